@@ -1,0 +1,182 @@
+package rewrite
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"math"
+	"reflect"
+
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+// tokens finds the token for a table's resource.
+type tokens func(resource string) (tokenctx.Token, bool)
+
+// Bind puts t where the statement needs a token: it returns a copy of args
+// with the token, as int64, at every token position. What stood there must be
+// an integer equal to t, or [tokenctx.Arg]; a literal in the text must equal t.
+// The error is a *Violation. Args are indexed as PostgreSQL counts them: $1 is
+// args[0].
+//
+// A statement that needs no token gets args back as they are.
+func (p *Plan) Bind(t tokenctx.Token, args []driver.NamedValue) ([]driver.NamedValue, error) {
+	return p.bind(func(string) (tokenctx.Token, bool) { return t, true }, args)
+}
+
+// BindAll is Bind with the tokens that ctx carries: each table takes the token
+// of its resource, or the default one if it names none.
+func (p *Plan) BindAll(ctx context.Context, args []driver.NamedValue) ([]driver.NamedValue, error) {
+	return p.bind(func(resource string) (tokenctx.Token, bool) {
+		if resource == "" {
+			return tokenctx.From(ctx)
+		}
+		return tokenctx.FromResource(ctx, resource)
+	}, args)
+}
+
+// CheckTokens reports what BindAll would say of the tokens alone, for a
+// statement whose arguments are not known yet.
+func (p *Plan) CheckTokens(ctx context.Context) error {
+	for _, w := range p.writes {
+		t, ok := tokenctx.From(ctx)
+		if w.Table.Resource != "" {
+			t, ok = tokenctx.FromResource(ctx, w.Table.Resource)
+		}
+		if v := checkToken(w.Table, t, ok); v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// Token returns the token that ctx carries for the table.
+func (t *Table) Token(ctx context.Context) (tokenctx.Token, bool) {
+	if t.Resource == "" {
+		return tokenctx.From(ctx)
+	}
+	return tokenctx.FromResource(ctx, t.Resource)
+}
+
+func (p *Plan) bind(tokens tokens, args []driver.NamedValue) ([]driver.NamedValue, error) {
+	if err := p.Refusal(); err != nil {
+		return nil, err
+	}
+	if len(p.tokens) == 0 {
+		return args, p.checkArgs(args)
+	}
+	bound := append([]driver.NamedValue(nil), args...)
+	for _, use := range p.tokens {
+		t, ok := tokens(use.table.Resource)
+		if v := checkToken(use.table, t, ok); v != nil {
+			return nil, v
+		}
+		if v := p.bindOne(use, t, args, bound); v != nil {
+			return nil, v
+		}
+	}
+	return bound, p.checkArgs(bound)
+}
+
+// bindOne checks one token position and fills it.
+func (p *Plan) bindOne(use tokenUse, t tokenctx.Token, args, bound []driver.NamedValue) *Violation {
+	if use.param == 0 {
+		if use.literal != int64(t) {
+			return p.tokenViolation(OtherToken, use, "the token literal in the statement for protected table %s is not the context's token: use a placeholder and tokenctx.Arg", quoted(use.table))
+		}
+		return nil
+	}
+	if use.param > int64(len(args)) {
+		return p.tokenViolation(MissingArgument, use, "token position $%d of protected table %s has no argument: pass tokenctx.Arg or the token", use.param, quoted(use.table))
+	}
+	i := use.param - 1
+	if args[i].Value != (any)(tokenctx.Arg) {
+		v, ok := integer(args[i].Value)
+		if !ok {
+			return p.tokenViolation(TokenArgument, use, "the argument at token position $%d of protected table %s is a %T, not an integer: pass tokenctx.Arg or the token as int64", use.param, quoted(use.table), args[i].Value)
+		}
+		if v != int64(t) {
+			return p.tokenViolation(OtherToken, use, "the argument at token position $%d of protected table %s is not the context's token: pass tokenctx.Arg, or put the token into the context with tokenctx.With", use.param, quoted(use.table))
+		}
+	}
+	// Two tables of different resources can share a placeholder only if both
+	// hold the same token: the first has replaced the value by its own.
+	if earlier, done := bound[i].Value.(int64); done && earlier != int64(t) {
+		return p.tokenViolation(OtherToken, use, "token position $%d stands for protected table %s and for another resource with another token: use two placeholders", use.param, quoted(use.table))
+	}
+	bound[i].Value = int64(t)
+	return nil
+}
+
+// checkArgs refuses tokenctx.Arg wherever it has not been replaced.
+func (p *Plan) checkArgs(args []driver.NamedValue) error {
+	for i := range args {
+		if args[i].Value == (any)(tokenctx.Arg) {
+			v := &Violation{Rule: MisplacedArg, offset: -1,
+				Message: fmt.Sprintf("tokenctx.Arg is passed for $%d, which is no token position of a protected table: pass it only where the token column is compared and set", i+1)}
+			return v
+		}
+	}
+	return nil
+}
+
+func (p *Plan) tokenViolation(rule Rule, use tokenUse, format string, args ...any) *Violation {
+	v := violation(rule, use.at, format, args...).on(use.table)
+	v.locate(p.text)
+	return v
+}
+
+// checkToken refuses a context that holds no usable token for a table.
+func checkToken(table *Table, t tokenctx.Token, ok bool) *Violation {
+	put := "tokenctx.With(ctx, token)"
+	what := "token"
+	if table.Resource != "" {
+		put = fmt.Sprintf("tokenctx.WithResource(ctx, %q, token)", table.Resource)
+		what = fmt.Sprintf("token of resource %q", table.Resource)
+	}
+	switch {
+	case !ok:
+		return (&Violation{Rule: NoToken, offset: -1, Message: fmt.Sprintf("write to protected table %s without a %s in the context: take the lock, put its token there with %s, and pass that context", quoted(table), what, put)}).on(table)
+	case !t.Valid():
+		return (&Violation{Rule: InvalidToken, offset: -1, Message: fmt.Sprintf("write to protected table %s with an invalid %s in the context: tokens are positive", quoted(table), what)}).on(table)
+	}
+	return nil
+}
+
+// integer resolves an argument to the integer that would be sent for it:
+// pointers are followed and driver.Valuer is asked, once.
+func integer(v any) (int64, bool) {
+	if valuer, ok := v.(driver.Valuer); ok {
+		if isNilPointer(v) {
+			return 0, false
+		}
+		resolved, err := valuer.Value()
+		if err != nil {
+			return 0, false
+		}
+		n, ok := resolved.(int64)
+		return n, ok
+	}
+	rv := reflect.ValueOf(v)
+	for rv.Kind() == reflect.Pointer {
+		if rv.IsNil() {
+			return 0, false
+		}
+		rv = rv.Elem()
+		if valuer, ok := rv.Interface().(driver.Valuer); ok {
+			return integer(valuer)
+		}
+	}
+	switch {
+	case rv.CanInt():
+		return rv.Int(), true
+	case rv.CanUint() && rv.Uint() <= math.MaxInt64:
+		return int64(rv.Uint()), true
+	}
+	return 0, false
+}
+
+func isNilPointer(v any) bool {
+	rv := reflect.ValueOf(v)
+	return rv.Kind() == reflect.Pointer && rv.IsNil()
+}

@@ -1,0 +1,85 @@
+package rewrite
+
+import (
+	"bufio"
+	"context"
+	"database/sql/driver"
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+// statement is one line of testdata/cases/statements.jsonl.
+type statement struct {
+	ID, Class, SQL, Mode, Expect, Why, Needs string
+	Args                                     []any
+	Token                                    int64
+}
+
+func readStatements(t *testing.T, file string) []statement {
+	t.Helper()
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	var out []statement
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var s statement
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &s))
+		out = append(out, s)
+	}
+	require.NoError(t, lines.Err())
+	return out
+}
+
+// casesPolicy protects what testdata/cases/schema.sql says.
+func casesPolicy(t testing.TB, mode Mode) *Policy {
+	t.Helper()
+	p, err := NewPolicy(
+		Table{Name: "protected_rows", Mode: mode, Key: []string{"id"}},
+		Table{Schema: "app", Name: "accounts", Mode: mode, Key: []string{"id"}},
+		Table{Name: "accounts_child", Mode: mode, Key: []string{"id"}},
+		Table{Name: "metrics", Mode: mode, Key: []string{"id", "day"}},
+		Table{Name: "Order Items", TokenColumn: "fence", Mode: mode, Key: []string{"id"}},
+	)
+	require.NoError(t, err)
+	return p.ForPath("postgres", "public")
+}
+
+// answer plans and binds a statement as the driver would.
+func answer(p *Policy, s statement) error {
+	plan := p.Plan(s.SQL)
+	if err := plan.Refusal(); err != nil {
+		return err
+	}
+	args := make([]driver.NamedValue, len(s.Args))
+	for i, a := range s.Args {
+		if f, ok := a.(float64); ok {
+			a = int64(f)
+		}
+		args[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
+	}
+	_, err := plan.BindAll(tokenctx.With(context.Background(), tokenctx.Token(s.Token)), args)
+	return err
+}
+
+func TestCases(t *testing.T) {
+	for _, s := range readStatements(t, "testdata/cases/statements.jsonl") {
+		t.Run(s.ID, func(t *testing.T) {
+			mode, err := ParseMode(s.Mode)
+			require.NoError(t, err)
+			err = answer(casesPolicy(t, mode), s)
+			switch {
+			case s.Expect == "allow":
+				require.NoError(t, err, "%s: %s", s.Why, s.SQL)
+			case s.Expect == "refuse" && s.Needs != "catalog":
+				require.ErrorIs(t, err, ErrRefused, "%s: %s", s.Why, s.SQL)
+			}
+		})
+	}
+}

@@ -1,0 +1,168 @@
+package rewrite
+
+// checker examines one text under one policy and collects what it finds.
+type checker struct {
+	policy *Policy
+	sql    string
+
+	several     bool // more than one statement in the text
+	changesPath bool
+
+	found  []*Violation
+	writes []Write
+	tokens []tokenUse
+
+	params   []paramUse   // every placeholder of the text
+	tokenPos map[int]bool // offsets of placeholders that stand in a token position
+
+	single *node // the statement, if it is one guarded write by itself
+	guards []int // see Plan.drop
+}
+
+// paramUse is one placeholder as it stands in the text.
+type paramUse struct {
+	number int64
+	at     *node
+	bigint bool // it is the direct operand of a cast to bigint
+}
+
+// statementRule checks one kind of statement, with everything in it.
+type statementRule func(c *checker, n *node, top bool)
+
+// statementRules has one entry for each kind of statement that may be sent at
+// all. A kind that isn't here is refused.
+var statementRules map[string]statementRule
+
+func init() {
+	statementRules = map[string]statementRule{
+		"SelectStmt": checkSelect,
+		"UpdateStmt": checkUpdate,
+		"InsertStmt": checkInsert,
+		"DeleteStmt": checkDelete,
+		"MergeStmt":  checkMerge,
+	}
+	for kind, rule := range utilityRules {
+		statementRules[kind] = rule
+	}
+}
+
+func (c *checker) report(v *Violation) { c.found = append(c.found, v) }
+
+// statement checks a statement at the top of the text.
+func (c *checker) statement(n *node) {
+	rule, ok := statementRules[n.kind]
+	if !ok {
+		c.report(violation(UnknownNode, n, "%s cannot be checked: send it over a plain connection", statementName(n.kind)))
+		return
+	}
+	rule(c, n, true)
+}
+
+// walk visits everything below n that can hold a query, a call or a
+// placeholder. It refuses what it doesn't know, so that a newer grammar can't
+// open a hole.
+func (c *checker) walk(n *node) { c.walkIn(n, nil) }
+
+func (c *checker) walkIn(n, parent *node) {
+	if n == nil {
+		return
+	}
+	switch n.kind {
+	case scalarKind, nullKind:
+		return
+	case "SelectStmt", "UpdateStmt", "InsertStmt", "DeleteStmt", "MergeStmt":
+		statementRules[n.kind](c, n, false)
+		return
+	case "ParamRef":
+		number, _ := n.number("number")
+		c.params = append(c.params, paramUse{number, n, isBigintCast(parent)})
+		return
+	case "FuncCall":
+		checkFunction(c, n)
+	case "IntoClause":
+		checkInto(c, n)
+	case listKind:
+		for _, k := range n.kids {
+			c.walkIn(k, parent)
+		}
+		return
+	default:
+		if !plainNodes[n.kind] {
+			c.report(violation(UnknownNode, n, "%s cannot be checked: rewrite the statement without it", n.kind))
+			return
+		}
+	}
+	for _, k := range n.kids {
+		c.walkIn(k, n)
+	}
+}
+
+// plainNodes are the nodes of queries and expressions that do nothing by
+// themselves: what they do, their parts do.
+var plainNodes = setOf(
+	// names, constants, types
+	"String", "Integer", "Float", "Boolean", "BitString", "List", "A_Const", "ColumnRef", "A_Star", "TypeName", "TypeCast",
+	"CollateClause", "Alias", "RangeVar",
+	// expressions
+	"A_Expr", "A_ArrayExpr", "A_Indices", "A_Indirection", "BoolExpr", "NullTest", "BooleanTest", "SubLink", "CaseExpr", "CaseWhen",
+	"CoalesceExpr", "MinMaxExpr", "RowExpr", "GroupingFunc", "GroupingSet", "SQLValueFunction", "NamedArgExpr", "SetToDefault",
+	"MultiAssignRef", "XmlExpr", "XmlSerialize",
+	"JsonFormat", "JsonReturning", "JsonValueExpr", "JsonOutput", "JsonKeyValue", "JsonObjectConstructor", "JsonArrayConstructor",
+	"JsonArrayQueryConstructor", "JsonAggConstructor", "JsonObjectAgg", "JsonArrayAgg", "JsonIsPredicate",
+	// queries
+	"ResTarget", "SortBy", "WindowDef", "RangeSubselect", "RangeFunction", "RangeTableFunc", "RangeTableFuncCol", "RangeTableSample",
+	"JoinExpr", "WithClause", "CommonTableExpr", "CTESearchClause", "CTECycleClause", "LockingClause", "ColumnDef",
+	"OnConflictClause", "InferClause", "IndexElem", "MergeWhenClause", "CurrentOfExpr",
+)
+
+// checkSelect checks a query; a query by itself reads only.
+func checkSelect(c *checker, n *node, _ bool) {
+	for _, k := range n.kids {
+		c.walkIn(k, n)
+	}
+}
+
+// afterwards applies the rules that need the whole text.
+func (c *checker) afterwards(stmts []*node) {
+	if len(c.writes) == 0 || len(c.found) > 0 {
+		return
+	}
+	t := c.writes[0].Table
+	switch {
+	case c.policy.unsafe != "":
+		c.report((&Violation{Rule: UnsafePath, Message: "write to protected table " + quoted(t) + " cannot be proved: " + c.policy.unsafe, offset: -1}).on(t))
+	case c.several:
+		c.report((&Violation{Rule: SeveralStatements, Message: "write to protected table " + quoted(t) + " stands beside other statements in one text: send it by itself", offset: -1}).on(t))
+	}
+	c.checkTokenReuse()
+	if stmt := stmts[0].get("stmt"); len(stmts) == 1 && len(c.writes) == 1 && c.writes[0].TopLevel {
+		c.single = stmt
+	}
+}
+
+// checkTokenReuse refuses a token placeholder that also stands where it could
+// get another type than an integer's: PostgreSQL gives a placeholder one type
+// for the whole statement, by its first use, and compares by it.
+func (c *checker) checkTokenReuse() {
+	for _, use := range c.params {
+		if use.bigint || c.tokenPos[use.at.offset()] {
+			continue
+		}
+		for _, t := range c.tokens {
+			if t.param == use.number {
+				c.report(violation(TokenReuse, use.at,
+					"token placeholder $%d of protected table %s is used elsewhere in the statement, where it may take another type than bigint: use a placeholder of its own there, or write $%d::bigint",
+					use.number, quoted(t.table), use.number).on(t.table))
+				break
+			}
+		}
+	}
+}
+
+func setOf(words ...string) map[string]bool {
+	set := make(map[string]bool, len(words))
+	for _, w := range words {
+		set[w] = true
+	}
+	return set
+}

@@ -1,0 +1,170 @@
+package rewrite
+
+// conjuncts flattens the top-level AND list of a condition. Only its members
+// decide alone whether a row is written.
+func conjuncts(where *node) []*node {
+	if where == nil {
+		return nil
+	}
+	if where.is("BoolExpr") && where.str("boolop") == "AND_EXPR" {
+		var out []*node
+		for _, arg := range where.list("args") {
+			out = append(out, conjuncts(arg)...)
+		}
+		return out
+	}
+	return []*node{where}
+}
+
+// guard is a member of the AND list that keeps a newer row from being written.
+type guard struct {
+	operand
+	index int // its place in the AND list
+}
+
+// guards returns the guards in the AND list of a condition: "C < T" or
+// "T > C", in lease mode with "=" too. Its placeholders, and those of any
+// other plain comparison of C, stand where PostgreSQL types them as bigint.
+func (c *checker) findGuards(t target, table *Table, members []*node) []guard {
+	var out []guard
+	for i, n := range members {
+		op, left, right, ok := comparison(n)
+		if !ok {
+			continue
+		}
+		if t.isColumn(right, table.TokenColumn) {
+			left, right, op = right, left, mirrored[op]
+		}
+		if !t.isColumn(left, table.TokenColumn) {
+			continue
+		}
+		value, ok := tokenOperand(right)
+		if !ok {
+			continue
+		}
+		c.markToken(value)
+		if op == "<" || op == "<=" && table.Mode == Lease {
+			out = append(out, guard{value, i})
+		}
+	}
+	return out
+}
+
+// mirrored turns "T op C" into "C op T".
+var mirrored = map[string]string{"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "<>": "<>"}
+
+// comparison splits n if it is a plain comparison by a built-in operator.
+func comparison(n *node) (op string, left, right *node, ok bool) {
+	if !n.is("A_Expr") || n.str("kind") != "AEXPR_OP" {
+		return "", nil, nil, false
+	}
+	parts, isName := stringList(n.list("name"))
+	if !isName || len(parts) == 0 || len(parts) > 2 || len(parts) == 2 && parts[0] != "pg_catalog" {
+		return "", nil, nil, false
+	}
+	op = parts[len(parts)-1]
+	left, right = n.get("lexpr"), n.get("rexpr")
+	return op, left, right, mirrored[op] != "" && left != nil && right != nil
+}
+
+// markToken notes that a placeholder stands in a token position. Its place in
+// the text tells it, since the tree repeats the source of "(a, b) = (x, y)".
+func (c *checker) markToken(o operand) {
+	if o.param > 0 {
+		if c.tokenPos == nil {
+			c.tokenPos = make(map[int]bool)
+		}
+		c.tokenPos[o.at.offset()] = true
+	}
+}
+
+// needToken notes that the statement is proved only if o is the token.
+func (c *checker) needToken(table *Table, o operand) {
+	c.markToken(o)
+	for _, t := range c.tokens {
+		if t.table == table && t.same(o) {
+			return
+		}
+	}
+	c.tokens = append(c.tokens, tokenUse{table, o})
+}
+
+// prove notes what must be the token for guards and a raise to hold: the
+// raised value, and the guard that compares with the same. If none does, every
+// guard has to be the token.
+func (c *checker) prove(table *Table, guards []guard, raise operand) []int {
+	c.needToken(table, raise)
+	var indexes []int
+	for _, g := range guards {
+		if g.same(raise) {
+			indexes = append(indexes, g.index)
+		}
+	}
+	if indexes != nil {
+		return indexes
+	}
+	for _, g := range guards {
+		c.needToken(table, g.operand)
+		indexes = append(indexes, g.index)
+	}
+	return indexes
+}
+
+// raise finds what a SET list assigns to the token column. n is the value's
+// expression, nil if the list doesn't name the column; ok is false if it is
+// assigned in a way that can't be followed, or twice.
+func raise(sets []*node, column string) (value, at *node, ok bool) {
+	for _, set := range sets {
+		if set.str("name") != column {
+			continue
+		}
+		if at != nil || len(set.list("indirection")) > 0 {
+			return nil, set, false
+		}
+		at = set
+		if value, ok = assigned(set.get("val")); !ok {
+			return nil, set, false
+		}
+	}
+	return value, at, true
+}
+
+// assigned returns the expression that a SET entry assigns. In
+// "(a, b) = (x, y)" it is the one of the same position.
+func assigned(val *node) (*node, bool) {
+	if !val.is("MultiAssignRef") {
+		return val, val != nil
+	}
+	source := val.get("source")
+	column, _ := val.number("colno")
+	count, _ := val.number("ncolumns")
+	if !source.is("RowExpr") {
+		return nil, false
+	}
+	args := source.list("args")
+	if int64(len(args)) != count || column < 1 || column > count {
+		return nil, false
+	}
+	for _, arg := range args {
+		if expands(arg) {
+			return nil, false
+		}
+	}
+	return args[column-1], true
+}
+
+// expands reports whether an output expression may stand for several columns.
+func expands(n *node) bool {
+	switch {
+	case n.is("ColumnRef"):
+		fields := n.list("fields")
+		return len(fields) > 0 && fields[len(fields)-1].is("A_Star")
+	case n.is("A_Indirection"):
+		for _, i := range n.list("indirection") {
+			if i.is("A_Star") {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,103 @@
+package rewrite
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// maxNesting bounds the depth of the tree a text may make. The parser has no
+// guard for its own stack: "1+1+..." of 47 KB overflows it, which ends the
+// process with a signal that Go cannot recover from.
+const maxNesting = 4000
+
+// maxText bounds the length of a text that has to be parsed, in bytes.
+const maxText = 16 << 20
+
+// checkText refuses what must not reach the parser.
+func checkText(sql string) *Violation {
+	switch {
+	case strings.IndexByte(sql, 0) >= 0:
+		return &Violation{Rule: BadText, Message: "SQL text contains a NUL byte: the parser would stop there and the server would not; remove it"}
+	case !utf8.ValidString(sql):
+		return &Violation{Rule: BadText, Message: "SQL text is not valid UTF-8; send it as UTF-8"}
+	case len(sql) > maxText:
+		return &Violation{Rule: TooLarge, Message: fmt.Sprintf("SQL text of %d bytes is longer than the %d that are checked; split it, or send it over a plain connection", len(sql), maxText)}
+	case tooDeep(sql):
+		return &Violation{Rule: TooDeep, Message: fmt.Sprintf("SQL text may nest deeper than %d levels, more than the parser can take; split the statement, or pass a long list as an array parameter", maxNesting)}
+	}
+	return nil
+}
+
+// tooDeep reports whether the tree of sql may be deeper than maxNesting.
+// Every level costs at least one sign or word, so short texts need no look.
+func tooDeep(sql string) bool {
+	if len(sql) <= maxNesting || marks(sql) <= maxNesting {
+		return false
+	}
+	scan, err := pg_query.Scan(sql)
+	if err != nil {
+		return false // the parser fails on it too, and builds no tree
+	}
+	return depth(scan.Tokens) > maxNesting
+}
+
+// marks counts words and other visible bytes, an upper bound of the tokens
+// that can nest.
+func marks(sql string) int {
+	n, inWord := 0, false
+	for i := range len(sql) {
+		c := sql[i]
+		word := isWordByte(c)
+		if word && !inWord || !word && c > ' ' {
+			n++
+		}
+		inWord = word
+	}
+	return n
+}
+
+// level counts what can nest between two brackets, or between CASE and END.
+type level struct {
+	chained int // operators and keywords of the current list item or conjunct
+	kept    int // what goes on past a comma: joins, set operations
+}
+
+// depth returns an upper bound of the depth of the tree that the tokens make.
+// A chain of operators nests as deep as it is long, but ends at a comma, at
+// AND and OR (which make one flat list) and at the parts of a CASE.
+func depth(tokens []*pg_query.ScanToken) int {
+	levels := make([]level, 1, 64)
+	total, deepest := 0, 0
+	for _, t := range tokens {
+		top := &levels[len(levels)-1]
+		switch t.Token {
+		case pg_query.Token_ASCII_40, pg_query.Token_ASCII_91, pg_query.Token_CASE: // ( [ CASE
+			top.chained++
+			levels = append(levels, level{})
+			total += 2
+		case pg_query.Token_ASCII_41, pg_query.Token_ASCII_93, pg_query.Token_END_P: // ) ] END
+			if len(levels) > 1 {
+				total -= top.chained + top.kept + 1
+				levels = levels[:len(levels)-1]
+			}
+		case pg_query.Token_ASCII_44, pg_query.Token_AND, pg_query.Token_OR, // ,
+			pg_query.Token_WHEN, pg_query.Token_THEN, pg_query.Token_ELSE, pg_query.Token_ASCII_59: // ;
+			total -= top.chained
+			top.chained = 0
+		case pg_query.Token_UNION, pg_query.Token_INTERSECT, pg_query.Token_EXCEPT, pg_query.Token_JOIN:
+			top.kept++
+			total++
+		case pg_query.Token_IDENT, pg_query.Token_SCONST, pg_query.Token_ICONST, pg_query.Token_FCONST, pg_query.Token_BCONST,
+			pg_query.Token_XCONST, pg_query.Token_PARAM, pg_query.Token_ASCII_46, // .
+			pg_query.Token_SQL_COMMENT, pg_query.Token_C_COMMENT:
+		default:
+			top.chained++
+			total++
+		}
+		deepest = max(deepest, total)
+	}
+	return deepest
+}

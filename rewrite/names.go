@@ -1,0 +1,148 @@
+package rewrite
+
+import (
+	"slices"
+	"strconv"
+)
+
+// target is the relation that a DML statement writes, as the rest of the
+// statement can refer to it.
+type target struct {
+	at     *node // the RangeVar
+	schema string
+	name   string
+	alias  string // "" if it has none
+	alone  bool   // no other range-table entry stands beside it
+	shared bool   // another entry goes by the same name
+	tables []*Table
+}
+
+// target resolves the written relation of a statement; beside lists what else
+// stands in FROM or USING.
+func (c *checker) target(rel *node, beside []*node) target {
+	t := target{
+		at:     rel,
+		schema: rel.str("schemaname"),
+		name:   rel.str("relname"),
+		alone:  len(beside) == 0,
+	}
+	if alias := rel.get("alias"); alias != nil {
+		t.alias = alias.str("aliasname")
+	}
+	t.tables = c.policy.lookup(t.schema, t.name)
+	t.shared = slices.Contains(rangeNames(beside, nil), t.ref())
+	if systemSchema(t.schema) || t.schema == "" && isSystemName(t.name) {
+		c.report(violation(SystemSchema, rel, "write into %s: system catalogs and the schema fencing are not changed through fencerow; use a plain connection", quotedName(t.schema, t.name)))
+	}
+	return t
+}
+
+// ref is the name by which the statement refers to the target.
+func (t target) ref() string { return defaultTo(t.alias, t.name) }
+
+// isColumn reports whether n names the given column of the target and can't
+// name anything else. Unqualified it counts only where nothing stands beside
+// the target.
+func (t target) isColumn(n *node, column string) bool {
+	if !n.is("ColumnRef") {
+		return false
+	}
+	parts, ok := stringList(n.list("fields"))
+	if !ok || len(parts) == 0 || parts[len(parts)-1] != column {
+		return false
+	}
+	switch len(parts) {
+	case 1:
+		return t.alone
+	case 2:
+		return parts[0] == t.ref()
+	case 3:
+		return t.alias == "" && t.schema != "" && parts[0] == t.schema && parts[1] == t.name ||
+			t.alias == "" && t.schema == "" && len(t.tables) == 1 && parts[0] == t.tables[0].Schema && parts[1] == t.name
+	}
+	return false
+}
+
+// mentions reports whether column is named anywhere below n, in whatever way.
+func mentions(n *node, column string) bool {
+	if n == nil {
+		return false
+	}
+	if n.kind == "ColumnRef" {
+		for _, f := range n.list("fields") {
+			if f.is("String") && f.str("sval") == column {
+				return true
+			}
+		}
+	}
+	for _, k := range n.kids {
+		if mentions(k, column) {
+			return true
+		}
+	}
+	return false
+}
+
+// rangeNames collects the names that the items of a FROM list go by.
+func rangeNames(items []*node, into []string) []string {
+	for _, n := range items {
+		if n == nil {
+			continue
+		}
+		for _, field := range []string{"alias", "join_using_alias"} {
+			if _, ok := treeSchema()[n.kind][field]; ok {
+				if a := n.get(field); a != nil {
+					into = append(into, a.str("aliasname"))
+				}
+			}
+		}
+		switch n.kind {
+		case "RangeVar":
+			if n.get("alias") == nil {
+				into = append(into, n.str("relname"))
+			}
+		case "JoinExpr":
+			into = rangeNames([]*node{n.get("larg"), n.get("rarg")}, into)
+		case "RangeTableSample":
+			into = rangeNames([]*node{n.get("relation")}, into)
+		case "RangeFunction":
+			if n.get("alias") == nil {
+				into = append(into, functionNames(n)...)
+			}
+		}
+	}
+	return into
+}
+
+// functionNames returns the names of the functions below n: one in FROM goes
+// by its own name.
+func functionNames(n *node) []string {
+	var out []string
+	if n.is("FuncCall") {
+		if parts, ok := stringList(n.list("funcname")); ok {
+			out = append(out, parts[len(parts)-1])
+		}
+	}
+	for _, k := range n.kids {
+		out = append(out, functionNames(k)...)
+	}
+	return out
+}
+
+// systemSchema reports whether no statement may write into a schema.
+func systemSchema(schema string) bool {
+	return schema == "pg_catalog" || schema == "information_schema" || schema == "fencing" || schema == "pg_toast"
+}
+
+// isSystemName reports whether a bare name is found in pg_catalog first. All
+// its relations begin with pg_.
+func isSystemName(name string) bool { return len(name) > 3 && name[:3] == "pg_" }
+
+func quoted(t *Table) string { return strconv.Quote(t.String()) }
+
+func quotedName(schema, name string) string {
+	if schema != "" {
+		name = schema + "." + name
+	}
+	return strconv.Quote(name)
+}

@@ -1,0 +1,83 @@
+package rewrite
+
+import (
+	"slices"
+	"strconv"
+)
+
+// operand is a token as it is written in a statement: a placeholder or a
+// positive integer literal.
+type operand struct {
+	param   int64 // the placeholder's number, 0 for a literal
+	literal int64
+	at      *node
+}
+
+// same reports whether two operands always have the same value.
+func (o operand) same(other operand) bool {
+	return o.param == other.param && o.literal == other.literal
+}
+
+// tokenOperand reads n as a token operand: $n or a plain positive decimal
+// integer, bare or cast to one of the built-in integer types. A fraction is
+// none (8.4 admits an equal token and is rounded on assignment).
+func tokenOperand(n *node) (operand, bool) {
+	if n.is("TypeCast") && isBuiltinInteger(n.get("typeName")) {
+		n = n.get("arg")
+	}
+	if n == nil {
+		return operand{}, false
+	}
+	switch n.kind {
+	case "ParamRef":
+		number, ok := n.number("number")
+		return operand{param: number, at: n}, ok && number > 0
+	case "A_Const":
+		v, ok := integerLiteral(n)
+		return operand{literal: v, at: n}, ok
+	}
+	return operand{}, false
+}
+
+// integerLiteral returns the value of a positive integer constant. The tree
+// holds an int4 as a number, left out unless it is positive, and any larger
+// number as its text.
+func integerLiteral(n *node) (int64, bool) {
+	if i := n.get("ival"); i != nil {
+		v, ok := i.number("ival")
+		return v, ok && v > 0
+	}
+	f := n.get("fval")
+	if f == nil {
+		return 0, false
+	}
+	s := f.str("fval")
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+	}
+	v, err := strconv.ParseInt(s, 10, 64)
+	return v, err == nil && v > 0
+}
+
+// isBuiltinInteger reports whether a type is pg_catalog's int2, int4 or int8,
+// as the grammar writes smallint, integer and bigint. An unqualified name is
+// looked up in the search path, where a temporary type comes first.
+func isBuiltinInteger(typeName *node) bool {
+	return isBuiltinType(typeName, "int2", "int4", "int8")
+}
+
+func isBuiltinType(typeName *node, names ...string) bool {
+	if typeName == nil || len(typeName.list("arrayBounds")) > 0 || len(typeName.list("typmods")) > 0 ||
+		typeName.flag("setof") || typeName.flag("pct_type") {
+		return false
+	}
+	parts, ok := stringList(typeName.list("names"))
+	return ok && len(parts) == 2 && parts[0] == "pg_catalog" && slices.Contains(names, parts[1])
+}
+
+// isBigintCast reports whether n casts its operand to bigint.
+func isBigintCast(n *node) bool {
+	return n.is("TypeCast") && isBuiltinType(n.get("typeName"), "int8")
+}

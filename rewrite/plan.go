@@ -1,0 +1,127 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/pganalyze/pg_query_go/v5/parser"
+)
+
+// Plan is what one SQL text does to protected tables, and what proves that it
+// may. It is immutable and safe for concurrent use.
+type Plan struct {
+	// Violations says why the text must not be sent. It is empty if it may:
+	// then a text with protected writes still has to pass Bind.
+	Violations []Violation
+
+	// ChangesPath reports whether the text may change the session's search
+	// path. Texts sent after it on the same session must be planned with a
+	// policy that knows no path.
+	ChangesPath bool
+
+	writes []Write
+	tokens []tokenUse
+	tree   *node  // the single statement of the text, if it is a guarded write
+	drop   []int  // which of its WHERE's conjuncts are the guard
+	text   string // the text, for the probe
+
+	probeOnce sync.Once
+	probes    []Probe
+}
+
+// Write is one write to a protected table in a statement.
+type Write struct {
+	Table     *Table
+	Kind      string // "UPDATE", "DELETE", "INSERT", ...
+	TopLevel  bool   // the statement itself, not a part of its WITH
+	Returning bool
+}
+
+// tokenUse is a place in the text that must hold the token of a table.
+type tokenUse struct {
+	table *Table
+	operand
+}
+
+// Plan checks one SQL text. It never returns nil, and touches no database.
+func (p *Policy) Plan(sql string) *Plan {
+	c := &checker{policy: p, sql: sql}
+	c.text()
+	plan := &Plan{ChangesPath: c.changesPath, writes: c.writes, tokens: c.tokens, text: sql}
+	if len(c.found) > 0 {
+		for _, v := range c.found {
+			v.locate(sql)
+			plan.Violations = append(plan.Violations, *v)
+		}
+		return plan
+	}
+	plan.tree, plan.drop = c.single, c.guards
+	return plan
+}
+
+// Refusal returns the first of the violations as an error, or nil.
+func (p *Plan) Refusal() error {
+	if len(p.Violations) == 0 {
+		return nil
+	}
+	v := p.Violations[0]
+	return &v
+}
+
+// Guarded reports whether the text writes a protected table: it then needs a
+// token, which Bind puts in its place.
+func (p *Plan) Guarded() bool { return len(p.writes) > 0 }
+
+// Writes returns the protected writes of the text.
+func (p *Plan) Writes() []Write { return append([]Write(nil), p.writes...) }
+
+// Main returns the protected write that the text itself is, and whether there
+// is one. Its count of rows is the statement's.
+func (p *Plan) Main() (Write, bool) {
+	for _, w := range p.writes {
+		if w.TopLevel {
+			return w, true
+		}
+	}
+	return Write{}, false
+}
+
+// text checks the whole text. A panic in a rule must not let a statement pass.
+func (c *checker) text() {
+	defer func() {
+		if r := recover(); r != nil {
+			c.found = append(c.found, &Violation{Rule: CheckerPanic, Message: fmt.Sprintf("the check failed on this text (%v); please report it", r), offset: -1})
+		}
+	}()
+	if v := checkText(c.sql); v != nil {
+		v.offset = -1
+		c.found = append(c.found, v)
+		return
+	}
+	stmts, err := parse(c.sql)
+	if err != nil {
+		c.found = append(c.found, parseViolation(err))
+		return
+	}
+	c.several = len(stmts) > 1
+	for _, raw := range stmts {
+		c.statement(raw.get("stmt"))
+	}
+	c.afterwards(stmts)
+}
+
+// parseViolation names the place of a syntax error. The parser's own text is
+// left out: it quotes the token it stopped at, which may be a literal.
+func parseViolation(err error) *Violation {
+	v := &Violation{
+		Rule:    Unparsable,
+		Message: "SQL text cannot be parsed, so it cannot be checked; correct the syntax, or send it over a plain connection if it touches no protected table",
+		offset:  -1,
+	}
+	var perr *parser.Error
+	if errors.As(err, &perr) && perr.Cursorpos > 0 {
+		v.offset = perr.Cursorpos - 1
+	}
+	return v
+}

@@ -1,0 +1,190 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Mode says which tokens a protected table takes. There is no default: it is
+// chosen when the table is registered.
+type Mode int
+
+// The modes of a protected table.
+const (
+	// Strict accepts one write per token and row (token column < token). It
+	// is for tokens that are drawn for each write.
+	Strict Mode = iota + 1
+	// Lease lets a holder write a row as often as it likes under one token
+	// (token column <= token).
+	Lease
+)
+
+// String returns "strict" or "lease", as in the registry.
+func (m Mode) String() string {
+	switch m {
+	case Strict:
+		return "strict"
+	case Lease:
+		return "lease"
+	}
+	return fmt.Sprintf("Mode(%d)", int(m))
+}
+
+// ParseMode reads the name of a mode as String writes it.
+func ParseMode(s string) (Mode, error) {
+	switch s {
+	case "strict":
+		return Strict, nil
+	case "lease":
+		return Lease, nil
+	}
+	return 0, fmt.Errorf("unknown mode %q: choose strict (one write per token and row) or lease (a holder writes as often as it likes)", s)
+}
+
+// DefaultTokenColumn is the token column of a table that names none.
+const DefaultTokenColumn = "last_token"
+
+// Table is a protected table. Names are as PostgreSQL stores them: case
+// matters, and nothing is quoted.
+type Table struct {
+	Schema      string   // "public" if empty
+	Name        string   // required
+	TokenColumn string   // a bigint NOT NULL column; DefaultTokenColumn if empty
+	Mode        Mode     // required
+	Resource    string   // the resource whose token the table takes; "" takes the context's default token
+	Key         []string // the primary key's columns, if known: lets a lost race be told from a missing row
+}
+
+// String returns the table's name for messages, without the schema public.
+func (t *Table) String() string {
+	if t.Schema == "public" {
+		return t.Name
+	}
+	return t.Schema + "." + t.Name
+}
+
+// Policy is an immutable set of protected tables, seen from one search path.
+// It is safe for concurrent use.
+type Policy struct {
+	byName map[string][]*Table // every protected table, by its bare name
+	tables []*Table
+	path   []string // the schemas a bare name is looked up in
+	known  bool     // whether path is known at all
+	unsafe string   // why no write can be proved under this path; "" if it can
+}
+
+// NewPolicy returns the policy that protects the given tables. It knows no
+// search path: a bare name stands for every protected table of that name. Use
+// [Policy.ForPath] for a session whose path is known.
+func NewPolicy(tables ...Table) (*Policy, error) {
+	p := &Policy{byName: make(map[string][]*Table, len(tables))}
+	for _, t := range tables {
+		t.Schema = defaultTo(t.Schema, "public")
+		t.TokenColumn = defaultTo(t.TokenColumn, DefaultTokenColumn)
+		t.Key = slices.Clone(t.Key)
+		if err := t.check(); err != nil {
+			return nil, err
+		}
+		for _, other := range p.byName[t.Name] {
+			if other.Schema == t.Schema {
+				return nil, fmt.Errorf("table %q is protected twice: register it once", t.String())
+			}
+		}
+		p.byName[t.Name] = append(p.byName[t.Name], &t)
+		p.tables = append(p.tables, &t)
+	}
+	return p, nil
+}
+
+// ForPath returns the policy as a session with that search path sees it. The
+// schemas are those of the setting search_path, in order, with "$user" already
+// replaced. A bare name then matches a protected table in any schema of the
+// path, not only in the first that has one: somebody may drop the first.
+//
+// If pg_catalog is named in the path and doesn't come first, an operator of a
+// user's schema would stand in for the built-in "<"; no write is provable
+// then, and each is refused.
+func (p *Policy) ForPath(schemas ...string) *Policy {
+	view := *p
+	view.path, view.known, view.unsafe = slices.Clone(schemas), true, ""
+	if i := slices.Index(schemas, "pg_catalog"); i > 0 {
+		view.unsafe = "pg_catalog does not come first in the session's search_path, so the operator < may be somebody's own; leave pg_catalog out of search_path"
+	}
+	return &view
+}
+
+// Tables returns the protected tables, sorted by schema and name.
+func (p *Policy) Tables() []Table {
+	out := make([]Table, len(p.tables))
+	for i, t := range p.tables {
+		out[i] = *t
+		out[i].Key = slices.Clone(t.Key)
+	}
+	slices.SortFunc(out, func(a, b Table) int {
+		return strings.Compare(a.Schema+"\x00"+a.Name, b.Schema+"\x00"+b.Name)
+	})
+	return out
+}
+
+// lookup returns the protected tables that a name in a statement can stand
+// for; schema is "" for a bare name.
+func (p *Policy) lookup(schema, name string) []*Table {
+	candidates := p.byName[name]
+	if schema == "" && !p.known {
+		return candidates
+	}
+	var hits []*Table
+	for _, t := range candidates {
+		if t.Schema == schema || schema == "" && slices.Contains(p.path, t.Schema) {
+			hits = append(hits, t)
+		}
+	}
+	return hits
+}
+
+// names returns every word that a statement touching a protected table's
+// structure would have to say.
+func (p *Policy) names() []string { return slices.Sorted(maps.Keys(p.byName)) }
+
+func (t *Table) check() error {
+	for _, name := range append([]string{t.Schema, t.Name, t.TokenColumn}, t.Key...) {
+		if err := checkName(name); err != nil {
+			return fmt.Errorf("table %q: %w", t.String(), err)
+		}
+	}
+	switch {
+	case t.Schema == "pg_catalog" || t.Schema == "information_schema" || t.Schema == "fencing":
+		return fmt.Errorf("table %q: tables of schema %s cannot be protected", t.String(), t.Schema)
+	case t.Mode != Strict && t.Mode != Lease:
+		return fmt.Errorf("table %q has no mode: choose rewrite.Strict (one write per token and row) or rewrite.Lease (a holder writes as often as it likes)", t.String())
+	case strings.ContainsRune(t.Resource, 0):
+		return fmt.Errorf("table %q: the resource name contains a NUL byte", t.String())
+	}
+	return nil
+}
+
+// maxName is the longest identifier PostgreSQL keeps, in bytes (NAMEDATALEN-1).
+const maxName = 63
+
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("a name is empty: give schema, table and column as PostgreSQL stores them")
+	case len(name) > maxName:
+		return fmt.Errorf("name %q is longer than PostgreSQL's %d bytes", name, maxName)
+	case !utf8.ValidString(name) || strings.ContainsRune(name, 0):
+		return fmt.Errorf("name %q is not valid UTF-8 or contains a NUL byte", name)
+	}
+	return nil
+}
+
+func defaultTo(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}

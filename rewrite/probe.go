@@ -1,0 +1,217 @@
+package rewrite
+
+import (
+	"slices"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// Probe is a query that tells why a guarded write changed no row: it returns
+// the highest token among the rows that the write meant, or NULL if there are
+// none. Args lists which of the write's arguments it takes, from 1.
+type Probe struct {
+	SQL  string
+	Args []int
+}
+
+// Probes returns the probes of a guarded write, in the order they are to be
+// asked: by its WHERE without the guard, then, in case the newer holder has
+// changed what the WHERE compares, by the primary key alone. It returns none
+// where a second look can't tell: the statement reads other tables, has WITH,
+// sub-selects, calls of functions that may be volatile, or isn't the text's
+// only one.
+func (p *Plan) Probes() []Probe {
+	p.probeOnce.Do(func() { p.probes = p.makeProbes() })
+	return p.probes
+}
+
+func (p *Plan) makeProbes() []Probe {
+	if p.tree == nil || !p.tree.is("UpdateStmt") || len(p.tree.list("fromClause")) > 0 || p.tree.get("withClause") != nil {
+		return nil
+	}
+	parsed, err := pg_query.Parse(p.text)
+	if err != nil || len(parsed.Stmts) != 1 {
+		return nil
+	}
+	update := parsed.Stmts[0].Stmt.GetUpdateStmt()
+	table := p.writes[0].Table
+	members := flattenProto(update.GetWhereClause())
+	where := p.tree.get("whereClause")
+	var rest []*pg_query.Node
+	for i, m := range members {
+		if !slices.Contains(p.drop, i) {
+			rest = append(rest, m)
+		}
+	}
+	var probes []Probe
+	if repeatable(where) {
+		probes = appendProbe(probes, update.GetRelation(), table, rest)
+	}
+	if key := keyMembers(conjuncts(where), table); key != nil {
+		var pinned []*pg_query.Node
+		for _, i := range key {
+			pinned = append(pinned, members[i])
+		}
+		if len(pinned) != len(rest) || len(probes) == 0 {
+			probes = appendProbe(probes, update.GetRelation(), table, pinned)
+		}
+	}
+	return probes
+}
+
+// appendProbe adds the query for the rows of rel that meet the conditions.
+func appendProbe(probes []Probe, rel *pg_query.RangeVar, table *Table, where []*pg_query.Node) []Probe {
+	column := pg_query.MakeColumnRefNode([]*pg_query.Node{pg_query.MakeStrNode(refName(rel)), pg_query.MakeStrNode(table.TokenColumn)}, -1)
+	highest := pg_query.MakeFuncCallNode([]*pg_query.Node{pg_query.MakeStrNode("pg_catalog"), pg_query.MakeStrNode("max")}, []*pg_query.Node{column}, -1)
+	query := &pg_query.SelectStmt{
+		TargetList:  []*pg_query.Node{pg_query.MakeResTargetNodeWithVal(highest, -1)},
+		FromClause:  []*pg_query.Node{{Node: &pg_query.Node_RangeVar{RangeVar: proto.CloneOf(rel)}}},
+		LimitOption: pg_query.LimitOption_LIMIT_OPTION_DEFAULT,
+		Op:          pg_query.SetOperation_SETOP_NONE,
+	}
+	switch len(where) {
+	case 0:
+	case 1:
+		query.WhereClause = proto.CloneOf(where[0])
+	default:
+		query.WhereClause = pg_query.MakeBoolExprNode(pg_query.BoolExprType_AND_EXPR, cloneAll(where), -1)
+	}
+	args := renumber(query)
+	sql, err := pg_query.Deparse(&pg_query.ParseResult{Stmts: []*pg_query.RawStmt{{Stmt: &pg_query.Node{Node: &pg_query.Node_SelectStmt{SelectStmt: query}}}}})
+	if err != nil {
+		return probes
+	}
+	return append(probes, Probe{SQL: sql, Args: args})
+}
+
+// renumber makes the placeholders of a query start at $1 without a gap, since
+// PostgreSQL can't tell the type of one that is missing, and returns which
+// they were.
+func renumber(query *pg_query.SelectStmt) []int {
+	var args []int
+	var visit func(protoreflect.Message)
+	visit = func(m protoreflect.Message) {
+		if p, ok := m.Interface().(*pg_query.ParamRef); ok {
+			i := slices.Index(args, int(p.Number))
+			if i < 0 {
+				i = len(args)
+				args = append(args, int(p.Number))
+			}
+			p.Number = int32(i + 1)
+			return
+		}
+		fields := m.Descriptor().Fields()
+		for i := range fields.Len() {
+			f := fields.Get(i)
+			switch {
+			case f.Kind() != protoreflect.MessageKind || !m.Has(f):
+			case f.IsList():
+				for j := range m.Get(f).List().Len() {
+					visit(m.Get(f).List().Get(j).Message())
+				}
+			default:
+				visit(m.Get(f).Message())
+			}
+		}
+	}
+	visit(query.ProtoReflect())
+	return args
+}
+
+// flattenProto is conjuncts for the parser's own tree.
+func flattenProto(where *pg_query.Node) []*pg_query.Node {
+	if b := where.GetBoolExpr(); b != nil && b.Boolop == pg_query.BoolExprType_AND_EXPR {
+		var out []*pg_query.Node
+		for _, arg := range b.Args {
+			out = append(out, flattenProto(arg)...)
+		}
+		return out
+	}
+	if where == nil {
+		return nil
+	}
+	return []*pg_query.Node{where}
+}
+
+func cloneAll(nodes []*pg_query.Node) []*pg_query.Node {
+	out := make([]*pg_query.Node, len(nodes))
+	for i, n := range nodes {
+		out[i] = proto.CloneOf(n)
+	}
+	return out
+}
+
+func refName(rel *pg_query.RangeVar) string {
+	if rel.Alias != nil {
+		return rel.Alias.Aliasname
+	}
+	return rel.Relname
+}
+
+// keyMembers returns which members of an AND list pin the whole primary key of
+// a table: each of its columns is compared for equality with a constant or a
+// placeholder. It returns nil if they don't.
+func keyMembers(members []*node, table *Table) []int {
+	if len(table.Key) == 0 {
+		return nil
+	}
+	var pinned []int
+	for _, column := range table.Key {
+		found := slices.IndexFunc(members, func(n *node) bool {
+			op, left, right, ok := comparison(n)
+			return ok && op == "=" && (endsIn(left, column) && constant(right) || endsIn(right, column) && constant(left))
+		})
+		if found < 0 {
+			return nil
+		}
+		pinned = append(pinned, found)
+	}
+	return pinned
+}
+
+// endsIn reports whether n is a column of that name; the only table in reach
+// is the write's target.
+func endsIn(n *node, column string) bool {
+	if !n.is("ColumnRef") {
+		return false
+	}
+	parts, ok := stringList(n.list("fields"))
+	return ok && len(parts) > 0 && parts[len(parts)-1] == column
+}
+
+func constant(n *node) bool {
+	if n.is("TypeCast") {
+		n = n.get("arg")
+	}
+	return n.is("ParamRef") || n.is("A_Const")
+}
+
+// steadyFunctions give the same answer when the condition is asked again in
+// the same transaction.
+var steadyFunctions = setOf("lower", "upper", "length", "btrim", "ltrim", "rtrim", "substring", "substr", "concat", "abs", "date_trunc",
+	"date_part", "extract", "now", "array_position", "cardinality", "md5", "replace", "position", "timezone", "starts_with")
+
+// repeatable reports whether a condition may be asked again: it has no
+// sub-select and calls nothing that may be volatile.
+func repeatable(n *node) bool {
+	if n == nil {
+		return true
+	}
+	switch n.kind {
+	case "SubLink", "CurrentOfExpr":
+		return false
+	case "FuncCall":
+		parts, ok := stringList(n.list("funcname"))
+		if !ok || !(len(parts) == 1 || parts[0] == "pg_catalog") || !steadyFunctions[parts[len(parts)-1]] {
+			return false
+		}
+	}
+	for _, k := range n.kids {
+		if !repeatable(k) {
+			return false
+		}
+	}
+	return true
+}

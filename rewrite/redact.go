@@ -1,0 +1,89 @@
+package rewrite
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// snippetLength bounds the line of SQL that a message shows, in bytes.
+const snippetLength = 160
+
+// locate fills in the snippet of a violation: the line of sql where it is,
+// without any literal, since a literal may be somebody's data. A text that
+// can't be scanned has no snippet: what its literals are is then unknown.
+func (v *Violation) locate(sql string) {
+	if v.offset < 0 || v.offset >= len(sql) {
+		return
+	}
+	scan, err := pg_query.Scan(sql)
+	if err != nil {
+		return
+	}
+	text, at, width := redact(sql, scan.Tokens, v.offset)
+	start := strings.LastIndexByte(text[:at], '\n') + 1
+	end := len(text)
+	if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
+		end = at + i
+	}
+	line := strings.TrimRight(text[start:end], "\r")
+	v.Line = strings.Count(text[:start], "\n") + 1
+	v.Snippet, v.Column, v.Width = clip(line, at-start, width)
+}
+
+// redact replaces the literals of sql by "?" and drops comments, keeping line
+// breaks. It returns where the token at offset is in the result, and its width.
+func redact(sql string, tokens []*pg_query.ScanToken, offset int) (text string, at, width int) {
+	var b strings.Builder
+	last := 0
+	for _, t := range tokens {
+		start, end := int(t.Start), int(t.End)
+		if start < last || end > len(sql) || start > end {
+			continue
+		}
+		b.WriteString(sql[last:start])
+		word := sql[start:end]
+		breaks := strings.Count(word, "\n")
+		switch t.Token {
+		case pg_query.Token_SCONST, pg_query.Token_ICONST, pg_query.Token_FCONST, pg_query.Token_BCONST, pg_query.Token_XCONST, pg_query.Token_USCONST:
+			word = "?" + strings.Repeat("\n", breaks)
+		case pg_query.Token_SQL_COMMENT, pg_query.Token_C_COMMENT:
+			word = strings.Repeat("\n", breaks)
+		}
+		if start <= offset && offset < end {
+			at, width = b.Len(), len(strings.TrimRight(word, "\n"))
+		}
+		b.WriteString(word)
+		last = end
+	}
+	b.WriteString(sql[last:])
+	return b.String(), at, width
+}
+
+// clip shortens a long line to the surroundings of the bytes from column on,
+// and expands tabs so that a caret below lines up. Column is 1-based after.
+func clip(line string, column, width int) (string, int, int) {
+	column, width = min(column, len(line)), min(width, max(0, len(line)-column))
+	start, end := 0, len(line)
+	if len(line) > snippetLength {
+		start = max(0, column-snippetLength/2)
+		end = min(len(line), start+snippetLength)
+		for start > 0 && !utf8.RuneStart(line[start]) {
+			start--
+		}
+		for end < len(line) && !utf8.RuneStart(line[end]) {
+			end++
+		}
+		width = min(width, end-column)
+	}
+	head, tail := "", ""
+	if start > 0 {
+		head = "... "
+	}
+	if end < len(line) {
+		tail = " ..."
+	}
+	flat := strings.ReplaceAll(line[start:end], "\t", " ")
+	return head + flat + tail, len(head) + column - start + 1, width
+}

@@ -1,0 +1,76 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+)
+
+// checkVariableSet checks SET, SET LOCAL and RESET.
+func checkVariableSet(c *checker, n *node, _ bool) {
+	name := n.str("name")
+	switch n.str("kind") {
+	case "VAR_RESET_ALL":
+		c.report(violation(SessionSetting, n, "RESET ALL changes settings that the check of later statements rests on: reset them by name"))
+	case "VAR_SET_MULTI": // SET TRANSACTION, SET SESSION CHARACTERISTICS
+		if !strings.HasPrefix(strings.ToUpper(name), "TRANSACTION") && !strings.HasPrefix(strings.ToUpper(name), "SESSION CHARACTERISTICS") {
+			c.report(violation(UnknownNode, n, "SET %s cannot be checked: use a plain connection", name))
+		}
+	case "VAR_SET_VALUE":
+		values, known := settingValues(n.list("args"))
+		c.setting(n, name, values, known)
+	default: // DEFAULT, FROM CURRENT, RESET
+		c.setting(n, name, nil, true)
+	}
+}
+
+// setting checks the change of one setting. values is nil where it goes back
+// to its default, and known is false where the value isn't constant.
+func (c *checker) setting(at *node, name string, values []string, known bool) {
+	folded := strings.ToLower(name)
+	const advice = "; set it on the role or in the connection string, over a plain connection"
+	switch {
+	case folded == "session_replication_role" || folded == "role" || folded == "session_authorization" || strings.HasPrefix(folded, "fencing."):
+		c.report(violation(SessionSetting, at, "setting %s is not changed through fencerow: the protection rests on it%s", folded, advice))
+	case folded == "standard_conforming_strings" && !(known && len(values) == 1 && isOn(values[0])):
+		c.report(violation(SessionSetting, at, "standard_conforming_strings must stay on: with it off the server reads texts otherwise than the check%s", advice))
+	case folded == "client_encoding" && !(known && len(values) == 1 && isUTF8(values[0])):
+		c.report(violation(SessionSetting, at, "client_encoding must stay UTF8: in another the server reads texts otherwise than the check%s", advice))
+	case folded == "search_path":
+		c.changesPath = true
+		if !known || slices.ContainsFunc(values, func(v string) bool { return strings.Contains(strings.ToLower(v), "pg_catalog") }) {
+			c.report(violation(SessionSetting, at, "search_path must be a literal list without pg_catalog: otherwise the operator < may become somebody's own"))
+		}
+	}
+}
+
+// settingValues returns the constants of a SET's list.
+func settingValues(args []*node) ([]string, bool) {
+	values := make([]string, 0, len(args))
+	for _, a := range args {
+		if a.is("TypeCast") { // SET TIME ZONE INTERVAL '...'
+			a = a.get("arg")
+		}
+		if !a.is("A_Const") {
+			return nil, false
+		}
+		switch {
+		case a.get("sval") != nil:
+			values = append(values, a.get("sval").str("sval"))
+		case a.get("boolval") != nil:
+			values = append(values, map[bool]string{true: "on", false: "off"}[a.get("boolval").flag("boolval")])
+		default:
+			values = append(values, "")
+		}
+	}
+	return values, true
+}
+
+func isOn(v string) bool {
+	v = strings.ToLower(strings.TrimSpace(v))
+	return v == "on" || v == "true" || v == "yes" || v == "1"
+}
+
+func isUTF8(v string) bool {
+	v = strings.ToLower(strings.Trim(strings.TrimSpace(v), `'"`))
+	return v == "utf8" || v == "utf-8" || v == "unicode"
+}

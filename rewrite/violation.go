@@ -1,0 +1,81 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+// ErrRefused is what every [Violation] is: the statement was not sent.
+var ErrRefused = errors.New("statement refused")
+
+// Violation is the reason why a statement must not be sent. It matches
+// [ErrRefused] with errors.Is, and tokenctx.ErrNoToken where the reason is a
+// missing token.
+type Violation struct {
+	Rule    Rule
+	Table   string // the protected table, if one is concerned
+	Message string // one line: what is wrong and what to do
+	Fix     string // what to write instead, if known
+
+	// Snippet is the line of the text that is at fault, with its literals
+	// replaced by "?"; Line is its number, from 1, and Column and Width say
+	// which of its bytes are meant. Line is 0 if there is no snippet.
+	Snippet             string
+	Line, Column, Width int
+
+	// Location is the caller's file:line, as far as the driver knows it.
+	Location string
+
+	offset int // where in the text, -1 if nowhere; resolved by locate
+}
+
+// Is reports whether target is ErrRefused, or tokenctx.ErrNoToken for a
+// missing token.
+func (v *Violation) Is(target error) bool {
+	return target == ErrRefused || target == tokenctx.ErrNoToken && v.Rule == NoToken
+}
+
+// Headline returns the first line of Error: location, message, rule.
+func (v *Violation) Headline() string {
+	where := v.Location
+	if where != "" {
+		where += ": "
+	}
+	return fmt.Sprintf("%s%s (%s %s)", where, v.Message, v.Rule, v.Rule.Slug())
+}
+
+// Error returns a message like a lint line, complete in its first line, then
+// the line of SQL with a caret, the fix and the rule's page.
+func (v *Violation) Error() string {
+	var b strings.Builder
+	b.WriteString(v.Headline())
+	if v.Line > 0 {
+		gutter := fmt.Sprintf("    %d | ", v.Line)
+		fmt.Fprintf(&b, "\n%s%s", gutter, v.Snippet)
+		if v.Width > 0 {
+			fmt.Fprintf(&b, "\n%*s| %s%s", len(gutter)-2, "",
+				strings.Repeat(" ", utf8.RuneCountInString(v.Snippet[:v.Column-1])),
+				strings.Repeat("^", utf8.RuneCountInString(v.Snippet[v.Column-1:v.Column-1+v.Width])))
+		}
+	}
+	if v.Fix != "" {
+		b.WriteString("\n  fix:  " + v.Fix)
+	}
+	b.WriteString("\n  docs: rewrite/rules/" + string(v.Rule) + ".md")
+	return b.String()
+}
+
+// violation makes a Violation at a node of the text.
+func violation(rule Rule, at *node, format string, args ...any) *Violation {
+	return &Violation{Rule: rule, Message: fmt.Sprintf(format, args...), offset: at.offset()}
+}
+
+// on names the table of a violation.
+func (v *Violation) on(t *Table) *Violation {
+	v.Table = t.String()
+	return v
+}
