@@ -36,6 +36,7 @@ const (
 	TokenArgument   Rule = "FR304"
 	MisplacedArg    Rule = "FR305"
 	MissingArgument Rule = "FR306"
+	QueryRewriter   Rule = "FR307"
 
 	Unparsable   Rule = "FR901"
 	UnknownNode  Rule = "FR902"
@@ -87,6 +88,7 @@ var ruleTable = []RuleInfo{
 	{TokenArgument, "token-argument", "an argument at a token position that is not an integer"},
 	{MisplacedArg, "misplaced-arg", "tokenctx.Arg where the statement has no token position"},
 	{MissingArgument, "missing-argument", "a token position without an argument"},
+	{QueryRewriter, "query-rewriter", "a pgx.QueryRewriter that needs the connection, or returns what steers pgx"},
 
 	{Unparsable, "unparsable", "a text that the parser does not understand"},
 	{UnknownNode, "unknown-node", "a statement or expression that the check does not know"},

@@ -79,3 +79,9 @@ func (v *Violation) on(t *Table) *Violation {
 	v.Table = t.String()
 	return v
 }
+
+// Refuse returns a violation that concerns no place in a text, for what a
+// driver finds beside it.
+func Refuse(rule Rule, message string) *Violation {
+	return &Violation{Rule: rule, Message: message, offset: -1}
+}

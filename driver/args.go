@@ -1,0 +1,85 @@
+package driver
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencerow/fencerow/rewrite"
+)
+
+// call is a statement as pgx will send it: leading holds the arguments that
+// only steer pgx, so that $1 is args[0] again.
+type call struct {
+	sql     string
+	leading []sqldriver.NamedValue
+	args    []sqldriver.NamedValue
+}
+
+// resolve takes pgx's special leading arguments apart, as pgx itself would:
+// they shift the positions of the others, and a QueryRewriter replaces the
+// statement.
+func resolve(ctx context.Context, sql string, args []sqldriver.NamedValue) (call, error) {
+	c := call{sql: sql, args: args}
+	var rewriter pgx.QueryRewriter
+loop:
+	for len(c.args) > 0 {
+		switch arg := c.args[0].Value.(type) {
+		case pgx.QueryExecMode, pgx.QueryResultFormats, pgx.QueryResultFormatsByOID:
+			c.leading = append(c.leading, c.args[0])
+		case pgx.QueryRewriter:
+			rewriter = arg
+		default:
+			break loop
+		}
+		c.args = c.args[1:]
+	}
+	if rewriter == nil {
+		return c, nil
+	}
+	return c, c.apply(ctx, rewriter)
+}
+
+// apply runs a QueryRewriter here, so that its result is checked. It is
+// given no connection: with the live one it could send what it likes.
+func (c *call) apply(ctx context.Context, rewriter pgx.QueryRewriter) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = rewrite.Refuse(rewrite.QueryRewriter, fmt.Sprintf("query rewriter %T panicked: it is given no connection, since it could write past the check; rewrite without one", rewriter))
+		}
+	}()
+	values := make([]any, len(c.args))
+	for i := range c.args {
+		values[i] = c.args[i].Value
+	}
+	sql, values, err := rewriter.RewriteQuery(ctx, nil, c.sql, values)
+	if err != nil {
+		return fmt.Errorf("rewrite query failed: %w", err)
+	}
+	c.sql, c.args = sql, make([]sqldriver.NamedValue, len(values))
+	for i, v := range values {
+		if special(v) {
+			return rewrite.Refuse(rewrite.QueryRewriter, fmt.Sprintf("query rewriter %T returned arguments that steer pgx: return plain values only", rewriter))
+		}
+		c.args[i] = sqldriver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	return nil
+}
+
+func special(v any) bool {
+	switch v.(type) {
+	case pgx.QueryExecMode, pgx.QueryResultFormats, pgx.QueryResultFormatsByOID, pgx.QueryRewriter:
+		return true
+	}
+	return false
+}
+
+// with puts the leading arguments before bound ones.
+func (c *call) with(bound []sqldriver.NamedValue) []sqldriver.NamedValue {
+	if len(c.leading) == 0 {
+		return bound
+	}
+	return append(append([]sqldriver.NamedValue(nil), c.leading...), bound...)
+}

@@ -1,0 +1,108 @@
+package driver
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/fencerow/fencerow/rewrite"
+)
+
+// Connector makes connections for [database/sql.OpenDB]. All its connections
+// share one set of protected tables and one cache of checked statements.
+type Connector struct {
+	inner    sqldriver.Connector
+	settings *settings
+	sessions bool // connections are pgx's, so their session can be read
+
+	mu      sync.Mutex // held while the protection is replaced
+	current atomic.Pointer[protection]
+}
+
+var _ sqldriver.Connector = (*Connector)(nil)
+
+// NewConnector returns a connector for pgx's own configuration. Hooks, tracers
+// and codecs in it are trusted: they can reach the server past the driver.
+// [Protect] and [ProtectTable] say what is protected; without them it is what
+// the database's registry says.
+func NewConnector(config pgx.ConnConfig, opts ...Option) (*Connector, error) {
+	return newConnector(stdlib.GetConnector(config), true, opts)
+}
+
+// Wrap returns a connector that checks what is sent through another driver's
+// connections. It is for tests without PostgreSQL and for benchmarks: nothing
+// is read from the server, so the search path is unknown, token columns are
+// taken on trust, and the tables have to be given with [Protect].
+func Wrap(inner sqldriver.Connector, opts ...Option) (*Connector, error) {
+	if inner == nil {
+		return nil, errors.New("fencerow: Wrap needs a connector")
+	}
+	return newConnector(inner, false, opts)
+}
+
+func newConnector(inner sqldriver.Connector, sessions bool, opts []Option) (*Connector, error) {
+	s, err := collect(opts)
+	if err != nil {
+		return nil, err
+	}
+	c := &Connector{inner: inner, settings: s, sessions: sessions}
+	if s.fromCode || !sessions {
+		if err := c.protect(s.tables); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// Driver returns fencerow's driver.
+func (c *Connector) Driver() sqldriver.Driver { return theDriver }
+
+// Connect opens a connection and, on PostgreSQL, reads what the check rests
+// on: the session's search path, the protected tables' token columns and,
+// where no table was given by code, the registry.
+func (c *Connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	inner, err := c.inner.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn := &Conn{inner: inner, connector: c}
+	if !c.sessions {
+		conn.view = c.current.Load().anyPath()
+		return conn, nil
+	}
+	std, ok := inner.(*stdlib.Conn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("fencerow: the connector made a %T instead of pgx's connection", inner), inner.Close())
+	}
+	conn.std = std
+	if err := conn.start(ctx); err != nil {
+		return nil, errors.Join(err, inner.Close())
+	}
+	return conn, nil
+}
+
+// protect makes the tables the protected ones. Where they are the same as
+// before, the cache of plans stays.
+func (c *Connector) protect(tables []rewrite.Table) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.current.Load(); p != nil && sameTables(p.tables, tables) {
+		return nil
+	}
+	policy, err := rewrite.NewPolicy(tables...)
+	if err != nil {
+		return fmt.Errorf("fencerow: %w", err)
+	}
+	p, err := newProtection(policy, tables, c.settings.cacheBytes)
+	if err != nil {
+		return fmt.Errorf("fencerow: %w", err)
+	}
+	c.current.Store(p)
+	return nil
+}

@@ -1,0 +1,99 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// Name is the name under which the driver is registered with database/sql.
+const Name = "fencerow"
+
+// openTimeout bounds how long Driver.Open and Open may take to connect, where
+// the DSN sets no connect_timeout of its own.
+const openTimeout = 60 * time.Second
+
+// Driver is the database/sql driver. It is registered as "fencerow".
+type Driver struct{}
+
+var (
+	_ sqldriver.Driver        = (*Driver)(nil)
+	_ sqldriver.DriverContext = (*Driver)(nil)
+)
+
+var theDriver = &Driver{}
+
+func init() { sql.Register(Name, theDriver) }
+
+// Open opens a connection; database/sql calls OpenConnector instead.
+func (d *Driver) Open(dsn string) (sqldriver.Conn, error) {
+	connector, err := d.OpenConnector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	return connector.Connect(ctx)
+}
+
+// OpenConnector reads the DSN, in either of pgx's forms. What is protected
+// comes from the database's registry, read with the first connection.
+func (d *Driver) OpenConnector(dsn string) (sqldriver.Connector, error) {
+	inner, err := parseDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return newConnector(inner, true, nil)
+}
+
+// Open returns a handle on the database, after one connection has shown that
+// the protected tables are there with a usable token column. Without
+// [Protect] or [ProtectTable] they come from the database's registry.
+func Open(dsn string, opts ...Option) (*sql.DB, error) {
+	inner, err := parseDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	connector, err := newConnector(inner, true, opts)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	if err := db.PingContext(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// registeredPrefix begins the names that stdlib.RegisterConnConfig gives out.
+const registeredPrefix = "registeredConnConfig"
+
+func parseDSN(dsn string) (sqldriver.Connector, error) {
+	if strings.HasPrefix(dsn, registeredPrefix) {
+		return stdlib.GetDefaultDriver().(sqldriver.DriverContext).OpenConnector(dsn)
+	}
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		// pgx's text repeats the DSN, whose password it can find in most
+		// malformed forms only.
+		return nil, errDSN(err)
+	}
+	return stdlib.GetConnector(*config), nil
+}
+
+func errDSN(err error) error {
+	reason := "it is neither a postgres:// URL nor a list of key=value pairs"
+	if cause := errors.Unwrap(err); cause != nil && !strings.Contains(cause.Error(), "parse") {
+		reason = cause.Error()
+	}
+	return fmt.Errorf("fencerow: malformed DSN: %s; write postgres://user:password@host:5432/database or host=... user=... dbname=...", reason)
+}

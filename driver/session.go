@@ -1,0 +1,208 @@
+package driver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fencerow/fencerow/rewrite"
+)
+
+// ErrNotInstalled says that the database has no registry of protected tables.
+var ErrNotInstalled = errors.New("fencerow: the registry of protected tables is not installed in this database: run migrations.Up and migrations.Register, or name the tables in code with driver.Open(dsn, driver.Protect(...))")
+
+// registryQuery reads the registered tables, each under the name it was
+// registered with and the one it has now.
+const registryQuery = `SELECT r.schema_name::text, r.table_name::text, COALESCE(n.nspname::text, ''), COALESCE(c.relname::text, ''),
+       r.token_column::text, r.mode, COALESCE(r.resource, '')
+  FROM fencing.registry r
+  LEFT JOIN pg_catalog.pg_class c ON c.oid = r.relid
+  LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace`
+
+// sessionQuery reads what the check of a session's statements rests on, in one
+// round trip. $1 is a JSON list of the protected tables.
+const sessionQuery = `SELECT pg_catalog.current_setting('search_path'), current_user::text, pg_catalog.current_setting('server_encoding'),
+       (SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
+                 'found', c.oid IS NOT NULL,
+                 'column', a.attname IS NOT NULL,
+                 'type', pg_catalog.format_type(a.atttypid, a.atttypmod),
+                 'bigint', a.atttypid = 'pg_catalog.int8'::pg_catalog.regtype,
+                 'nullable', NOT a.attnotnull,
+                 'identity', a.attidentity <> '',
+                 'generated', a.attgenerated <> '',
+                 'key', (SELECT pg_catalog.json_agg(k.attname ORDER BY k.attnum)
+                           FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute k ON k.attrelid = i.indrelid AND k.attnum = ANY (i.indkey)
+                          WHERE i.indrelid = c.oid AND i.indisprimary))
+               ORDER BY w.ordinality)
+          FROM pg_catalog.json_array_elements($1::text::pg_catalog.json) WITH ORDINALITY w (t, ordinality)
+          LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = w.t->>'Schema'
+          LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.t->>'Name' AND c.relkind IN ('r', 'p')
+          LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = w.t->>'TokenColumn' AND a.attnum > 0 AND NOT a.attisdropped)::text`
+
+// column is what the catalog says of a protected table's token column.
+type column struct {
+	Found, Column, Bigint, Nullable, Identity, Generated bool
+	Type                                                 string
+	Key                                                  []string
+}
+
+// start reads the session of a new connection and chooses its view.
+func (c *Conn) start(ctx context.Context) error {
+	conn := c.std.Conn()
+	tables := slices.Clone(c.connector.settings.tables)
+	if !c.connector.settings.fromCode {
+		var err error
+		if tables, err = readRegistry(ctx, conn); err != nil {
+			return err
+		}
+	}
+	for i := range tables {
+		if tables[i].Schema == "" {
+			tables[i].Schema = "public"
+		}
+		if tables[i].TokenColumn == "" {
+			tables[i].TokenColumn = rewrite.DefaultTokenColumn
+		}
+	}
+	wanted, err := json.Marshal(tables)
+	if err != nil {
+		return fmt.Errorf("fencerow: %w", err)
+	}
+	var path, user, encoding string
+	var found *string
+	if err := conn.QueryRow(ctx, sessionQuery, string(wanted)).Scan(&path, &user, &encoding, &found); err != nil {
+		return fmt.Errorf("fencerow: read the session's settings and the protected tables: %w", err)
+	}
+	var columns []column
+	if found != nil {
+		if err := json.Unmarshal([]byte(*found), &columns); err != nil {
+			return fmt.Errorf("fencerow: read the protected tables: %w", err)
+		}
+	}
+	if tables, err = c.connector.checkTables(tables, columns, encoding); err != nil {
+		return err
+	}
+	if err := c.connector.protect(tables); err != nil {
+		return err
+	}
+	if c.path, err = searchPath(path, user); err != nil {
+		return fmt.Errorf("fencerow: the session's search_path %q cannot be read: %w", path, err)
+	}
+	c.pathKnown = true
+	return nil
+}
+
+// checkTables compares the protected tables with the catalog, and fills in
+// their primary keys. A registered table that isn't there stays protected
+// under its name; one named in code must be there.
+func (c *Connector) checkTables(tables []rewrite.Table, columns []column, encoding string) ([]rewrite.Table, error) {
+	if len(columns) != len(tables) {
+		return nil, fmt.Errorf("fencerow: the server described %d of %d protected tables", len(columns), len(tables))
+	}
+	for i := range tables {
+		t, col := &tables[i], columns[i]
+		if !col.Found {
+			if c.settings.fromCode {
+				return nil, fmt.Errorf("fencerow: protected table %q does not exist in this database: create it, or correct its name (schema %q, table %q)", t, t.Schema, t.Name)
+			}
+			continue
+		}
+		if problem := col.problem(t); problem != "" {
+			return nil, fmt.Errorf("fencerow: protected table %q %s", t, problem)
+		}
+		if encoding != "UTF8" && !ascii(t.Schema+t.Name+t.TokenColumn) {
+			return nil, fmt.Errorf("fencerow: protected table %q has a name beyond ASCII, which is only compared safely in a database of encoding UTF8, not %s", t, encoding)
+		}
+		t.Key = col.Key
+	}
+	return tables, nil
+}
+
+// problem says what is wrong with a token column, and what mends it.
+func (col column) problem(t *rewrite.Table) string {
+	name := t.TokenColumn
+	switch {
+	case !col.Column:
+		return fmt.Sprintf("has no column %s: register it with migrations.Register, or ALTER TABLE ... ADD COLUMN %s bigint NOT NULL DEFAULT 0 over a plain connection", name, name)
+	case !col.Bigint:
+		return fmt.Sprintf("has a token column %s of type %s: it must be bigint, so that tokens are compared exactly", name, col.Type)
+	case col.Nullable:
+		return fmt.Sprintf("has a token column %s that may be NULL, which no comparison rejects: ALTER TABLE ... ALTER COLUMN %s SET NOT NULL over a plain connection", name, name)
+	case col.Identity || col.Generated:
+		return fmt.Sprintf("has a token column %s that is generated: it must take the token that a write sets", name)
+	}
+	return ""
+}
+
+func readRegistry(ctx context.Context, conn *pgx.Conn) ([]rewrite.Table, error) {
+	rows, err := conn.Query(ctx, registryQuery)
+	if err != nil {
+		return nil, registryError(err, conn)
+	}
+	defer rows.Close()
+	seen := make(map[[2]string]bool)
+	var tables []rewrite.Table
+	for rows.Next() {
+		var schema, name, schemaNow, nameNow, tokenColumn, mode, resource string
+		if err := rows.Scan(&schema, &name, &schemaNow, &nameNow, &tokenColumn, &mode, &resource); err != nil {
+			return nil, fmt.Errorf("fencerow: read the registry: %w", err)
+		}
+		m, err := rewrite.ParseMode(mode)
+		if err != nil {
+			return nil, fmt.Errorf("fencerow: read the registry: table %q: %w", name, err)
+		}
+		for _, id := range [][2]string{{schema, name}, {schemaNow, nameNow}} {
+			if id[1] != "" && !seen[id] {
+				seen[id] = true
+				tables = append(tables, rewrite.Table{Schema: id[0], Name: id[1], TokenColumn: tokenColumn, Mode: m, Resource: resource})
+			}
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, registryError(err, conn)
+	}
+	slices.SortFunc(tables, func(a, b rewrite.Table) int {
+		return strings.Compare(a.Schema+"\x00"+a.Name, b.Schema+"\x00"+b.Name)
+	})
+	return tables, nil
+}
+
+// registryError says what to do where the registry can't be read.
+func registryError(err error, conn *pgx.Conn) error {
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		switch pgErr.Code {
+		case "42P01", "3F000": // undefined_table, invalid_schema_name
+			return fmt.Errorf("%w (%w)", ErrNotInstalled, err)
+		case "42501": // insufficient_privilege
+			role := pgx.Identifier{conn.Config().User}.Sanitize()
+			return fmt.Errorf("fencerow: the registry of protected tables cannot be read: GRANT USAGE ON SCHEMA fencing TO %s; GRANT SELECT ON fencing.registry TO %s (%w)", role, role, err)
+		}
+	}
+	return fmt.Errorf("fencerow: read the registry of protected tables: %w", err)
+}
+
+// searchPath splits the setting search_path into schemas, with "$user"
+// replaced by the role.
+func searchPath(setting, user string) ([]string, error) {
+	schemas, err := identifiers(setting, ',')
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range schemas {
+		if s == "$user" {
+			schemas[i] = user
+		}
+	}
+	return schemas, nil
+}
+
+func ascii(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 }) < 0
+}

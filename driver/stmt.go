@@ -1,0 +1,116 @@
+package driver
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"errors"
+
+	"github.com/fencerow/fencerow/rewrite"
+)
+
+// Stmt is a prepared statement that is checked again at each execution.
+type Stmt struct {
+	inner sqldriver.Stmt
+	conn  *Conn
+	query string
+}
+
+var (
+	_ sqldriver.Stmt              = (*Stmt)(nil)
+	_ sqldriver.StmtExecContext   = (*Stmt)(nil)
+	_ sqldriver.StmtQueryContext  = (*Stmt)(nil)
+	_ sqldriver.NamedValueChecker = (*Stmt)(nil)
+)
+
+var errDeprecated = errors.New("fencerow: Stmt.Exec and Stmt.Query without a context are not implemented: a statement needs the context of its execution")
+
+// Close closes the statement.
+func (s *Stmt) Close() error { return s.inner.Close() }
+
+// NumInput returns how many arguments the caller has to pass.
+func (s *Stmt) NumInput() int { return s.inner.NumInput() }
+
+// Exec is not implemented: it has no context, so no token.
+func (s *Stmt) Exec([]sqldriver.Value) (sqldriver.Result, error) { return nil, errDeprecated }
+
+// Query is not implemented: it has no context, so no token.
+func (s *Stmt) Query([]sqldriver.Value) (sqldriver.Rows, error) { return nil, errDeprecated }
+
+// CheckNamedValue passes tokenctx.Arg, and whatever the inner driver takes.
+func (s *Stmt) CheckNamedValue(v *sqldriver.NamedValue) error {
+	if n, ok := s.inner.(sqldriver.NamedValueChecker); ok {
+		if s.conn.CheckNamedValue(v) == nil {
+			return nil
+		}
+		return n.CheckNamedValue(v)
+	}
+	return s.conn.CheckNamedValue(v)
+}
+
+// ExecContext checks the statement with the token of ctx, and runs it.
+func (s *Stmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Result, error) {
+	admitted, err := s.admit(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	return s.conn.exec(ctx, admitted, s.execInner(ctx))
+}
+
+// QueryContext checks the statement with the token of ctx, and runs it.
+func (s *Stmt) QueryContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	admitted, err := s.admit(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	return s.conn.query(ctx, admitted, true, s.execInner(ctx), func(args []sqldriver.NamedValue) (sqldriver.Rows, error) {
+		if q, ok := s.inner.(sqldriver.StmtQueryContext); ok {
+			return q.QueryContext(ctx, args)
+		}
+		values, err := plainValues(ctx, args)
+		if err != nil {
+			return nil, err
+		}
+		return s.inner.Query(values) //nolint:staticcheck // the only way the wrapped driver has
+	})
+}
+
+// admit checks the prepared text again. An argument that would replace the
+// text has no place here: what runs is what was prepared.
+func (s *Stmt) admit(ctx context.Context, args []sqldriver.NamedValue) (*statement, error) {
+	admitted, err := s.conn.admit(ctx, s.query, args)
+	if err != nil {
+		return nil, err
+	}
+	if admitted.sql != s.query {
+		return nil, s.conn.connector.settings.located(rewrite.Refuse(rewrite.QueryRewriter, "a query rewriter was passed to a prepared statement: pass it with the text to Exec or Query instead"))
+	}
+	return admitted, nil
+}
+
+func (s *Stmt) execInner(ctx context.Context) func([]sqldriver.NamedValue) (sqldriver.Result, error) {
+	return func(args []sqldriver.NamedValue) (sqldriver.Result, error) {
+		if e, ok := s.inner.(sqldriver.StmtExecContext); ok {
+			return e.ExecContext(ctx, args)
+		}
+		values, err := plainValues(ctx, args)
+		if err != nil {
+			return nil, err
+		}
+		return s.inner.Exec(values) //nolint:staticcheck // the only way the wrapped driver has
+	}
+}
+
+// plainValues turns arguments into what a driver without contexts takes.
+func plainValues(ctx context.Context, args []sqldriver.NamedValue) ([]sqldriver.Value, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	values := make([]sqldriver.Value, len(args))
+	for i, a := range args {
+		if a.Name != "" {
+			return nil, errors.New("fencerow: the wrapped driver takes no named arguments")
+		}
+		values[i] = a.Value
+	}
+	return values, nil
+}
