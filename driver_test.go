@@ -1,17 +1,22 @@
 package fencerow_test
 
 import (
+	"bufio"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/fencerow/fencerow/driver"
 	"github.com/fencerow/fencerow/internal/localpg"
@@ -360,4 +365,101 @@ func TestArgIsAnErrorElsewhere(t *testing.T) {
 	require.ErrorContains(t, err, "tokenctx.Arg was sent through a driver that is not fencerow")
 }
 
-var _ = lease.NextToken
+// Tokens are drawn by many sessions at once: none twice, and one asked for
+// after another was handed out is larger.
+func TestTokensIncreaseOverConcurrentSessions(t *testing.T) {
+	db, _ := open(t)
+	const sessions, draws = 16, 20
+	db.SetMaxOpenConns(sessions)
+	var last atomic.Int64
+	drawn := make(chan tokenctx.Token, sessions*draws)
+	group, ctx := errgroup.WithContext(t.Context())
+	for range sessions {
+		group.Go(func() error {
+			for range draws {
+				before := last.Load()
+				token, err := lease.NextToken(ctx, db)
+				if err != nil {
+					return err
+				}
+				if int64(token) <= before {
+					return fmt.Errorf("token %d was drawn after %d had been handed out", token, before)
+				}
+				for seen := last.Load(); int64(token) > seen && !last.CompareAndSwap(seen, int64(token)); seen = last.Load() {
+				}
+				drawn <- token
+			}
+			return nil
+		})
+	}
+	require.NoError(t, group.Wait())
+	close(drawn)
+	unique := make(map[tokenctx.Token]bool)
+	for token := range drawn {
+		require.False(t, unique[token], "token %d was handed out twice", token)
+		unique[token] = true
+	}
+	require.Len(t, unique, sessions*draws)
+}
+
+// A token that was handed out is never handed out again, also when the server
+// dies right after.
+func TestTokensSurviveAServerCrash(t *testing.T) {
+	server := localpg.StartServer(t, localpg.WithSetting("fsync", "on"))
+	dsn := server.DSN("postgres")
+	require.NoError(t, migrations.Up(t.Context(), dsn))
+	draw := func() tokenctx.Token {
+		db, err := sql.Open("pgx", dsn)
+		require.NoError(t, err)
+		defer db.Close()
+		token, err := lease.NextToken(t.Context(), db)
+		require.NoError(t, err)
+		return token
+	}
+	last := draw()
+	require.EqualValues(t, 1, last)
+	for range 3 {
+		require.NoError(t, server.Kill())
+		require.NoError(t, server.Restart(t.Context()))
+		token := draw()
+		require.Greater(t, token, last)
+		last = token
+	}
+}
+
+// A process that dies with its token takes it along.
+func TestTokensSurviveAProcessCrash(t *testing.T) {
+	const drawFor = "FENCEROW_TEST_DRAW_TOKEN"
+	if dsn := os.Getenv(drawFor); dsn != "" {
+		db, err := sql.Open("fencerow", dsn)
+		require.NoError(t, err)
+		token, err := lease.NextToken(t.Context(), db)
+		require.NoError(t, err)
+		fmt.Printf("token=%d\n", token)
+		select {} // until the parent kills this process
+	}
+	dsn := localpg.Database(t, template)
+	plain, err := sql.Open("pgx", dsn)
+	require.NoError(t, err)
+	defer plain.Close()
+	var last tokenctx.Token
+	for range 3 {
+		child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1")
+		child.Env = append(os.Environ(), drawFor+"="+dsn)
+		out, err := child.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, child.Start())
+		var token tokenctx.Token
+		for lines := bufio.NewScanner(out); token == 0 && lines.Scan(); {
+			_, _ = fmt.Sscanf(lines.Text(), "token=%d", &token)
+		}
+		require.NoError(t, child.Process.Kill())
+		require.Error(t, child.Wait())
+		require.Greater(t, token, last)
+		last = token
+		token, err = lease.NextToken(t.Context(), plain)
+		require.NoError(t, err)
+		require.Greater(t, token, last)
+		last = token
+	}
+}

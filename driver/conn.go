@@ -107,7 +107,8 @@ func (c *Conn) BeginTx(ctx context.Context, opts sqldriver.TxOptions) (sqldriver
 	} else if opts != (sqldriver.TxOptions{}) {
 		return nil, errors.New("fencerow: the wrapped driver takes no transaction options")
 	} else {
-		inner, err = c.inner.Begin() //nolint:staticcheck // the only way the wrapped driver has
+		//lint:ignore SA1019 the only way that the wrapped driver has
+		inner, err = c.inner.Begin()
 	}
 	if err != nil {
 		return nil, err

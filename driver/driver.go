@@ -83,17 +83,20 @@ func parseDSN(dsn string) (sqldriver.Connector, error) {
 	}
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		// pgx's text repeats the DSN, whose password it can find in most
-		// malformed forms only.
 		return nil, errDSN(err)
 	}
 	return stdlib.GetConnector(*config), nil
 }
 
+// errDSN says what is wrong with a DSN without repeating any of it: pgx finds
+// the password to leave out in most malformed forms only.
 func errDSN(err error) error {
-	reason := "it is neither a postgres:// URL nor a list of key=value pairs"
-	if cause := errors.Unwrap(err); cause != nil && !strings.Contains(cause.Error(), "parse") {
-		reason = cause.Error()
+	reason := "it is neither a URL nor a list of keywords"
+	if _, message, ok := strings.Cut(err.Error(), "`: "); ok {
+		reason, _, _ = strings.Cut(message, " (")
 	}
-	return fmt.Errorf("fencerow: malformed DSN: %s; write postgres://user:password@host:5432/database or host=... user=... dbname=...", reason)
+	if cause := errors.Unwrap(err); cause != nil && !strings.ContainsAny(cause.Error(), "\"'`:/") {
+		reason += ": " + cause.Error()
+	}
+	return fmt.Errorf("fencerow: malformed DSN: %s; write a URL like postgres://user:password@host:5432/database, or keywords like \"host=localhost dbname=shop\"", reason)
 }

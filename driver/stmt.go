@@ -70,7 +70,8 @@ func (s *Stmt) QueryContext(ctx context.Context, args []sqldriver.NamedValue) (s
 		if err != nil {
 			return nil, err
 		}
-		return s.inner.Query(values) //nolint:staticcheck // the only way the wrapped driver has
+		//lint:ignore SA1019 the only way that the wrapped driver has
+		return s.inner.Query(values)
 	})
 }
 
@@ -96,7 +97,8 @@ func (s *Stmt) execInner(ctx context.Context) func([]sqldriver.NamedValue) (sqld
 		if err != nil {
 			return nil, err
 		}
-		return s.inner.Exec(values) //nolint:staticcheck // the only way the wrapped driver has
+		//lint:ignore SA1019 the only way that the wrapped driver has
+		return s.inner.Exec(values)
 	}
 }
 

@@ -1,0 +1,32 @@
+# Every module of the repository, each with its own go.mod.
+MODULES := $(patsubst %/go.mod,%,$(shell git ls-files '*go.mod' 2>/dev/null || echo go.mod))
+MODULES := $(if $(MODULES),$(MODULES:go.mod=.),.)
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME ?= 5m
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench fuzz lint postgres
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: postgres ## run the pause scenario on a throwaway PostgreSQL
+	go run ./example
+
+test: postgres ## run every test of every module, with the race detector
+	@set -e; for m in $(MODULES); do (cd $$m && go test -race ./...); done
+
+bench: postgres ## run the benchmarks, with allocations
+	go test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## fuzz the checker, FUZZTIME (5m) for each target
+	@set -e; for t in $$(go test -list '^Fuzz' ./rewrite | grep '^Fuzz'); do \
+		go test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) ./rewrite; done
+
+lint: ## gofmt, go vet, staticcheck and go mod tidy find nothing
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run gofmt -w on these files'; exit 1; }
+	@set -e; for m in $(MODULES); do (cd $$m && go vet ./... && go run $(STATICCHECK) ./... && go mod tidy -diff); done
+
+# Installs Debian's PostgreSQL if this is root's machine and none is found.
+postgres:
+	@sh internal/localpg/ensure.sh

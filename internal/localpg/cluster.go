@@ -1,0 +1,196 @@
+package localpg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// socketPort is the number in the name of the socket; nothing listens on TCP
+// where there are sockets.
+const socketPort = 5432
+
+// startTimeout bounds initdb, start and recovery when the caller does not.
+const startTimeout = time.Minute
+
+// cluster is a data directory, made by initdb, and the postmaster on it.
+type cluster struct {
+	bin      string
+	dir      *serverDir
+	as       *account
+	settings []string
+	host     string
+	port     int
+	proc     *process // nil while none runs
+}
+
+// newCluster makes a data directory and starts its server.
+func newCluster(ctx context.Context, bin string, o *options) (*cluster, error) {
+	as, err := serverAccount()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := newServerDir(as)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{bin: bin, dir: dir, as: as, settings: o.args(), host: dir.path, port: socketPort}
+	if err := c.initdb(ctx); err != nil {
+		return nil, errors.Join(err, c.remove())
+	}
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(err, c.remove())
+	}
+	return c, nil
+}
+
+// initdb makes the data directory.
+func (c *cluster) initdb(ctx context.Context) error {
+	cmd := c.command("initdb", "--pgdata="+c.dir.data(), "--username=postgres", "--auth=trust",
+		"--encoding=UTF8", "--locale=C", "--no-sync")
+	cmd.Dir = c.dir.path
+	p, err := startProcess(cmd)
+	if err != nil {
+		return err
+	}
+	if err := p.wait(ctx); err != nil {
+		return fmt.Errorf("initdb: %w; the end of its output:\n%s", err, c.dir.tail())
+	}
+	return nil
+}
+
+// start starts the postmaster and returns when it accepts connections.
+func (c *cluster) start(ctx context.Context) error {
+	args := []string{"-D", c.dir.data()}
+	args = append(args, c.settings...)
+	if runtime.GOOS == "windows" {
+		port, err := freePort()
+		if err != nil {
+			return err
+		}
+		c.host, c.port = "127.0.0.1", port
+		args = append(args, "-c", "listen_addresses="+c.host)
+	} else {
+		args = append(args, "-c", "listen_addresses=", "-c", "unix_socket_directories="+quoteList(c.host))
+	}
+	cmd := c.command("postgres", append(args, "-p", strconv.Itoa(c.port))...)
+	cmd.Dir = c.dir.data()
+	p, err := startProcess(cmd)
+	if err != nil {
+		return err
+	}
+	c.proc = p
+	if err := c.ready(ctx); err != nil {
+		return errors.Join(err, c.stop(syscall.SIGQUIT))
+	}
+	return nil
+}
+
+// quoteList makes a path the only entry of a setting that is a list.
+func quoteList(path string) string { return `"` + strings.ReplaceAll(path, `"`, `""`) + `"` }
+
+// command prepares a server program: as the server's user, with the log as its
+// output, and deaf to what the environment says about other servers.
+func (c *cluster) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(c.bin, program(name)), args...)
+	cmd.Stdout, cmd.Stderr = c.dir.log, c.dir.log
+	cmd.SysProcAttr = attrs(c.as)
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "PG") && !strings.HasPrefix(v, "LC_") && !strings.HasPrefix(v, "LANG") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	cmd.Env = append(cmd.Env, "LC_ALL=C")
+	return cmd
+}
+
+// ready waits until the server takes a connection, or has ended instead.
+func (c *cluster) ready(ctx context.Context) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ping(ctx, c.dsn("postgres"))
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-c.proc.done:
+			return fmt.Errorf("postgres ended before it took a connection (%v); the end of its log:\n%s", c.proc.err, c.dir.tail())
+		case <-ctx.Done():
+			return fmt.Errorf("postgres did not take a connection in time (%w; last: %w); the end of its log:\n%s", context.Cause(ctx), err, c.dir.tail())
+		}
+	}
+}
+
+func ping(ctx context.Context, dsn string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
+}
+
+// dsn is a URL that pgx, and so fencerow, and psql read alike.
+func (c *cluster) dsn(database string) string {
+	q := url.Values{"host": {c.host}, "port": {strconv.Itoa(c.port)}, "sslmode": {"disable"}}
+	u := url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database, RawQuery: q.Encode()}
+	return u.String()
+}
+
+// running says whether there is a postmaster, as far as we have heard.
+func (c *cluster) running() bool {
+	if c.proc == nil {
+		return false
+	}
+	select {
+	case <-c.proc.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// stop ends the postmaster: SIGINT shuts down in order, SIGQUIT at once.
+func (c *cluster) stop(sig syscall.Signal) error {
+	if c.proc == nil {
+		return nil
+	}
+	p := c.proc
+	c.proc = nil
+	return p.end(sig, 20*time.Second)
+}
+
+// kill ends the postmaster as a crash would.
+func (c *cluster) kill() error {
+	if !c.running() {
+		return errors.New("the server does not run: call Restart first")
+	}
+	p := c.proc
+	c.proc = nil
+	err := crash(p.cmd.Process.Pid)
+	if err == nil {
+		<-p.done
+	}
+	return err
+}
+
+// remove stops the postmaster, if one runs, and deletes the directory.
+func (c *cluster) remove() error {
+	err := c.stop(syscall.SIGQUIT)
+	removeSharedMemory(c.dir.data(), c.as) // there is none unless it was killed
+	return errors.Join(err, c.dir.remove())
+}

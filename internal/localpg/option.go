@@ -1,0 +1,77 @@
+package localpg
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Option changes how a server is started.
+type Option func(*options)
+
+type options struct {
+	settings []setting
+}
+
+type setting struct{ name, value string }
+
+// WithSetting sets a server parameter, such as fsync or max_connections. Of
+// two values for one parameter the later one counts.
+func WithSetting(name, value string) Option {
+	return func(o *options) { o.settings = append(o.settings, setting{name, value}) }
+}
+
+// defaults make a small server that starts fast. full_page_writes and
+// synchronous_commit stay on: without them a SIGKILL, which tests do send,
+// could lose or tear committed data.
+var defaults = []setting{
+	{"fsync", "off"},
+	{"max_connections", "200"},
+	{"shared_buffers", "16MB"},
+	{"jit", "off"},
+	{"timezone", "UTC"},
+	{"log_timezone", "UTC"},
+}
+
+// reserved parameters say where the server lives; DSN depends on them.
+var reserved = []string{
+	"data_directory", "listen_addresses", "port", "unix_socket_directories", "unix_socket_permissions",
+	"log_destination", "logging_collector",
+}
+
+func newOptions(opts []Option) (*options, error) {
+	o := &options{settings: slices.Clone(defaults)}
+	for _, opt := range opts {
+		opt(o)
+	}
+	for _, s := range o.settings {
+		if !isParameter(s.name) {
+			return nil, fmt.Errorf("%q is not the name of a server parameter: pass one that SHOW accepts", s.name)
+		}
+		if slices.Contains(reserved, strings.ToLower(s.name)) {
+			return nil, fmt.Errorf("server parameter %s is set by localpg: leave it out", s.name)
+		}
+	}
+	return o, nil
+}
+
+// isParameter keeps "a=b" and "-D" out of the command line's -c name=value.
+// Extensions' parameters have a dot.
+func isParameter(name string) bool {
+	for i, r := range name {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_'
+		if !letter && (i == 0 || r != '.' && (r < '0' || r > '9')) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// args are the settings as postgres takes them.
+func (o *options) args() []string {
+	var args []string
+	for _, s := range o.settings {
+		args = append(args, "-c", s.name+"="+s.value)
+	}
+	return args
+}

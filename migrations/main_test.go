@@ -1,0 +1,107 @@
+package migrations_test
+
+import (
+	"context"
+	"crypto/rand"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/internal/localpg"
+	"github.com/fencerow/fencerow/migrations"
+)
+
+// waitFor bounds the wait for what must come, tick is how often to look.
+const (
+	waitFor = 20 * time.Second
+	tick    = 5 * time.Millisecond
+)
+
+func TestMain(m *testing.M) { localpg.Main(m) }
+
+// installed is a database in which Up has run.
+var installed = localpg.Template{Name: "installed", Setup: migrations.Up}
+
+// open opens a plain connection, closed with the test.
+func open(t testing.TB, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func exec(t testing.TB, conn *pgx.Conn, sql string) {
+	t.Helper()
+	_, err := conn.Exec(t.Context(), sql)
+	require.NoError(t, err, sql)
+}
+
+// get is the one value of a query.
+func get[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) T {
+	t.Helper()
+	var v T
+	require.NoError(t, conn.QueryRow(t.Context(), sql, args...).Scan(&v), sql)
+	return v
+}
+
+// with adds a setting to a connection string of either form.
+func with(dsn, name, value string) string {
+	if !strings.Contains(dsn, "://") {
+		return dsn + " " + name + "='" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
+	}
+	sep := "?"
+	if strings.Contains(dsn, "?") {
+		sep = "&"
+	}
+	return dsn + sep + name + "=" + strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
+}
+
+// newRole makes a role without any right, and returns its name and a DSN whose
+// sessions are in that role. Roles belong to the whole server: the role goes,
+// with what it owns, when the test ends.
+func newRole(t testing.TB, dsn string) (role, roleDSN string) {
+	t.Helper()
+	role = "r_" + strings.ToLower(rand.Text()[:12])
+	exec(t, open(t, dsn), "CREATE ROLE "+role)
+	t.Cleanup(func() {
+		ctx := context.Background()
+		conn, err := pgx.Connect(ctx, dsn)
+		require.NoError(t, err)
+		defer conn.Close(ctx)
+		_, err = conn.Exec(ctx, "REASSIGN OWNED BY "+role+" TO CURRENT_USER; DROP OWNED BY "+role+" CASCADE; DROP ROLE "+role)
+		require.NoError(t, err)
+	})
+	return role, with(dsn, "role", role)
+}
+
+// requireRefused checks the server's SQLSTATE under err, and that err's text,
+// one line of it, has all of the words.
+func requireRefused(t testing.TB, err error, state string, words ...string) {
+	t.Helper()
+	var pg *pgconn.PgError
+	require.ErrorAs(t, err, &pg)
+	require.Equal(t, state, pg.Code, err.Error())
+	require.NotContains(t, err.Error(), "\n")
+	for _, w := range words {
+		require.ErrorContains(t, err, w)
+	}
+}
+
+// requireHint checks a server's error: its SQLSTATE, that it has a hint, and
+// that message and hint have all of the words.
+func requireHint(t testing.TB, err error, state string, words ...string) {
+	t.Helper()
+	var pg *pgconn.PgError
+	require.ErrorAs(t, err, &pg)
+	require.Equal(t, state, pg.Code, err.Error())
+	require.NotEmpty(t, pg.Hint)
+	for _, w := range words {
+		require.Contains(t, pg.Message+"\n"+pg.Hint, w)
+	}
+}

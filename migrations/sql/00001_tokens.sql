@@ -1,0 +1,131 @@
+-- Schema fencing and its durable tokens: fencing.write_epoch, fencing.next_token().
+--
+-- nextval alone is not durable. A sequence logs 32 values ahead, so while one session's nextval waits uncommitted, another's
+-- committed "SELECT nextval(...)" may write no WAL at all, and a crash hands the same number out again. next_token() writes a
+-- WAL message in the caller's transaction, with synchronous_commit on: its COMMIT then flushes everything before it, and waits
+-- for a synchronous standby. A token counts only after that COMMIT.
+--
+-- Known limits:
+--   A storage snapshot put back keeps both the timeline and the system identifier, so tokens given out since are given out
+--   again: no function can see that. Restore by PITR or from a dump instead; then the sequence jumps far ahead by itself.
+--   A caller that turns synchronous_commit off after the call, in the same transaction, has turned the promise off.
+--   setval or ALTER SEQUENCE on fencing.write_epoch breaks it too: grant SELECT on the sequence, never UPDATE or USAGE.
+
+-- +goose Up
+
+-- What follows is resolved in pg_catalog only, whatever search_path the migrating role has; the last statement puts it back,
+-- because goose then writes its version table under a bare name.
+SELECT pg_catalog.set_config('fencing.saved_search_path', pg_catalog.current_setting('search_path'), true);
+SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+
+-- +goose StatementBegin
+DO $$
+DECLARE
+  v_owner name := (SELECT pg_get_userbyid(n.nspowner) FROM pg_namespace n WHERE n.nspname = 'fencing');
+BEGIN
+  IF v_owner IS NULL THEN
+    CREATE SCHEMA fencing;
+  ELSIF v_owner <> current_user THEN
+    -- whoever owns the schema can drop what is in it and put something else in its place
+    RAISE EXCEPTION 'fencing: schema fencing exists and belongs to role %, not to %', quote_ident(v_owner), quote_ident(current_user)
+      USING ERRCODE = 'insufficient_privilege', SCHEMA = 'fencing',
+            HINT = 'Run the migrations as that role, or give the schema to this one: ALTER SCHEMA fencing OWNER TO ...';
+  END IF;
+END $$;
+-- +goose StatementEnd
+
+CREATE SEQUENCE fencing.write_epoch AS bigint MINVALUE 1 NO CYCLE CACHE 1;
+
+COMMENT ON SEQUENCE fencing.write_epoch IS 'Bounds the tokens that may have been issued. Drawn from by fencing.next_token() only.';
+
+-- the server that tokens were last drawn on: another timeline or system identifier means that WAL may have been lost
+CREATE TABLE fencing.incarnation (
+  one   boolean PRIMARY KEY DEFAULT true CHECK (one),
+  tli   bigint  NOT NULL,
+  sysid bigint  NOT NULL
+);
+
+INSERT INTO fencing.incarnation (tli, sysid)
+SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint, system_identifier FROM pg_control_system();
+
+-- +goose StatementBegin
+CREATE FUNCTION fencing.next_token() RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  t     bigint;
+  v_tli bigint;
+  v_sys bigint;
+BEGIN
+  IF pg_is_in_recovery() THEN
+    RAISE EXCEPTION 'fencing: a standby gives no tokens'
+      USING ERRCODE = 'read_only_sql_transaction', HINT = 'Connect to the primary (target_session_attrs=read-write).';
+  END IF;
+  v_tli := ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint;
+  v_sys := (SELECT system_identifier FROM pg_control_system());
+  IF NOT EXISTS (SELECT 1 FROM fencing.incarnation i WHERE i.tli = v_tli AND i.sysid = v_sys) THEN
+    INSERT INTO fencing.incarnation AS i (tli, sysid) VALUES (v_tli, v_sys)
+      ON CONFLICT (one) DO UPDATE SET tli = EXCLUDED.tli, sysid = EXCLUDED.sysid
+      WHERE (i.tli, i.sysid) IS DISTINCT FROM (EXCLUDED.tli, EXCLUDED.sysid);
+    IF FOUND THEN
+      -- far above whatever the lost WAL had given out: seconds since 2020 in the high half, and past the last jump in any case
+      PERFORM setval('fencing.write_epoch', greatest(
+        (coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) >> 32) + 1,
+        extract(epoch FROM clock_timestamp() - timestamptz '2020-01-01 00:00:00+00')::bigint) << 32);
+    END IF;
+  END IF;
+  -- a session with it off handed tokens out again after a crash; remote_apply waits for more than on and may stay
+  IF current_setting('synchronous_commit') <> 'remote_apply' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+  t := nextval('fencing.write_epoch');
+  PERFORM pg_logical_emit_message(true, 'fencing', t::text);
+  RETURN t;
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.next_token() IS 'Draws a fencing token larger than every one before. It counts only after COMMIT.';
+
+-- Nobody but the owner starts with any right: neither PUBLIC nor whom ALTER DEFAULT PRIVILEGES names.
+-- +goose StatementBegin
+DO $$
+DECLARE
+  v_revoke text;
+BEGIN
+  FOR v_revoke IN
+    SELECT format('REVOKE ALL ON %s %s FROM %s', CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass,
+                  CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+      FROM pg_class c, aclexplode(c.relacl) a
+     WHERE c.relnamespace = 'fencing'::regnamespace AND a.grantee <> c.relowner
+    UNION
+    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure,
+                  CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+     WHERE p.pronamespace = 'fencing'::regnamespace AND a.grantee <> p.proowner
+    UNION
+    SELECT format('REVOKE CREATE ON SCHEMA fencing FROM %s',
+                  CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+      FROM pg_namespace n, aclexplode(n.nspacl) a
+     WHERE n.nspname = 'fencing' AND a.grantee <> n.nspowner AND a.privilege_type = 'CREATE'
+  LOOP
+    EXECUTE v_revoke;
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+
+SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);
+
+-- +goose Down
+
+DROP FUNCTION fencing.next_token();
+DROP TABLE fencing.incarnation;
+DROP SEQUENCE fencing.write_epoch;
+
+-- migrations.Up keeps its version table in the schema; migrations.Down drops the two together
+-- +goose StatementBegin
+DO $$
+BEGIN
+  DROP SCHEMA fencing;
+EXCEPTION WHEN dependent_objects_still_exist THEN
+  NULL;
+END $$;
+-- +goose StatementEnd

@@ -1,0 +1,280 @@
+-- The registry of protected tables: fencing.registry, fencing.generation.
+--
+-- A table is kept by its oid and by the name it was registered under, and whoever reads the registry protects the union. So a
+-- rename leaves the table protected, and a table dropped and made again is protected under its old name.
+--
+-- Known limits:
+--   A dump taken while a registered table is missing (dropped, not made again) holds its bare oid; after the restore that number
+--   may be another table's, which is then protected too. Unregister a table before dropping it for good.
+--   DDL other than through fencing.register does not bump the generation.
+
+-- +goose Up
+
+SELECT pg_catalog.set_config('fencing.saved_search_path', pg_catalog.current_setting('search_path'), true);
+SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+
+CREATE TABLE fencing.registry (
+  relid         regclass    PRIMARY KEY,
+  schema_name   name        NOT NULL,
+  table_name    name        NOT NULL,
+  token_column  name        NOT NULL CHECK (token_column <> ''),
+  mode          text        NOT NULL CHECK (mode IN ('strict', 'lease')),
+  resource      text        CHECK (resource <> ''),
+  issued_by     regclass    DEFAULT 'fencing.write_epoch',
+  registered_at timestamptz NOT NULL DEFAULT now(),
+  -- deferrable: names are handed round between rows in one statement
+  UNIQUE (schema_name, table_name) DEFERRABLE INITIALLY IMMEDIATE
+);
+
+COMMENT ON TABLE fencing.registry IS 'Protected tables, each by oid and by registered name. Written by fencing.register() and fencing.unregister().';
+COMMENT ON COLUMN fencing.registry.mode IS 'strict: last_token < T, one accepted write per token and row; lease: last_token <= T.';
+COMMENT ON COLUMN fencing.registry.resource IS 'The resource whose token the table takes; null: the default token.';
+COMMENT ON COLUMN fencing.registry.issued_by IS 'The sequence that bounds tokens; null: tokens come from elsewhere.';
+
+-- A table and not a sequence: a reader sees the new generation only together with the rows it stands for.
+CREATE TABLE fencing.generation (
+  one   boolean PRIMARY KEY DEFAULT true CHECK (one),
+  value bigint  NOT NULL
+);
+
+INSERT INTO fencing.generation (value) VALUES (1);
+
+COMMENT ON TABLE fencing.generation IS 'One row; its value rises with every change of fencing.registry, which is also notified on channel fencerow_registry.';
+
+-- +goose StatementBegin
+CREATE FUNCTION fencing.registry_changed() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_value bigint;
+BEGIN
+  UPDATE fencing.generation SET value = value + 1 RETURNING value INTO STRICT v_value;
+  PERFORM pg_notify('fencerow_registry', v_value::text);
+  RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
+-- for each row, not statement: registering again what is registered changes nothing and bumps nothing
+CREATE TRIGGER changed AFTER INSERT OR UPDATE OR DELETE ON fencing.registry
+  FOR EACH ROW EXECUTE FUNCTION fencing.registry_changed();
+CREATE TRIGGER truncated AFTER TRUNCATE ON fencing.registry
+  FOR EACH STATEMENT EXECUTE FUNCTION fencing.registry_changed();
+ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER changed;
+ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER truncated;
+
+-- +goose StatementBegin
+CREATE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  c      record;
+  v_what text;
+  v_hint text;
+BEGIN
+  SELECT cl.oid, cl.relkind, cl.relpersistence, cl.relispartition, n.nspname, cl.relname INTO c
+    FROM pg_class cl JOIN pg_namespace n ON n.oid = cl.relnamespace WHERE cl.oid = tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: no table given to register' USING ERRCODE = 'undefined_table', HINT = 'Name an existing table.';
+  END IF;
+  IF c.nspname IN ('pg_catalog', 'information_schema', 'pg_toast') OR c.oid::bigint < 16384 THEN  -- FirstNormalObjectId
+    v_what := 'a system table';  v_hint := 'Register a table of your own.';
+  ELSIF c.nspname = 'fencing' THEN
+    v_what := 'a table of fencing itself';  v_hint := 'Register a table of your own.';
+  ELSIF c.relpersistence = 't' THEN
+    v_what := 'a temporary table';  v_hint := 'No other session sees it; register a permanent table.';
+  ELSIF c.relispartition THEN
+    v_what := 'a partition';
+    v_hint := format('Register the partitioned table: SELECT fencing.register(%L, ...); its partitions are protected with it.',
+                     (SELECT format('%I.%I', n.nspname, p.relname) FROM pg_class p JOIN pg_namespace n ON n.oid = p.relnamespace
+                       WHERE p.oid = pg_partition_root(tbl)));
+  ELSIF c.relkind = 'v' THEN
+    v_what := 'a view';  v_hint := 'Register the table it reads from; the driver then refuses writes through the view.';
+  ELSIF c.relkind = 'm' THEN
+    v_what := 'a materialized view';  v_hint := 'Nobody writes its rows; register the table it reads from.';
+  ELSIF c.relkind = 'f' THEN
+    v_what := 'a foreign table';
+    v_hint := 'Its rows are on another server, which compares nothing here; install fencing there and register the table there.';
+  ELSIF c.relkind NOT IN ('r', 'p') THEN
+    v_what := 'not a table';  v_hint := 'Register an ordinary or a partitioned table.';
+  ELSE
+    RETURN;
+  END IF;
+  RAISE EXCEPTION 'fencing: %.% is %, which can''t be protected', quote_ident(c.nspname), quote_ident(c.relname), v_what
+    USING ERRCODE = 'wrong_object_type', HINT = v_hint, SCHEMA = c.nspname, TABLE = c.relname;
+END $$;
+-- +goose StatementEnd
+
+-- the column must be there: of tbl and of every table that inherits from it
+-- +goose StatementBegin
+CREATE FUNCTION fencing.check_token_column(tbl regclass, token_column name) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  a      record;
+  v_what text;
+  v_hint text;
+  v_alter text;
+BEGIN
+  FOR a IN
+    WITH RECURSIVE family AS (
+      SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
+    SELECT n.nspname, c.relname, t.atttypid, ty.typtype, t.attnotnull, t.attidentity, t.attgenerated,
+           format_type(t.atttypid, t.atttypmod) AS type, pg_get_expr(d.adbin, d.adrelid) AS def
+      FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+      JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = check_token_column.token_column AND t.attnum > 0 AND NOT t.attisdropped
+      JOIN pg_type ty ON ty.oid = t.atttypid
+      LEFT JOIN pg_attrdef d ON d.adrelid = t.attrelid AND d.adnum = t.attnum
+  LOOP
+    v_alter := format('ALTER TABLE %I.%I ALTER COLUMN %I ', a.nspname, a.relname, token_column);
+    IF a.typtype = 'd' THEN
+      v_what := format('of the domain %s, not bigint', a.type);
+      v_hint := format('A domain may round or compare in its own way. %sTYPE bigint, or name another token column.', v_alter);
+    ELSIF a.atttypid <> 'int8'::regtype THEN
+      v_what := format('%s, not bigint', a.type);
+      v_hint := format('%sTYPE bigint USING ..., or name another token column.', v_alter);
+    ELSIF a.attidentity <> '' THEN
+      v_what := 'an identity column';
+      v_hint := format('A token comes from the lock, never from the table. %sDROP IDENTITY, or name another token column.', v_alter);
+    ELSIF a.attgenerated <> '' THEN
+      v_what := 'a generated column';
+      v_hint := format('A token comes from the lock, never from the table. %sDROP EXPRESSION, or name another token column.', v_alter);
+    ELSIF NOT a.attnotnull THEN
+      v_what := 'nullable';
+      v_hint := format('A null is neither older nor newer than a token. Set the nulls to 0, then %sSET NOT NULL.', v_alter);
+    ELSIF a.def NOT IN ('0', '''0''::bigint', '(0)::bigint') THEN
+      v_what := 'filled by a default of its own';
+      v_hint := format('A row that was never written under a token has 0. %sSET DEFAULT 0, or name another token column.', v_alter);
+    ELSE
+      CONTINUE;
+    END IF;
+    RAISE EXCEPTION 'fencing: token column % of %.% is %', quote_ident(token_column), quote_ident(a.nspname), quote_ident(a.relname), v_what
+      USING ERRCODE = 'datatype_mismatch', HINT = v_hint, SCHEMA = a.nspname, TABLE = a.relname, COLUMN = token_column;
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+
+-- Gives tbl its present name in the registry, and the tables that are registered under that name theirs. No name that stands for
+-- a table falls out by it.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.claim_name(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  o       record;
+  v_chain oid[];
+BEGIN
+  SELECT n.nspname, c.relname INTO o
+    FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name
+    JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = r.table_name
+   WHERE r.relid = tbl AND c.oid <> tbl::oid AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = c.oid);
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencing: % was registered as %.%, and another table has that name now', tbl, quote_ident(o.nspname), quote_ident(o.relname)
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+            HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%1$L).',
+                          format('%I.%I', o.nspname, o.relname));
+  END IF;
+  WITH RECURSIVE chain AS (
+    SELECT tbl::oid AS oid
+    UNION
+    SELECT r.relid::oid FROM chain h JOIN pg_class c ON c.oid = h.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+      JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname)
+  SELECT array_agg(h.oid) INTO v_chain FROM chain h;
+  DELETE FROM fencing.registry r WHERE r.relid::oid = ANY (v_chain) AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = r.relid);
+  UPDATE fencing.registry r SET schema_name = n.nspname, table_name = c.relname
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+   WHERE r.relid::oid = ANY (v_chain) AND c.oid = r.relid AND (r.schema_name, r.table_name) IS DISTINCT FROM (n.nspname, c.relname);
+END $$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION fencing.register(tbl regclass, mode text DEFAULT NULL, token_column name DEFAULT 'last_token', resource text DEFAULT NULL,
+                                 issued_by regclass DEFAULT 'fencing.write_epoch') RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  v_schema name;
+  v_table  name;
+BEGIN
+  PERFORM fencing.check_table(tbl);
+  SELECT n.nspname, c.relname INTO STRICT v_schema, v_table
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = register.tbl;
+  IF register.mode IS NULL OR register.mode NOT IN ('strict', 'lease') THEN
+    RAISE EXCEPTION 'fencing: % for %.%', CASE WHEN register.mode IS NULL THEN 'no mode given' ELSE format('unknown mode %L', register.mode) END,
+                    quote_ident(v_schema), quote_ident(v_table)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table,
+            HINT = 'Choose ''strict'' (one accepted write per token and row, a token for each write) or ''lease'' (a holder writes as often as it likes under one token).';
+  END IF;
+  IF coalesce(register.token_column, '') = '' THEN
+    RAISE EXCEPTION 'fencing: no token column given for %.%', quote_ident(v_schema), quote_ident(v_table)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table, HINT = 'Leave the argument out for last_token.';
+  END IF;
+  IF register.resource = '' THEN
+    RAISE EXCEPTION 'fencing: empty resource name for %.%', quote_ident(v_schema), quote_ident(v_table)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table, HINT = 'Leave the argument out, or pass NULL, for the default token.';
+  END IF;
+  IF register.issued_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = register.issued_by AND c.relkind = 'S') THEN
+    RAISE EXCEPTION 'fencing: % is no sequence, so it can''t bound the tokens of %.%', register.issued_by, quote_ident(v_schema), quote_ident(v_table)
+      USING ERRCODE = 'wrong_object_type', SCHEMA = v_schema, TABLE = v_table, HINT = 'Leave the argument out for fencing.write_epoch; pass NULL where tokens come from elsewhere.';
+  END IF;
+
+  -- one registration at a time; readers of the registry are not held up
+  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  IF NOT EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = register.tbl AND a.attname = register.token_column AND a.attnum > 0 AND NOT a.attisdropped) THEN
+    EXECUTE format('ALTER TABLE %I.%I ADD COLUMN IF NOT EXISTS %I pg_catalog.int8 NOT NULL DEFAULT 0', v_schema, v_table, register.token_column);
+  END IF;
+  PERFORM fencing.check_token_column(register.tbl, register.token_column);
+
+  PERFORM fencing.claim_name(register.tbl);
+  INSERT INTO fencing.registry AS r (relid, schema_name, table_name, token_column, mode, resource, issued_by)
+  VALUES (register.tbl, v_schema, v_table, register.token_column, register.mode, register.resource, register.issued_by)
+  ON CONFLICT (relid) DO UPDATE
+    SET token_column = EXCLUDED.token_column, mode = EXCLUDED.mode, resource = EXCLUDED.resource, issued_by = EXCLUDED.issued_by
+  WHERE (r.token_column, r.mode, r.resource, r.issued_by)
+        IS DISTINCT FROM (EXCLUDED.token_column, EXCLUDED.mode, EXCLUDED.resource, EXCLUDED.issued_by);
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.register(regclass, text, name, text, regclass) IS
+  'Protects a table: adds the token column if it is missing, and the registry row. Calling it again changes what differs.';
+
+-- +goose StatementBegin
+CREATE FUNCTION fencing.unregister(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  PERFORM fencing.claim_name(tbl);
+  DELETE FROM fencing.registry r WHERE r.relid = tbl;
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.unregister(regclass) IS 'Ends the protection of a table. The token column and its values stay.';
+
+-- Nobody but the owner starts with any right on what is new here.
+-- +goose StatementBegin
+DO $$
+DECLARE
+  v_revoke text;
+BEGIN
+  FOR v_revoke IN
+    SELECT format('REVOKE ALL ON TABLE %s FROM %s', c.oid::regclass, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+      FROM pg_class c, aclexplode(c.relacl) a
+     WHERE c.oid IN ('fencing.registry'::regclass, 'fencing.generation'::regclass) AND a.grantee <> c.relowner
+    UNION
+    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+     WHERE p.pronamespace = 'fencing'::regnamespace AND a.grantee <> p.proowner
+       AND p.proname IN ('registry_changed', 'check_table', 'check_token_column', 'claim_name', 'register', 'unregister')
+  LOOP
+    EXECUTE v_revoke;
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+
+SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);
+
+-- +goose Down
+
+DROP FUNCTION fencing.unregister(regclass);
+DROP FUNCTION fencing.register(regclass, text, name, text, regclass);
+DROP FUNCTION fencing.claim_name(regclass);
+DROP FUNCTION fencing.check_token_column(regclass, name);
+DROP FUNCTION fencing.check_table(regclass);
+DROP TABLE fencing.registry;
+DROP FUNCTION fencing.registry_changed();
+DROP TABLE fencing.generation;
