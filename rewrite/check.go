@@ -26,26 +26,6 @@ type paramUse struct {
 	bigint bool // it is the direct operand of a cast to bigint
 }
 
-// statementRule checks one kind of statement, with everything in it.
-type statementRule func(c *checker, n *node, top bool)
-
-// statementRules has one entry for each kind of statement that may be sent at
-// all. A kind that isn't here is refused.
-var statementRules map[string]statementRule
-
-func init() {
-	statementRules = map[string]statementRule{
-		"SelectStmt": checkSelect,
-		"UpdateStmt": checkUpdate,
-		"InsertStmt": checkInsert,
-		"DeleteStmt": checkDelete,
-		"MergeStmt":  checkMerge,
-	}
-	for kind, rule := range utilityRules {
-		statementRules[kind] = rule
-	}
-}
-
 func (c *checker) report(v *Violation) { c.found = append(c.found, v) }
 
 // statement checks a statement at the top of the text.
@@ -58,12 +38,10 @@ func (c *checker) statement(n *node) {
 	rule(c, n, true)
 }
 
-// walk visits everything below n that can hold a query, a call or a
-// placeholder. It refuses what it doesn't know, so that a newer grammar can't
-// open a hole.
-func (c *checker) walk(n *node) { c.walkIn(n, nil) }
-
-func (c *checker) walkIn(n, parent *node) {
+// walk visits n and everything below it that can hold a query, a call or a
+// placeholder; parent is what n stands in. It refuses what it doesn't know, so
+// that a newer grammar can't open a hole.
+func (c *checker) walk(n, parent *node) {
 	if n == nil {
 		return
 	}
@@ -79,11 +57,15 @@ func (c *checker) walkIn(n, parent *node) {
 		return
 	case "FuncCall":
 		checkFunction(c, n)
+	case "ColumnRef", "A_Indirection":
+		checkFieldCall(c, n)
+	case "A_Expr", "SubLink", "SortBy":
+		checkOperators(c, n)
 	case "IntoClause":
 		checkInto(c, n)
 	case listKind:
 		for _, k := range n.kids {
-			c.walkIn(k, parent)
+			c.walk(k, parent)
 		}
 		return
 	default:
@@ -93,7 +75,16 @@ func (c *checker) walkIn(n, parent *node) {
 		}
 	}
 	for _, k := range n.kids {
-		c.walkIn(k, n)
+		c.walk(k, n)
+	}
+}
+
+// walkFields visits every field of n but one.
+func (c *checker) walkFields(n *node, but string) {
+	for _, k := range n.kids {
+		if k.field != but {
+			c.walk(k, n)
+		}
 	}
 }
 
@@ -101,26 +92,19 @@ func (c *checker) walkIn(n, parent *node) {
 // themselves: what they do, their parts do.
 var plainNodes = setOf(
 	// names, constants, types
-	"String", "Integer", "Float", "Boolean", "BitString", "List", "A_Const", "ColumnRef", "A_Star", "TypeName", "TypeCast",
+	"String", "Integer", "Float", "Boolean", "BitString", "List", "A_Const", "A_Star", "TypeName", "TypeCast",
 	"CollateClause", "Alias", "RangeVar",
 	// expressions
-	"A_Expr", "A_ArrayExpr", "A_Indices", "A_Indirection", "BoolExpr", "NullTest", "BooleanTest", "SubLink", "CaseExpr", "CaseWhen",
+	"A_ArrayExpr", "A_Indices", "BoolExpr", "NullTest", "BooleanTest", "CaseExpr", "CaseWhen",
 	"CoalesceExpr", "MinMaxExpr", "RowExpr", "GroupingFunc", "GroupingSet", "SQLValueFunction", "NamedArgExpr", "SetToDefault",
 	"MultiAssignRef", "XmlExpr", "XmlSerialize",
 	"JsonFormat", "JsonReturning", "JsonValueExpr", "JsonOutput", "JsonKeyValue", "JsonObjectConstructor", "JsonArrayConstructor",
 	"JsonArrayQueryConstructor", "JsonAggConstructor", "JsonObjectAgg", "JsonArrayAgg", "JsonIsPredicate",
 	// queries
-	"ResTarget", "SortBy", "WindowDef", "RangeSubselect", "RangeFunction", "RangeTableFunc", "RangeTableFuncCol", "RangeTableSample",
+	"ResTarget", "WindowDef", "RangeSubselect", "RangeFunction", "RangeTableFunc", "RangeTableFuncCol", "RangeTableSample",
 	"JoinExpr", "WithClause", "CommonTableExpr", "CTESearchClause", "CTECycleClause", "LockingClause", "ColumnDef",
 	"OnConflictClause", "InferClause", "IndexElem", "MergeWhenClause", "CurrentOfExpr",
 )
-
-// checkSelect checks a query; a query by itself reads only.
-func checkSelect(c *checker, n *node, _ bool) {
-	for _, k := range n.kids {
-		c.walkIn(k, n)
-	}
-}
 
 // afterwards applies the rules that need the whole text.
 func (c *checker) afterwards(stmts []*node) {

@@ -8,7 +8,7 @@ import (
 // calls.
 var fencingFunctions = setOf("next_token", "take", "renew", "release", "doctor")
 
-// sqlFunctions run SQL that they get as text, or write files that the server
+// sqlFunctions run SQL that they get as text, or move files that the server
 // reads (https://www.postgresql.org/docs/current/functions-xml.html and others).
 var sqlFunctions = setOf(
 	"query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema",
@@ -24,7 +24,7 @@ var sqlFunctions = setOf(
 func checkFunction(c *checker, n *node) {
 	parts, ok := stringList(n.list("funcname"))
 	if !ok || len(parts) == 0 {
-		c.report(violation(UnsafeFunction, n, "a function call cannot be read; write its name plainly"))
+		c.report(violation(UnsafeFunction, n, "a function call cannot be read: write its name plainly"))
 		return
 	}
 	name, schema := parts[len(parts)-1], ""
@@ -34,12 +34,59 @@ func checkFunction(c *checker, n *node) {
 	switch {
 	case schema == "fencing" && !fencingFunctions[name]:
 		c.report(violation(UnsafeFunction, n, "function fencing.%s is not called through fencerow: use a plain connection", name))
+	case c.writesProtected(schema, name):
+		c.reportFunction(n, schema, name)
 	case name == "set_config":
 		checkSetConfig(c, n)
 	case name == "setval":
 		c.checkSetval(n)
 	case sqlFunctions[name] && !(name == "ts_rewrite" && len(n.list("args")) == 3), strings.HasPrefix(name, "dblink"):
 		c.report(violation(UnsafeFunction, n, "function %s runs SQL or writes files that cannot be checked: use a plain connection", name))
+	}
+}
+
+func (c *checker) writesProtected(schema, name string) bool {
+	closure := c.policy.closure
+	return matches(closure.Functions, schema, name) && !matches(closure.GuardedFunctions, schema, name)
+}
+
+func (c *checker) reportFunction(n *node, schema, name string) {
+	c.report(violation(UnsafeFunction, n, "function %s writes a protected table: use a plain connection, or list it as guarded if it carries a guard of its own", quotedName(schema, name)))
+}
+
+// checkFieldCall refuses a writing function in the notation of a column:
+// row.f stands for f(row).
+func checkFieldCall(c *checker, n *node) {
+	if len(c.policy.closure.Functions) == 0 {
+		return
+	}
+	fields := n.list(map[string]string{"ColumnRef": "fields", "A_Indirection": "indirection"}[n.kind])
+	for i, f := range fields {
+		if f.is("String") && (i > 0 || n.kind == "A_Indirection") && c.writesProtected("", f.str("sval")) {
+			c.reportFunction(n, "", f.str("sval"))
+		}
+	}
+}
+
+// checkOperators refuses an operator whose function writes a protected table.
+func checkOperators(c *checker, n *node) {
+	if len(c.policy.closure.Operators) == 0 {
+		return
+	}
+	field, ok := map[string]string{"A_Expr": "name", "SubLink": "operName", "SortBy": "useOp"}[n.kind]
+	if !ok {
+		return
+	}
+	parts, ok := stringList(n.list(field))
+	if !ok || len(parts) == 0 {
+		return
+	}
+	name, schema := parts[len(parts)-1], ""
+	if len(parts) > 1 {
+		schema = parts[len(parts)-2]
+	}
+	if matches(c.policy.closure.Operators, schema, name) {
+		c.report(violation(UnsafeFunction, n, "operator %s may be one whose function writes a protected table: use a plain connection, or name the built-in one as OPERATOR(pg_catalog.%s)", name, name))
 	}
 }
 
@@ -66,25 +113,61 @@ func checkSetConfig(c *checker, n *node) {
 	c.setting(n, name, values, known)
 }
 
-// checkSetval allows setval on a sequence that is named by a constant and is
-// not one the tokens come from.
+// checkSetval allows setval on a sequence that is named by a constant, or by
+// pg_get_serial_sequence of constants, and that tokens don't come from.
 func (c *checker) checkSetval(n *node) {
 	args := n.list("args")
-	if len(args) > 0 {
-		arg := args[0]
-		if arg.is("TypeCast") {
-			arg = arg.get("arg")
-		}
-		if name, ok := textConstant(arg); ok && !strings.Contains(name, "fencing") && !strings.Contains(name, `"`) {
-			return
-		}
+	if len(args) > 0 && c.otherSequence(args[0]) {
+		return
 	}
 	c.report(violation(UnsafeFunction, n, "setval on a sequence that tokens may come from: name another sequence as a literal, or use a plain connection"))
 }
 
+func (c *checker) otherSequence(n *node) bool {
+	if n.is("TypeCast") && isBuiltinCast(n, "regclass", "text") {
+		n = n.get("arg")
+	}
+	if n.is("FuncCall") {
+		parts, ok := stringList(n.list("funcname"))
+		args := n.list("args")
+		if !ok || parts[len(parts)-1] != "pg_get_serial_sequence" || len(args) != 2 {
+			return false
+		}
+		_, table := textConstant(args[0])
+		_, column := textConstant(args[1])
+		return table && column
+	}
+	name, ok := textConstant(n)
+	if !ok || strings.ContainsAny(name, "\\") {
+		return false
+	}
+	// The name is an SQL identifier again; any token sequence in it is enough.
+	for _, part := range strings.FieldsFunc(name, func(r rune) bool { return r == '.' || r == '"' || r == ' ' }) {
+		if c.isTokenSequence([]string{lower(part)}) || c.isTokenSequence([]string{part}) || lower(part) == "fencing" {
+			return false
+		}
+	}
+	return true
+}
+
+// isBuiltinCast reports whether a cast is to one of the built-in types, named
+// with or without their schema.
+func isBuiltinCast(n *node, types ...string) bool {
+	parts, ok := stringList(n.get("typeName").list("names"))
+	if !ok || len(parts) == 0 || len(parts) > 2 || len(parts) == 2 && parts[0] != "pg_catalog" {
+		return false
+	}
+	for _, t := range types {
+		if parts[len(parts)-1] == t {
+			return true
+		}
+	}
+	return false
+}
+
 // textConstant reads a string literal, bare or cast to text.
 func textConstant(n *node) (string, bool) {
-	if n.is("TypeCast") && isBuiltinType(n.get("typeName"), "text", "varchar") {
+	if n.is("TypeCast") && isBuiltinCast(n, "text", "varchar") {
 		n = n.get("arg")
 	}
 	if !n.is("A_Const") || n.get("sval") == nil {

@@ -22,10 +22,10 @@ type guard struct {
 	index int // its place in the AND list
 }
 
-// guards returns the guards in the AND list of a condition: "C < T" or
+// findGuards returns the guards in the AND list of a condition: "C < T" or
 // "T > C", in lease mode with "=" too. Its placeholders, and those of any
 // other plain comparison of C, stand where PostgreSQL types them as bigint.
-func (c *checker) findGuards(t target, table *Table, members []*node) []guard {
+func (c *checker) findGuards(t target, table *Table, members []*node, read operandReader) []guard {
 	var out []guard
 	for i, n := range members {
 		op, left, right, ok := comparison(n)
@@ -38,7 +38,7 @@ func (c *checker) findGuards(t target, table *Table, members []*node) []guard {
 		if !t.isColumn(left, table.TokenColumn) {
 			continue
 		}
-		value, ok := tokenOperand(right)
+		value, ok := read(right)
 		if !ok {
 			continue
 		}
@@ -70,6 +70,9 @@ func comparison(n *node) (op string, left, right *node, ok bool) {
 // markToken notes that a placeholder stands in a token position. Its place in
 // the text tells it, since the tree repeats the source of "(a, b) = (x, y)".
 func (c *checker) markToken(o operand) {
+	for _, row := range o.rows {
+		c.markToken(row)
+	}
 	if o.param > 0 {
 		if c.tokenPos == nil {
 			c.tokenPos = make(map[int]bool)
@@ -81,6 +84,12 @@ func (c *checker) markToken(o operand) {
 // needToken notes that the statement is proved only if o is the token.
 func (c *checker) needToken(table *Table, o operand) {
 	c.markToken(o)
+	if o.name != "" {
+		for _, row := range o.rows {
+			c.needToken(table, row)
+		}
+		return
+	}
 	for _, t := range c.tokens {
 		if t.table == table && t.same(o) {
 			return
@@ -103,6 +112,11 @@ func (c *checker) prove(table *Table, guards []guard, raise operand) []int {
 	if indexes != nil {
 		return indexes
 	}
+	return c.proveAll(table, guards)
+}
+
+// proveAll notes that every guard has to compare with the token.
+func (c *checker) proveAll(table *Table, guards []guard) (indexes []int) {
 	for _, g := range guards {
 		c.needToken(table, g.operand)
 		indexes = append(indexes, g.index)

@@ -14,7 +14,9 @@ type target struct {
 	alias  string // "" if it has none
 	alone  bool   // no other range-table entry stands beside it
 	shared bool   // another entry goes by the same name
-	tables []*Table
+
+	tables    []*Table // the protected tables it can be
+	relations []*relation
 }
 
 // target resolves the written relation of a statement; beside lists what else
@@ -29,7 +31,12 @@ func (c *checker) target(rel *node, beside []*node) target {
 	if alias := rel.get("alias"); alias != nil {
 		t.alias = alias.str("aliasname")
 	}
-	t.tables = c.policy.lookup(t.schema, t.name)
+	t.relations = c.policy.lookup(t.schema, t.name)
+	for _, r := range t.relations {
+		if r.table != nil {
+			t.tables = append(t.tables, r.table)
+		}
+	}
 	t.shared = slices.Contains(rangeNames(beside, nil), t.ref())
 	if systemSchema(t.schema) || t.schema == "" && isSystemName(t.name) {
 		c.report(violation(SystemSchema, rel, "write into %s: system catalogs and the schema fencing are not changed through fencerow; use a plain connection", quotedName(t.schema, t.name)))

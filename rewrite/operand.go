@@ -1,22 +1,41 @@
 package rewrite
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 )
 
-// operand is a token as it is written in a statement: a placeholder or a
-// positive integer literal.
+// operand is a token as it is written in a statement: a placeholder, a
+// positive integer literal, or the name of a column that holds the token in
+// every row (EXCLUDED's, or one of a list of VALUES).
 type operand struct {
-	param   int64 // the placeholder's number, 0 for a literal
+	param   int64 // the placeholder's number, 0 if it is none
 	literal int64
+	name    string
+	rows    []operand // what stands behind the name, if it isn't known otherwise
 	at      *node
 }
 
 // same reports whether two operands always have the same value.
 func (o operand) same(other operand) bool {
-	return o.param == other.param && o.literal == other.literal
+	return o.param == other.param && o.literal == other.literal && o.name == other.name
 }
+
+// spelled writes an operand as SQL. A literal is somebody's value, so it is
+// not repeated.
+func (o operand) spelled() string {
+	switch {
+	case o.param > 0:
+		return fmt.Sprintf("$%d", o.param)
+	case o.name != "":
+		return o.name
+	}
+	return "the token"
+}
+
+// operandReader reads an expression as a token operand.
+type operandReader func(*node) (operand, bool)
 
 // tokenOperand reads n as a token operand: $n or a plain positive decimal
 // integer, bare or cast to one of the built-in integer types. A fraction is
@@ -37,6 +56,19 @@ func tokenOperand(n *node) (operand, bool) {
 		return operand{literal: v, at: n}, ok
 	}
 	return operand{}, false
+}
+
+// reader returns the reader for a statement's guards and raises. Beside plain
+// operands it knows the columns of VALUES lists in FROM that hold a token in
+// every row, as bulk updates write them.
+func (c *checker) reader(stmt *node, fromField string) operandReader {
+	lists := findValues(stmt, fromField)
+	return func(n *node) (operand, bool) {
+		if o, ok := tokenOperand(n); ok {
+			return o, true
+		}
+		return lists.token(n)
+	}
 }
 
 // integerLiteral returns the value of a positive integer constant. The tree

@@ -3,7 +3,6 @@ package rewrite
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -70,18 +69,21 @@ func (t *Table) String() string {
 // Policy is an immutable set of protected tables, seen from one search path.
 // It is safe for concurrent use.
 type Policy struct {
-	byName map[string][]*Table // every protected table, by its bare name
-	tables []*Table
-	path   []string // the schemas a bare name is looked up in
-	known  bool     // whether path is known at all
-	unsafe string   // why no write can be proved under this path; "" if it can
+	byName  map[string][]*relation // protected tables and their closure, by bare name
+	tables  []*Table
+	closure Closure
+	words   map[string]bool // names that a change of structure must not mention
+	quick   *quickSet
+	path    []string // the schemas a bare name is looked up in
+	known   bool     // whether path is known at all
+	unsafe  string   // why no write can be proved under this path; "" if it can
 }
 
 // NewPolicy returns the policy that protects the given tables. It knows no
 // search path: a bare name stands for every protected table of that name. Use
 // [Policy.ForPath] for a session whose path is known.
 func NewPolicy(tables ...Table) (*Policy, error) {
-	p := &Policy{byName: make(map[string][]*Table, len(tables))}
+	p := &Policy{byName: make(map[string][]*relation, len(tables))}
 	for _, t := range tables {
 		t.Schema = defaultTo(t.Schema, "public")
 		t.TokenColumn = defaultTo(t.TokenColumn, DefaultTokenColumn)
@@ -89,14 +91,14 @@ func NewPolicy(tables ...Table) (*Policy, error) {
 		if err := t.check(); err != nil {
 			return nil, err
 		}
-		for _, other := range p.byName[t.Name] {
-			if other.Schema == t.Schema {
-				return nil, fmt.Errorf("table %q is protected twice: register it once", t.String())
-			}
+		r := p.relation(Name{t.Schema, t.Name})
+		if r.table != nil {
+			return nil, fmt.Errorf("table %q is protected twice: register it once", t.String())
 		}
-		p.byName[t.Name] = append(p.byName[t.Name], &t)
+		r.table = &t
 		p.tables = append(p.tables, &t)
 	}
+	p.setClosure(Closure{})
 	return p, nil
 }
 
@@ -130,25 +132,21 @@ func (p *Policy) Tables() []Table {
 	return out
 }
 
-// lookup returns the protected tables that a name in a statement can stand
-// for; schema is "" for a bare name.
-func (p *Policy) lookup(schema, name string) []*Table {
+// lookup returns the relations of the closure that a name in a statement can
+// stand for; schema is "" for a bare name.
+func (p *Policy) lookup(schema, name string) []*relation {
 	candidates := p.byName[name]
 	if schema == "" && !p.known {
 		return candidates
 	}
-	var hits []*Table
-	for _, t := range candidates {
-		if t.Schema == schema || schema == "" && slices.Contains(p.path, t.Schema) {
-			hits = append(hits, t)
+	var hits []*relation
+	for _, r := range candidates {
+		if r.Schema == schema || schema == "" && slices.Contains(p.path, r.Schema) {
+			hits = append(hits, r)
 		}
 	}
 	return hits
 }
-
-// names returns every word that a statement touching a protected table's
-// structure would have to say.
-func (p *Policy) names() []string { return slices.Sorted(maps.Keys(p.byName)) }
 
 func (t *Table) check() error {
 	for _, name := range append([]string{t.Schema, t.Name, t.TokenColumn}, t.Key...) {

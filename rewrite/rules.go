@@ -29,6 +29,9 @@ const (
 	HiddenCode        Rule = "FR207"
 	UnsafeFunction    Rule = "FR208"
 	SystemSchema      Rule = "FR209"
+	ViewWrite         Rule = "FR210"
+	CascadeWrite      Rule = "FR211"
+	IndirectWrite     Rule = "FR212"
 
 	NoToken         Rule = "FR301"
 	InvalidToken    Rule = "FR302"
@@ -81,6 +84,9 @@ var ruleTable = []RuleInfo{
 	{HiddenCode, "hidden-code", "code in a text that the check cannot follow"},
 	{UnsafeFunction, "unsafe-function", "a call of a function that can write behind the check"},
 	{SystemSchema, "system-schema", "a write into a system catalog or into schema fencing"},
+	{ViewWrite, "view-write", "a write through a view over a protected table"},
+	{CascadeWrite, "cascade-write", "a write whose foreign keys change rows of a protected table"},
+	{IndirectWrite, "indirect-write", "a write to a table whose triggers or rules write a protected one"},
 
 	{NoToken, "no-token", "a protected write without a token in the context"},
 	{InvalidToken, "invalid-token", "a token in the context that is zero or negative"},

@@ -23,6 +23,20 @@ func checkVariableSet(c *checker, n *node, _ bool) {
 	}
 }
 
+// checkStoredSetting checks ALTER ROLE, DATABASE and SYSTEM ... SET, which act on
+// sessions to come. A search path set so is refused whatever it is.
+func checkStoredSetting(c *checker, n *node, _ bool) {
+	set := n.get("setstmt")
+	if set == nil {
+		return
+	}
+	if lower(set.str("name")) == "search_path" || set.str("kind") == "VAR_RESET_ALL" {
+		c.report(violation(SessionSetting, n, "%s of search_path changes sessions to come: use a plain connection", statementName(n.kind)))
+		return
+	}
+	checkVariableSet(c, set, false)
+}
+
 // setting checks the change of one setting. values is nil where it goes back
 // to its default, and known is false where the value isn't constant.
 func (c *checker) setting(at *node, name string, values []string, known bool) {

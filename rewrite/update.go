@@ -6,49 +6,71 @@ import "fmt"
 // guard in the AND list of its WHERE and with the token column set to the
 // token. FROM, WITH and RETURNING are free.
 func checkUpdate(c *checker, n *node, top bool) {
-	from := n.list("fromClause")
-	t := c.target(n.get("relation"), from)
+	t := c.target(n.get("relation"), n.list("fromClause"))
+	c.checkIndirect(t, "UPDATE", n.list("targetList"))
 	for _, table := range t.tables {
 		c.proveUpdate(n, t, table, top)
 	}
-	for _, k := range n.kids {
-		if k.field != "relation" {
-			c.walkIn(k, n)
-		}
-	}
+	c.walkFields(n, "relation")
 }
 
 func (c *checker) proveUpdate(n *node, t target, table *Table, top bool) {
-	where, sets := n.get("whereClause"), n.list("targetList")
-	c.writes = append(c.writes, Write{Table: table, Kind: "UPDATE", TopLevel: top, Returning: len(n.list("returningList")) > 0})
-	switch {
-	case where.is("CurrentOfExpr"):
-		c.report(violation(CurrentOf, t.at, "UPDATE on protected table %s by WHERE CURRENT OF cannot carry a guard: update by key", quoted(table)).on(table))
-		return
-	case t.shared:
-		c.report(violation(AmbiguousTarget, t.at, "UPDATE on protected table %s: another item of FROM is also called %q, so the guard's column may be its; give the target an alias of its own", quoted(table), t.ref()).on(table))
+	where := n.get("whereClause")
+	c.write(n, table, "UPDATE", top)
+	if c.refuseForm(t, table, where, "UPDATE on", "FROM") {
 		return
 	}
-	guards := c.findGuards(t, table, conjuncts(where))
+	read := c.reader(n, "fromClause")
+	guards := c.findGuards(t, table, conjuncts(where), read)
 	if len(guards) == 0 {
 		c.report(c.noGuard(where, t, table, "UPDATE on", UnguardedUpdate))
 		return
 	}
+	if token, ok := c.findRaise(n.list("targetList"), t, table, "UPDATE on", guards[0].spelled(), read); ok {
+		c.guards = c.prove(table, guards, token)
+	}
+}
+
+// findRaise reads what a SET list assigns to the token column, and reports it
+// if it isn't the token.
+func (c *checker) findRaise(sets []*node, t target, table *Table, verb, token string, read operandReader) (operand, bool) {
 	value, at, ok := raise(sets, table.TokenColumn)
 	if at == nil {
-		v := violation(UnraisedUpdate, t.at, "UPDATE on protected table %s compares %s but does not set it to the token", quoted(table), table.TokenColumn)
-		v.Fix = fmt.Sprintf("add to SET: %s = %s", table.TokenColumn, guards[0].spelled())
+		v := violation(UnraisedUpdate, t.at, "%s protected table %s compares %s but does not set it to the token", verb, quoted(table), table.TokenColumn)
+		v.Fix = fmt.Sprintf("add to SET: %s = %s", identifier(table.TokenColumn), token)
 		c.report(v.on(table))
-		return
+		return operand{}, false
 	}
-	token, isToken := tokenOperand(value)
+	raised, isToken := read(value)
 	if !ok || !isToken {
-		v := violation(RaiseValue, at, "UPDATE on protected table %s sets %s to something other than the token: write it once, as the token's placeholder or literal itself", quoted(table), table.TokenColumn)
-		v.Fix = fmt.Sprintf("SET %s = %s", table.TokenColumn, guards[0].spelled())
+		v := violation(RaiseValue, at, "%s protected table %s sets %s to something other than the token: write it once, as the token's placeholder or literal itself", verb, quoted(table), table.TokenColumn)
+		v.Fix = fmt.Sprintf("SET %s = %s", identifier(table.TokenColumn), token)
 		c.report(v.on(table))
-		return
+		return operand{}, false
 	}
-	c.guards = c.prove(table, guards, token)
+	return raised, true
+}
+
+// write notes a protected write of the statement n.
+func (c *checker) write(n *node, table *Table, kind string, top bool) {
+	returning := false
+	if _, ok := treeSchema()[n.kind]["returningList"]; ok {
+		returning = len(n.list("returningList")) > 0
+	}
+	c.writes = append(c.writes, Write{Table: table, Kind: kind, TopLevel: top, Returning: returning})
+}
+
+// refuseForm refuses an UPDATE or DELETE whose target can't be pinned down.
+func (c *checker) refuseForm(t target, table *Table, where *node, verb, from string) bool {
+	switch {
+	case where.is("CurrentOfExpr"):
+		c.report(violation(CurrentOf, t.at, "%s protected table %s by WHERE CURRENT OF cannot carry a guard: write by key", verb, quoted(table)).on(table))
+		return true
+	case t.shared:
+		c.report(violation(AmbiguousTarget, t.at, "%s protected table %s: another item of %s is also called %q, so the guard's column may be its; give the target an alias of its own", verb, quoted(table), from, t.ref()).on(table))
+		return true
+	}
+	return false
 }
 
 // noGuard explains why a condition has no guard: nothing compares the token
@@ -78,8 +100,8 @@ func (c *checker) noGuard(where *node, t target, table *Table, verb string, none
 	}
 	v := violation(none, t.at, "%s protected table %s has no %s guard", verb, quoted(table), column)
 	v.Fix = fmt.Sprintf("add to WHERE: AND %s %s $n", c.qualified(t, column), op)
-	if none == UnguardedUpdate {
-		v.Fix = fmt.Sprintf("add to SET: %s = $n; %s", column, v.Fix)
+	if none != UnguardedDelete {
+		v.Fix = fmt.Sprintf("add to SET: %s = $n; %s", identifier(column), v.Fix)
 	}
 	v.Fix += ", where $n is the token (tokenctx.Arg)"
 	return v.on(table)
@@ -100,13 +122,4 @@ func (c *checker) qualified(t target, column string) string {
 		return identifier(column)
 	}
 	return identifier(t.ref()) + "." + identifier(column)
-}
-
-// spelled writes an operand as SQL. A literal is somebody's value, so it is
-// not repeated.
-func (o operand) spelled() string {
-	if o.param > 0 {
-		return fmt.Sprintf("$%d", o.param)
-	}
-	return "the token"
 }

@@ -1,0 +1,189 @@
+package rewrite
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Name is a qualified name as PostgreSQL stores it.
+type Name struct{ Schema, Name string }
+
+// Closure is what else can reach a protected table: other names for its rows,
+// and code or constraints that write them. Text alone doesn't show it, so it
+// comes from the catalog where there is one, and is given as data here.
+type Closure struct {
+	// Relatives are the partitions, inheritance children and ancestors of
+	// protected tables. They are protected like their relative.
+	Relatives []Relative
+	// Views are views over protected tables. They are read freely and never
+	// written: their token column may be another column of the table.
+	Views []Name
+	// Cascades are tables whose foreign keys, over any number of steps, change
+	// protected rows.
+	Cascades []Cascade
+	// Writers are tables with rules or triggers that write protected tables.
+	Writers []Writer
+	// Functions are functions and procedures that write protected tables, and
+	// what uses them: aggregates, casts.
+	Functions []Name
+	// Operators are operators whose functions write protected tables.
+	Operators []Name
+	// TriggerFunctions are the functions of triggers on protected tables.
+	TriggerFunctions []Name
+	// Sequences are the sequences that tokens come from.
+	Sequences []Name
+	// InsertTriggers are protected tables with a user's BEFORE INSERT trigger,
+	// which may change the token that EXCLUDED shows.
+	InsertTriggers []Name
+	// GuardedFunctions may be called although they are among Functions: they
+	// carry a guard of their own.
+	GuardedFunctions []Name
+}
+
+// Relative is a relation that shares rows with a protected table.
+type Relative struct {
+	Name
+	Of Name // the protected table
+}
+
+// Cascade is a table whose foreign keys change protected rows.
+type Cascade struct {
+	Name
+	Into      Name     // the protected table that is changed
+	Delete    bool     // by a DELETE (ON DELETE CASCADE, SET NULL, SET DEFAULT)
+	UpdateOf  []string // by an UPDATE of one of these columns (ON UPDATE ...)
+	Truncate  bool     // by a TRUNCATE ... CASCADE
+	ChildWall bool     // the protected table has its wall, which judges the cascade
+}
+
+// Writer is a table with rules or triggers that write a protected one.
+type Writer struct {
+	Name
+	Into   Name     // the protected table that is written
+	Events []string // "INSERT", "UPDATE", "DELETE", "TRUNCATE"
+}
+
+// relation is everything the policy knows under one name.
+type relation struct {
+	Name
+	table    *Table // it is protected, by itself or with a relative
+	view     bool
+	cascades []Cascade
+	writers  []Writer
+}
+
+// WithClosure returns the policy with what else can reach its tables.
+func (p *Policy) WithClosure(c Closure) (*Policy, error) {
+	q := *p
+	q.byName = make(map[string][]*relation, len(p.byName))
+	for _, t := range p.tables {
+		q.relation(Name{t.Schema, t.Name}).table = t
+	}
+	for _, r := range c.Relatives {
+		of, err := p.protected(r.Of)
+		if err != nil {
+			return nil, fmt.Errorf("relative %q: %w", r.Name, err)
+		}
+		if rel := q.relation(r.Name); rel.table == nil {
+			t := *of
+			t.Schema, t.Name, t.Key = r.Schema, r.Name.Name, nil
+			rel.table = &t
+		}
+	}
+	for _, v := range c.Views {
+		q.relation(v).view = true
+	}
+	for _, cascade := range c.Cascades {
+		if _, err := p.protected(cascade.Into); err != nil {
+			return nil, fmt.Errorf("cascade from %q: %w", cascade.Name, err)
+		}
+		r := q.relation(cascade.Name)
+		r.cascades = append(r.cascades, cascade)
+	}
+	for _, w := range c.Writers {
+		r := q.relation(w.Name)
+		r.writers = append(r.writers, w)
+	}
+	q.setClosure(c)
+	return &q, nil
+}
+
+func (p *Policy) protected(n Name) (*Table, error) {
+	for _, t := range p.tables {
+		if t.Schema == n.Schema && t.Name == n.Name {
+			return t, nil
+		}
+	}
+	return nil, fmt.Errorf("table %q is not protected", n)
+}
+
+// relation returns the entry for a name, making it if needed.
+func (p *Policy) relation(n Name) *relation {
+	for _, r := range p.byName[n.Name] {
+		if r.Schema == n.Schema {
+			return r
+		}
+	}
+	r := &relation{Name: n}
+	p.byName[n.Name] = append(p.byName[n.Name], r)
+	return r
+}
+
+func (p *Policy) setClosure(c Closure) {
+	p.closure = c
+	p.words = make(map[string]bool)
+	for name, relations := range p.byName {
+		for _, r := range relations {
+			p.words[name] = p.words[name] || r.table != nil || r.view
+		}
+	}
+	for _, list := range [][]Name{c.Functions, c.TriggerFunctions, c.Sequences} {
+		for _, n := range list {
+			p.words[n.Name] = true
+		}
+	}
+	p.words["fencing"] = true
+	p.quick = p.newQuickSet()
+}
+
+// isWord reports whether a name in a change of structure may be one that the
+// protection rests on, in whatever schema.
+func (p *Policy) isWord(name string) bool { return p.words[name] }
+
+// holdsProtected reports whether a schema has something the protection rests
+// on.
+func (p *Policy) holdsProtected(schema string) bool {
+	if systemSchema(schema) {
+		return true
+	}
+	for _, relations := range p.byName {
+		for _, r := range relations {
+			if r.Schema == schema {
+				return true
+			}
+		}
+	}
+	c := p.closure
+	for _, list := range [][]Name{c.Functions, c.TriggerFunctions, c.Sequences, c.Operators} {
+		if slices.ContainsFunc(list, func(n Name) bool { return n.Schema == schema }) {
+			return true
+		}
+	}
+	return false
+}
+
+// matches reports whether a name in a statement, with or without a schema, can
+// stand for one of a list.
+func matches(list []Name, schema, name string) bool {
+	return slices.ContainsFunc(list, func(n Name) bool {
+		return n.Name == name && (schema == "" || schema == n.Schema)
+	})
+}
+
+// String returns the name for messages, without the schema public.
+func (n Name) String() string {
+	if n.Schema == "public" || n.Schema == "" {
+		return n.Name
+	}
+	return n.Schema + "." + n.Name
+}

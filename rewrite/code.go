@@ -1,0 +1,150 @@
+package rewrite
+
+import (
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// checkDo checks DO: its body runs at once.
+func checkDo(c *checker, n *node, _ bool) { c.checkBody(n, n.list("args")) }
+
+// checkCreateFunction checks CREATE FUNCTION and PROCEDURE: the name, and the
+// body in the same way as what is sent directly.
+func checkCreateFunction(c *checker, n *node, top bool) {
+	checkDDL(c, n, top)
+	if body := n.get("sql_body"); body != nil {
+		before := len(c.writes)
+		c.walkCode(body)
+		if len(c.writes) > before {
+			t := c.writes[before].Table
+			c.report(violation(HiddenCode, n, "a function that writes protected table %s cannot be proved when it is called: create it over a plain connection", quoted(t)).on(t))
+		}
+		return
+	}
+	c.checkBody(n, n.list("options"))
+}
+
+// checkCreateRule checks CREATE RULE: its actions run later, with whatever the
+// triggering statement brings.
+func checkCreateRule(c *checker, n *node, top bool) {
+	checkCode(c, n, top)
+	before := len(c.writes)
+	for _, action := range n.list("actions") {
+		c.walk(action, n)
+	}
+	if len(c.writes) > before {
+		t := c.writes[before].Table
+		c.report(violation(HiddenCode, n, "a rule that writes protected table %s cannot be proved when it fires: create it over a plain connection", quoted(t)).on(t))
+	}
+}
+
+// checkCode checks a definition that makes a function run later: it must name
+// nothing the protection rests on, writing functions included.
+func checkCode(c *checker, n *node, _ bool) {
+	if at := c.namesProtected(n); at != nil {
+		c.reportDDL(n, at)
+	}
+}
+
+func refuseCode(c *checker, n *node, _ bool) {
+	c.report(violation(HiddenCode, n, "%s brings in code or tables that cannot be checked: use a plain connection", statementName(n.kind)))
+}
+
+// walkCode checks the statements of a body that the parser has read.
+func (c *checker) walkCode(n *node) {
+	if n.kind == listKind || n.kind == "List" {
+		for _, k := range n.kids {
+			c.walkCode(k)
+		}
+		return
+	}
+	if n.kind == "ReturnStmt" {
+		c.walk(n.get("returnval"), n)
+		return
+	}
+	c.statement(n)
+}
+
+// checkBody checks a body given as a string, in SQL or PL/pgSQL. It must pass
+// the way that needs no parser: no name of the closure, nothing that can run
+// other SQL or change the session.
+func (c *checker) checkBody(n *node, options []*node) {
+	language, body := "plpgsql", ""
+	if n.kind == "CreateFunctionStmt" {
+		language = "sql"
+	}
+	for _, o := range options {
+		switch o.str("defname") {
+		case "language":
+			language = strings.ToLower(o.get("arg").str("sval"))
+		case "as":
+			if arg := o.get("arg"); arg.is("List") {
+				for _, part := range arg.list("items") {
+					body += part.str("sval") + "\n"
+				}
+			} else {
+				body = arg.str("sval")
+			}
+		}
+	}
+	if language != "sql" && language != "plpgsql" {
+		c.report(violation(HiddenCode, n, "code in language %q cannot be checked: create or run it over a plain connection", language))
+		return
+	}
+	if word := c.policy.bodyWord(body); word != "" {
+		c.report(violation(HiddenCode, n, "the code in this text contains %q, so what it does to protected tables cannot be checked: run it over a plain connection", word))
+	}
+}
+
+// bodyWord returns the word for which a body can't be cleared, "" if it can.
+// The words of EXECUTE FUNCTION and GRANT EXECUTE run nothing.
+func (p *Policy) bodyWord(body string) string {
+	scan, err := pg_query.Scan(body)
+	if err != nil || strings.IndexByte(body, 0) >= 0 {
+		return "what the parser cannot read"
+	}
+	var tokens []*pg_query.ScanToken
+	for _, t := range scan.Tokens {
+		if t.Token != pg_query.Token_SQL_COMMENT && t.Token != pg_query.Token_C_COMMENT {
+			tokens = append(tokens, t)
+		}
+	}
+	at := func(i int) (pg_query.Token, string) {
+		if i < 0 || i >= len(tokens) {
+			return pg_query.Token_NUL, ""
+		}
+		return tokens[i].Token, lower(body[tokens[i].Start:tokens[i].End])
+	}
+	for i := range tokens {
+		token, word := at(i)
+		before, wordBefore := at(i - 1)
+		after, wordAfter := at(i + 1)
+		switch {
+		case token == pg_query.Token_EXECUTE:
+			if after != pg_query.Token_FUNCTION && after != pg_query.Token_PROCEDURE && before != pg_query.Token_GRANT && before != pg_query.Token_REVOKE {
+				return word
+			}
+		case token == pg_query.Token_SCONST || token == pg_query.Token_USCONST || token == pg_query.Token_UIDENT:
+			// a string may be decoded into anything, a nested body too
+			if p.hit(strings.ReplaceAll(word, "'", " ")) != "" || strings.ContainsRune(word, '\\') {
+				return word
+			}
+		case bodySettings[word] && bodySetters[wordBefore], bodyCommands[word], word == "drop" && bodyDrops[wordAfter], word == "alter" && wordAfter == "schema":
+			return strings.TrimSpace(wordBefore + " " + word)
+		default:
+			if hit := p.hit(word); hit != "" {
+				return hit
+			}
+		}
+	}
+	return ""
+}
+
+// What a body says of the session or of objects that it doesn't name.
+var (
+	bodySetters  = setOf("set", "local", "session", "reset")
+	bodySettings = setOf("role", "authorization", "all", "names", "schema")
+	bodyCommands = setOf("load", "import", "owned", "reassign", "subscription", "copy", "language")
+	bodyDrops    = setOf("schema", "type", "domain", "extension", "function", "procedure", "routine", "aggregate", "operator", "owned", "language")
+)

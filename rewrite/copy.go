@@ -1,0 +1,19 @@
+package rewrite
+
+// checkCopy checks COPY. A query inside is checked as if it were executed.
+func checkCopy(c *checker, n *node, _ bool) {
+	if n.flag("is_program") {
+		c.report(violation(HiddenCode, n, "COPY ... PROGRAM runs a command on the server, which cannot be checked: use a plain connection"))
+	}
+	c.walk(n.get("query"), n)
+	c.walk(n.get("whereClause"), n)
+	rel := n.get("relation")
+	if rel == nil || !n.flag("is_from") {
+		return
+	}
+	t := c.target(rel, nil)
+	c.checkIndirect(t, "INSERT", nil)
+	for _, table := range t.tables {
+		c.report(violation(ProtectedCopy, rel, "COPY into protected table %s cannot carry a guard: copy into a staging table, then INSERT ... SELECT with the token", quoted(table)).on(table))
+	}
+}

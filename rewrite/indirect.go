@@ -1,0 +1,42 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+)
+
+// checkIndirect refuses a write that reaches a protected table by another way
+// than its name: through a view, a foreign key, a trigger or a rule. sets are
+// the columns an UPDATE assigns.
+func (c *checker) checkIndirect(t target, event string, sets []*node) {
+	for _, r := range t.relations {
+		if r.view {
+			c.report(violation(ViewWrite, t.at, "%s through view %q over a protected table cannot be proved: the view's columns may be others than the table's; write the table itself", event, r.Name))
+		}
+		for _, w := range r.writers {
+			if slices.Contains(w.Events, strings.TrimSuffix(event, " CASCADE")) {
+				c.report(violation(IndirectWrite, t.at, "%s on %q runs a trigger or rule that writes protected table %q without a proof: use a plain connection, or make it carry a guard and drop it from the closure", event, r.Name, w.Into))
+			}
+		}
+		for _, f := range r.cascades {
+			if !f.ChildWall && f.reached(event, sets) {
+				v := violation(CascadeWrite, t.at, "%s on %q cascades into protected table %q, whose rows then change without a guard: delete or change those first with a guard, or install the wall on %q, which judges the cascade", event, r.Name, f.Into, f.Into)
+				v.Table = f.Into.String()
+				c.report(v)
+			}
+		}
+	}
+}
+
+// reached reports whether an event sets a cascade off.
+func (f Cascade) reached(event string, sets []*node) bool {
+	switch event {
+	case "DELETE":
+		return f.Delete
+	case "TRUNCATE CASCADE":
+		return f.Truncate
+	case "UPDATE":
+		return slices.ContainsFunc(sets, func(set *node) bool { return slices.Contains(f.UpdateOf, set.str("name")) })
+	}
+	return false
+}

@@ -1,0 +1,158 @@
+package rewrite
+
+import "fmt"
+
+// checkInsert checks an INSERT. On a protected table it is provable if its
+// column list names the token column, and every row has the token there; an
+// ON CONFLICT DO UPDATE needs a guard of its own.
+func checkInsert(c *checker, n *node, top bool) {
+	t := c.target(n.get("relation"), []*node{nil}) // EXCLUDED stands beside the target
+	c.checkIndirect(t, "INSERT", nil)
+	conflict := n.get("onConflictClause")
+	updates := conflict != nil && conflict.str("action") == "ONCONFLICT_UPDATE"
+	if updates {
+		c.checkIndirect(t, "UPDATE", conflict.list("targetList"))
+	}
+	for _, table := range t.tables {
+		c.write(n, table, "INSERT", top)
+		rows, ok := c.insertedTokens(n, t, table)
+		if !ok {
+			continue
+		}
+		for _, row := range rows {
+			c.needToken(table, row)
+		}
+		if updates {
+			c.proveUpsert(conflict, t, table)
+		}
+	}
+	c.walkFields(n, "relation")
+}
+
+// insertedTokens returns what every row of an INSERT has in the token column.
+func (c *checker) insertedTokens(n *node, t target, table *Table) ([]operand, bool) {
+	position, why := tokenPosition(n.list("cols"), table.TokenColumn)
+	switch {
+	case why != "":
+	case n.str("override") != "" && n.str("override") != "OVERRIDING_NOT_SET":
+		why = "uses OVERRIDING"
+	default:
+		rows, ok := sourceTokens(n.get("selectStmt"), position, false)
+		if ok {
+			return rows, true
+		}
+		why = "does not have the token itself at the place of " + table.TokenColumn + " in every row"
+	}
+	v := violation(UnguardedInsert, t.at, "INSERT into protected table %s %s", quoted(table), why)
+	v.Fix = fmt.Sprintf("name %s in the column list, and put the token's placeholder at its place in every row ($n::bigint in a SELECT with UNION)", identifier(table.TokenColumn))
+	c.report(v.on(table))
+	return nil, false
+}
+
+// tokenPosition finds the token column in a column list.
+func tokenPosition(cols []*node, column string) (position int, why string) {
+	if len(cols) == 0 {
+		return 0, "has no column list, so the place of " + column + " is not certain"
+	}
+	position = -1
+	for i, col := range cols {
+		if col.str("name") != column {
+			continue
+		}
+		if position >= 0 || len(col.list("indirection")) > 0 {
+			return 0, "names " + column + " in a way that cannot be followed"
+		}
+		position = i
+	}
+	if position < 0 {
+		return 0, "does not set " + column
+	}
+	return position, ""
+}
+
+// sourceTokens returns what every row of an INSERT's source has at a position.
+// In an arm of a set operation a bare placeholder would become text.
+func sourceTokens(source *node, position int, arm bool) ([]operand, bool) {
+	if !source.is("SelectStmt") {
+		return nil, false // DEFAULT VALUES
+	}
+	if source.str("op") != "SETOP_NONE" {
+		left, ok := sourceTokens(source.get("larg"), position, true)
+		if !ok {
+			return nil, false
+		}
+		right, ok := sourceTokens(source.get("rarg"), position, true)
+		return append(left, right...), ok
+	}
+	rows := source.list("valuesLists")
+	if rows == nil {
+		o, ok := itemToken(source.list("targetList"), position, arm)
+		return []operand{o}, ok
+	}
+	tokens := make([]operand, 0, len(rows))
+	for _, row := range rows {
+		o, ok := itemToken(row.list("items"), position, arm)
+		if !ok {
+			return nil, false
+		}
+		tokens = append(tokens, o)
+	}
+	return tokens, true
+}
+
+// itemToken reads one output list at a position. Nothing up to it may stand
+// for several columns, or the position would not be the column's.
+func itemToken(items []*node, position int, arm bool) (operand, bool) {
+	if position >= len(items) {
+		return operand{}, false
+	}
+	for i, item := range items {
+		if item.is("ResTarget") {
+			item = item.get("val")
+		}
+		if expands(item) {
+			return operand{}, false
+		}
+		if i == position {
+			o, ok := tokenOperand(item)
+			return o, ok && (!arm || o.param == 0 || item.is("TypeCast"))
+		}
+	}
+	return operand{}, false
+}
+
+// proveUpsert proves the action of ON CONFLICT DO UPDATE: its own WHERE has
+// the guard, against EXCLUDED's token or the token, and it sets the same. The
+// WHERE of the inference (ON CONFLICT (id) WHERE ...) guards nothing.
+func (c *checker) proveUpsert(conflict *node, t target, table *Table) {
+	where := conflict.get("whereClause")
+	if t.ref() == "excluded" {
+		c.report(violation(AmbiguousTarget, t.at, "INSERT into protected table %s: the target is called excluded, like the row that was proposed; give it an alias", quoted(table)).on(table))
+		return
+	}
+	read := func(n *node) (operand, bool) {
+		if isExcluded(n, table.TokenColumn) && !matches(c.policy.closure.InsertTriggers, table.Schema, table.Name) {
+			return operand{name: "EXCLUDED." + table.TokenColumn, at: n}, true
+		}
+		return tokenOperand(n)
+	}
+	guards := c.findGuards(t, table, conjuncts(where), read)
+	if len(guards) == 0 {
+		v := c.noGuard(where, t, table, "ON CONFLICT DO UPDATE of", UnguardedUpsert)
+		v.Fix = fmt.Sprintf("end the action with: SET ..., %s = EXCLUDED.%s WHERE %s < EXCLUDED.%s", identifier(table.TokenColumn),
+			identifier(table.TokenColumn), c.qualified(t, table.TokenColumn), identifier(table.TokenColumn))
+		c.report(v)
+		return
+	}
+	if token, ok := c.findRaise(conflict.list("targetList"), t, table, "ON CONFLICT DO UPDATE of", guards[0].spelled(), read); ok {
+		c.prove(table, guards, token)
+	}
+}
+
+func isExcluded(n *node, column string) bool {
+	if !n.is("ColumnRef") {
+		return false
+	}
+	parts, ok := stringList(n.list("fields"))
+	return ok && len(parts) == 2 && parts[0] == "excluded" && parts[1] == column
+}

@@ -1,0 +1,75 @@
+package rewrite
+
+import "fmt"
+
+// checkMerge checks a MERGE. On a protected table every WHEN MATCHED action
+// needs the guard in its own AND list, an UPDATE the raise and an INSERT the
+// token. A guard in ON proves nothing: a newer row then is "not matched".
+func checkMerge(c *checker, n *node, top bool) {
+	t := c.target(n.get("relation"), []*node{n.get("sourceRelation")})
+	whens := n.list("mergeWhenClauses")
+	for _, when := range whens {
+		switch when.str("commandType") {
+		case "CMD_UPDATE":
+			c.checkIndirect(t, "UPDATE", when.list("targetList"))
+		case "CMD_DELETE":
+			c.checkIndirect(t, "DELETE", nil)
+		case "CMD_INSERT":
+			c.checkIndirect(t, "INSERT", nil)
+		}
+	}
+	for _, table := range t.tables {
+		c.write(n, table, "MERGE", top)
+		if c.refuseForm(t, table, nil, "MERGE into", "USING") {
+			continue
+		}
+		read := c.reader(n, "sourceRelation")
+		for _, when := range whens {
+			c.proveWhen(when, t, table, read)
+		}
+	}
+	c.walkFields(n, "relation")
+}
+
+func (c *checker) proveWhen(when *node, t target, table *Table, read operandReader) {
+	refuse := func(format string, args ...any) {
+		v := violation(UnguardedMerge, t.at, "MERGE into protected table %s: "+format, append([]any{quoted(table)}, args...)...)
+		op := map[Mode]string{Strict: "<", Lease: "<="}[table.Mode]
+		v.Fix = fmt.Sprintf("WHEN MATCHED AND %s %s $n THEN UPDATE SET ..., %s = $n; WHEN NOT MATCHED THEN INSERT (..., %s) VALUES (..., $n)",
+			c.qualified(t, table.TokenColumn), op, identifier(table.TokenColumn), identifier(table.TokenColumn))
+		c.report(v.on(table))
+	}
+	switch kind := when.str("commandType"); {
+	case kind == "CMD_NOTHING":
+	case kind == "CMD_INSERT" && !when.flag("matched"):
+		position, why := tokenPosition(when.list("targetList"), table.TokenColumn)
+		if why == "" && when.str("override") != "" && when.str("override") != "OVERRIDING_NOT_SET" {
+			why = "uses OVERRIDING"
+		}
+		if why != "" {
+			refuse("its INSERT %s", why)
+			return
+		}
+		token, ok := itemToken(when.list("values"), position, false)
+		if !ok {
+			refuse("its INSERT does not have the token itself at the place of %s", table.TokenColumn)
+			return
+		}
+		c.needToken(table, token)
+	case (kind == "CMD_UPDATE" || kind == "CMD_DELETE") && when.flag("matched"):
+		guards := c.findGuards(t, table, conjuncts(when.get("condition")), read)
+		if len(guards) == 0 {
+			refuse("an action WHEN MATCHED has no %s guard in its own condition", table.TokenColumn)
+			return
+		}
+		if kind == "CMD_DELETE" {
+			c.proveAll(table, guards)
+			return
+		}
+		if token, ok := c.findRaise(when.list("targetList"), t, table, "MERGE into", guards[0].spelled(), read); ok {
+			c.prove(table, guards, token)
+		}
+	default:
+		refuse("it has an action that cannot be guarded")
+	}
+}

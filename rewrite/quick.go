@@ -1,0 +1,193 @@
+package rewrite
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// The quick way out clears, without the parser and whatever lexer reads it, a
+// text that cannot touch a protected table: one statement of a kind that
+// changes nothing but rows, without any word by which it could reach one. It
+// may say no as often as it likes; it must never say yes to a text that the
+// full check would refuse or bind a token in.
+
+// quickKinds are the first words of the texts that may be cleared. What such a
+// statement can do beside changing the rows of the tables it names, it can do
+// only by calling a function.
+var quickKinds = setOf("select", "insert", "update", "delete", "merge", "values", "with",
+	"begin", "start", "commit", "rollback", "savepoint", "release", "end", "abort")
+
+// quickWords can run other code or change what the check rests on.
+var quickWords = setOf("fencing", "information_schema", "set_config", "setval",
+	"session_replication_role", "session_authorization", "standard_conforming_strings", "client_encoding", "search_path",
+	"execute", "prepare", "prepared", "deallocate", "discard", "program")
+
+// quickSystem are the names beginning with pg_ that change nothing. Any other
+// may be a catalog, or a function that runs SQL.
+var quickSystem = setOf("pg_catalog", "pg_advisory_lock", "pg_advisory_xact_lock", "pg_try_advisory_lock", "pg_try_advisory_xact_lock",
+	"pg_advisory_unlock", "pg_notify", "pg_sleep", "pg_typeof", "pg_backend_pid", "pg_is_in_recovery", "pg_get_serial_sequence",
+	"pg_column_size", "pg_relation_size", "pg_total_relation_size", "pg_size_pretty")
+
+// quickSet is what a policy's texts are searched for.
+type quickSet struct {
+	words     map[string]bool
+	operators []string
+	never     bool // a name has no word to look for
+}
+
+// newQuickSet collects the words of everything the policy knows by name.
+func (p *Policy) newQuickSet() *quickSet {
+	q := &quickSet{words: make(map[string]bool, len(p.byName)+len(quickWords))}
+	for w := range quickWords {
+		q.words[w] = true
+	}
+	for name := range p.byName {
+		q.add(name)
+	}
+	c := p.closure
+	for _, list := range [][]Name{c.Functions, c.Sequences, c.TriggerFunctions} {
+		for _, n := range list {
+			q.add(n.Name)
+		}
+	}
+	for _, n := range c.Operators {
+		q.operators = append(q.operators, n.Name)
+	}
+	return q
+}
+
+// add looks for a name by its longest run of identifier bytes. Between quotes
+// the run stands as it is, since what bounds it there is no such byte.
+func (q *quickSet) add(name string) {
+	best := ""
+	for rest := lower(name); rest != ""; {
+		start := strings.IndexFunc(rest, isRunRune)
+		if start < 0 {
+			break
+		}
+		rest = rest[start:]
+		end := strings.IndexFunc(rest, func(r rune) bool { return !isRunRune(r) })
+		if end < 0 {
+			end = len(rest)
+		}
+		if end > len(best) {
+			best = rest[:end]
+		}
+		rest = rest[end:]
+	}
+	if best == "" {
+		q.never = true
+		return
+	}
+	q.words[best] = true
+}
+
+func isRunRune(r rune) bool { return r >= utf8.RuneSelf || isRunByte[byte(r)] }
+
+// isRunByte tells the bytes of identifiers and numbers, "$" included.
+var isRunByte = func() (table [256]bool) {
+	for c := range table {
+		table[c] = c == '$' || isWordByte(byte(c))
+	}
+	return table
+}()
+
+// clears reports whether the quick way out clears a text.
+func (p *Policy) clears(sql string) bool {
+	rest := strings.TrimLeft(sql, " \t\r\n(")
+	end := 0
+	for end < len(rest) && isRunByte[rest[end]] {
+		end++
+	}
+	if !quickKinds[lower(rest[:end])] {
+		return false
+	}
+	if i := strings.IndexByte(rest, ';'); i >= 0 && strings.TrimLeft(rest[i:], "; \t\r\n") != "" {
+		return false
+	}
+	return p.hit(rest) == ""
+}
+
+// hit returns the first word of a text by which it could reach a protected
+// table, "" if there is none.
+func (p *Policy) hit(text string) string {
+	q := p.quick
+	if q.never {
+		return text
+	}
+	for _, op := range q.operators {
+		if strings.Contains(text, op) {
+			return op
+		}
+	}
+	ascii := true
+	for i := 0; i < len(text); {
+		c := text[i]
+		if !isRunByte[c] {
+			if c == 0 {
+				return "NUL"
+			}
+			i++
+			continue
+		}
+		start := i
+		for i < len(text) && isRunByte[text[i]] {
+			ascii = ascii && text[i] < utf8.RuneSelf
+			i++
+		}
+		run := text[start:i]
+		if len(run) > maxName || len(run) == 1 && (run == "u" || run == "U") && i < len(text) && text[i] == '&' {
+			return run // may be cut to another name, or spell one with escapes
+		}
+		if q.hitRun(run) {
+			return run
+		}
+	}
+	if !ascii && !utf8.ValidString(text) {
+		return "invalid UTF-8"
+	}
+	return ""
+}
+
+// hitRun looks a run up. Where a number, a placeholder or the end of a
+// dollar-quoted string may end inside it, what follows is looked up too.
+func (q *quickSet) hitRun(run string) bool {
+	run = lower(run)
+	if q.hitWord(run) {
+		return true
+	}
+	number := run[0] >= '0' && run[0] <= '9'
+	if !number && strings.IndexByte(run, '$') < 0 {
+		return false
+	}
+	for i := 1; i < len(run); i++ {
+		if before := run[i-1]; before == '$' || number || before >= '0' && before <= '9' {
+			if q.hitWord(run[i:]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (q *quickSet) hitWord(word string) bool {
+	return q.words[word] || strings.HasPrefix(word, "pg_") && !quickSystem[word] ||
+		strings.HasPrefix(word, "dblink") || sqlFunctions[word]
+}
+
+// lower folds ASCII letters, as PostgreSQL folds identifiers under UTF8. It
+// returns s itself where nothing is to fold.
+func lower(s string) string {
+	for i := range len(s) {
+		if s[i] >= 'A' && s[i] <= 'Z' {
+			b := []byte(s)
+			for ; i < len(b); i++ {
+				if b[i] >= 'A' && b[i] <= 'Z' {
+					b[i] += 'a' - 'A'
+				}
+			}
+			return string(b)
+		}
+	}
+	return s
+}

@@ -1,0 +1,25 @@
+package rewrite
+
+// checkSelect checks a query; what it does, its parts do.
+func checkSelect(c *checker, n *node, _ bool) { c.walkFields(n, "") }
+
+// checkInto checks the table that SELECT INTO or CREATE TABLE AS makes. Called
+// like a protected table it would take its place.
+func checkInto(c *checker, n *node) {
+	rel := n.get("rel")
+	if c.policy.isWord(rel.str("relname")) || rel.str("schemaname") == "fencing" {
+		c.report(violation(ProtectedDDL, rel, "a table called %q would take the place of what the protection rests on: choose another name", rel.str("relname")))
+	}
+}
+
+// checkInner checks the statement, query or call that a statement runs, as if
+// it were executed: EXPLAIN whatever its options, DECLARE, CREATE TABLE AS,
+// CALL.
+func checkInner(c *checker, n *node, _ bool) {
+	for _, k := range n.kids {
+		switch k.field {
+		case "query", "funccall", "into":
+			c.walk(k, n)
+		}
+	}
+}

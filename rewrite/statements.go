@@ -1,0 +1,104 @@
+package rewrite
+
+import "strings"
+
+// statementRule checks one kind of statement, with everything in it. top says
+// that it is a statement of the text itself and not a part of another.
+type statementRule func(c *checker, n *node, top bool)
+
+// statementRules has one entry for each kind of statement that may be sent at
+// all. A kind that isn't here is refused.
+var statementRules map[string]statementRule
+
+// It is filled here because the rules refer back to it.
+func init() {
+	statementRules = map[string]statementRule{
+		"SelectStmt": checkSelect,
+		"InsertStmt": checkInsert,
+		"UpdateStmt": checkUpdate,
+		"DeleteStmt": checkDelete,
+		"MergeStmt":  checkMerge,
+
+		// a statement or query inside, or a call
+		"ExplainStmt":       checkInner,
+		"DeclareCursorStmt": checkInner,
+		"CreateTableAsStmt": checkInner,
+		"CallStmt":          checkInner,
+		"CopyStmt":          checkCopy,
+		"TruncateStmt":      checkTruncate,
+
+		"PrepareStmt":    checkPrepare,
+		"ExecuteStmt":    checkPrepare,
+		"DeallocateStmt": checkPrepare,
+		"DiscardStmt":    checkPrepare,
+
+		"VariableSetStmt":      checkVariableSet,
+		"AlterRoleSetStmt":     checkStoredSetting,
+		"AlterDatabaseSetStmt": checkStoredSetting,
+		"AlterSystemStmt":      checkStoredSetting,
+
+		// code that runs later, or now without being seen
+		"DoStmt":                  checkDo,
+		"CreateFunctionStmt":      checkCreateFunction,
+		"RuleStmt":                checkCreateRule,
+		"CreateTrigStmt":          checkCode,
+		"CreateEventTrigStmt":     checkCode,
+		"CreateCastStmt":          checkCode,
+		"CreateTransformStmt":     checkCode,
+		"DefineStmt":              checkCode, // CREATE AGGREGATE, OPERATOR, TYPE, ...
+		"CreateOpClassStmt":       checkCode,
+		"CreateConversionStmt":    checkCode,
+		"AlterFunctionStmt":       checkCode,
+		"AlterOperatorStmt":       checkCode,
+		"CreateRangeStmt":         checkCode,
+		"CreateDomainStmt":        checkCode, // its CHECK may call
+		"LoadStmt":                refuseCode,
+		"ImportForeignSchemaStmt": refuseCode,
+		"CreateSubscriptionStmt":  refuseCode,
+		"AlterSubscriptionStmt":   refuseCode,
+		"CreateAmStmt":            refuseCode,
+		"CreatePLangStmt":         refuseCode,
+
+		// changes of structure: refused if they name what the protection rests on
+		"CreateStmt": checkDDL, "CreateForeignTableStmt": checkDDL, "ViewStmt": checkDDL, "IndexStmt": checkDDL,
+		"CreateSeqStmt": checkDDL, "AlterSeqStmt": checkDDL, "CreateSchemaStmt": checkDDL, "CompositeTypeStmt": checkDDL,
+		"CreateEnumStmt": checkDDL, "AlterEnumStmt": checkDDL, "AlterTypeStmt": checkDDL, "AlterDomainStmt": checkDDL,
+		"AlterTableStmt": checkDDL, "AlterCollationStmt": checkDDL, "CreateStatsStmt": checkDDL, "AlterStatsStmt": checkDDL,
+		"CreatePolicyStmt": checkDDL, "AlterPolicyStmt": checkDDL, "CommentStmt": checkDDL, "SecLabelStmt": checkDDL,
+		"GrantStmt": checkDDL, "CreatePublicationStmt": checkDDL, "AlterPublicationStmt": checkDDL,
+		"AlterExtensionContentsStmt": checkDDL, "AlterObjectDependsStmt": checkDDL, "AlterEventTrigStmt": checkDDL,
+		"CreateOpFamilyStmt": checkDDL, "AlterOpFamilyStmt": checkDDL, "CreateExtensionStmt": checkDDL, "AlterExtensionStmt": checkDDL,
+		"RenameStmt": checkSchemaDDL, "AlterObjectSchemaStmt": checkSchemaDDL, "AlterOwnerStmt": checkSchemaDDL,
+		"DropStmt":      checkDrop,
+		"DropOwnedStmt": refuseDDL, "ReassignOwnedStmt": refuseDDL, "AlterTableMoveAllStmt": refuseDDL,
+
+		// nothing in them writes a row or changes what the check rests on
+		"TransactionStmt": allow, "ConstraintsSetStmt": allow, "VariableShowStmt": allow, "FetchStmt": allow, "ClosePortalStmt": allow,
+		"ListenStmt": allow, "UnlistenStmt": allow, "NotifyStmt": allow, "LockStmt": allow, "CheckPointStmt": allow,
+		"VacuumStmt": allow, "ClusterStmt": allow, "ReindexStmt": allow, "RefreshMatViewStmt": allow,
+
+		// roles, databases, storage, text search, foreign servers: none is a table
+		"GrantRoleStmt": allow, "CreateRoleStmt": allow, "AlterRoleStmt": allow, "DropRoleStmt": allow, "AlterDefaultPrivilegesStmt": allow,
+		"CreatedbStmt": allow, "AlterDatabaseStmt": allow, "AlterDatabaseRefreshCollStmt": allow, "DropdbStmt": allow,
+		"CreateTableSpaceStmt": allow, "DropTableSpaceStmt": allow, "AlterTableSpaceOptionsStmt": allow,
+		"AlterTSDictionaryStmt": allow, "AlterTSConfigurationStmt": allow,
+		"CreateFdwStmt": allow, "AlterFdwStmt": allow, "CreateForeignServerStmt": allow, "AlterForeignServerStmt": allow,
+		"CreateUserMappingStmt": allow, "AlterUserMappingStmt": allow, "DropUserMappingStmt": allow,
+		"DropSubscriptionStmt": allow,
+	}
+}
+
+func allow(*checker, *node, bool) {}
+
+// statementName turns a node's kind into words: "AlterTableStmt" is
+// "ALTER TABLE".
+func statementName(kind string) string {
+	var b strings.Builder
+	for i, r := range strings.TrimSuffix(kind, "Stmt") {
+		if i > 0 && r >= 'A' && r <= 'Z' {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(r)
+	}
+	return strings.ToUpper(b.String())
+}

@@ -1,0 +1,137 @@
+package rewrite
+
+import (
+	"slices"
+	"strconv"
+)
+
+// valuesList is a list of VALUES that a statement reads in FROM under a name.
+type valuesList struct {
+	ref     string
+	columns []string // names that are given, the rest is column1, column2, ...
+	rows    []*node
+}
+
+// valuesSources are the lists that a statement can refer to.
+type valuesSources []valuesList
+
+// findValues finds the items of FROM or USING that are nothing but VALUES:
+// derived tables, and names of such a WITH query of the statement itself. A
+// name that two items share is left out.
+func findValues(stmt *node, fromField string) valuesSources {
+	items := []*node{stmt.get(fromField)}
+	if f := items[0]; f != nil && f.kind == listKind {
+		items = f.kids
+	}
+	all := rangeNames(items, nil)
+	var lists valuesSources
+	for _, item := range items {
+		if list, ok := valuesItem(item, stmt.get("withClause")); ok && count(all, list.ref) == 1 {
+			lists = append(lists, list)
+		}
+	}
+	return lists
+}
+
+func valuesItem(item, with *node) (valuesList, bool) {
+	var list valuesList
+	var query *node
+	switch {
+	case item.is("RangeSubselect"):
+		query = item.get("subquery")
+	case item.is("RangeVar") && item.str("schemaname") == "":
+		list.ref = item.str("relname")
+		query, list.columns = withQuery(with, list.ref)
+	}
+	if alias := aliasOf(item); alias != nil {
+		list.ref = alias.str("aliasname")
+		names, _ := stringList(alias.list("colnames"))
+		list.columns = append(names, list.columns[min(len(names), len(list.columns)):]...)
+	}
+	if !query.is("SelectStmt") || query.str("op") != "SETOP_NONE" {
+		return valuesList{}, false
+	}
+	list.rows = query.list("valuesLists")
+	return list, len(list.rows) > 0 && list.ref != ""
+}
+
+func aliasOf(item *node) *node {
+	if item.is("RangeSubselect") || item.is("RangeVar") {
+		return item.get("alias")
+	}
+	return nil
+}
+
+// withQuery returns the query of that name in a WITH clause.
+func withQuery(with *node, name string) (query *node, columns []string) {
+	if with == nil {
+		return nil, nil
+	}
+	for _, cte := range with.list("ctes") {
+		if cte.str("ctename") == name {
+			columns, _ = stringList(cte.list("aliascolnames"))
+			return cte.get("ctequery"), columns
+		}
+	}
+	return nil, nil
+}
+
+// token reads x.col as a token operand if every row of x has a token there.
+func (lists valuesSources) token(n *node) (operand, bool) {
+	if !n.is("ColumnRef") {
+		return operand{}, false
+	}
+	parts, ok := stringList(n.list("fields"))
+	if !ok || len(parts) != 2 {
+		return operand{}, false
+	}
+	for _, list := range lists {
+		if list.ref != parts[0] {
+			continue
+		}
+		position, ok := list.position(parts[1])
+		if !ok {
+			return operand{}, false
+		}
+		o := operand{name: identifier(parts[0]) + "." + identifier(parts[1]), at: n}
+		for _, row := range list.rows {
+			token, ok := itemToken(row.list("items"), position, false)
+			if !ok {
+				return operand{}, false
+			}
+			o.rows = append(o.rows, token)
+		}
+		return o, true
+	}
+	return operand{}, false
+}
+
+// position finds a column of the list by its name.
+func (l valuesList) position(column string) (int, bool) {
+	width := len(l.rows[0].list("items"))
+	found := -1
+	for i := range width {
+		name := "column" + strconv.Itoa(i+1)
+		if i < len(l.columns) {
+			name = l.columns[i]
+		}
+		if name == column {
+			if found >= 0 {
+				return 0, false
+			}
+			found = i
+		}
+	}
+	return found, found >= 0
+}
+
+func count(list []string, s string) int {
+	n := 0
+	for rest := list; ; n++ {
+		i := slices.Index(rest, s)
+		if i < 0 {
+			return n
+		}
+		rest = rest[i+1:]
+	}
+}
