@@ -55,7 +55,7 @@ type column struct {
 // start reads the session of a new connection and chooses its view.
 func (c *Conn) start(ctx context.Context) error {
 	conn := c.std.Conn()
-	tables := slices.Clone(c.connector.settings.tables)
+	tables := append([]rewrite.Table{}, c.connector.settings.tables...) // never nil: JSON's null is no list
 	if !c.connector.settings.fromCode {
 		var err error
 		if tables, err = readRegistry(ctx, conn); err != nil {
@@ -147,7 +147,7 @@ func readRegistry(ctx context.Context, conn *pgx.Conn) ([]rewrite.Table, error) 
 	}
 	defer rows.Close()
 	seen := make(map[[2]string]bool)
-	var tables []rewrite.Table
+	tables := []rewrite.Table{}
 	for rows.Next() {
 		var schema, name, schemaNow, nameNow, tokenColumn, mode, resource string
 		if err := rows.Scan(&schema, &name, &schemaNow, &nameNow, &tokenColumn, &mode, &resource); err != nil {

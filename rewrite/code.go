@@ -118,7 +118,7 @@ func (p *Policy) bodyWord(body string) string {
 	}
 	for i := range tokens {
 		token, word := at(i)
-		before, wordBefore := at(i - 1)
+		before, _ := at(i - 1)
 		after, wordAfter := at(i + 1)
 		switch {
 		case token == pg_query.Token_EXECUTE:
@@ -130,8 +130,8 @@ func (p *Policy) bodyWord(body string) string {
 			if p.hit(strings.ReplaceAll(word, "'", " ")) != "" || strings.ContainsRune(word, '\\') {
 				return word
 			}
-		case bodySettings[word] && bodySetters[wordBefore], bodyCommands[word], word == "drop" && bodyDrops[wordAfter], word == "alter" && wordAfter == "schema":
-			return strings.TrimSpace(wordBefore + " " + word)
+		case bodyPairs[word][wordAfter], word == "load" && after == pg_query.Token_SCONST:
+			return word + " " + wordAfter
 		default:
 			if hit := p.hit(word); hit != "" {
 				return hit
@@ -141,10 +141,16 @@ func (p *Policy) bodyWord(body string) string {
 	return ""
 }
 
-// What a body says of the session or of objects that it doesn't name.
-var (
-	bodySetters  = setOf("set", "local", "session", "reset")
-	bodySettings = setOf("role", "authorization", "all", "names", "schema")
-	bodyCommands = setOf("load", "import", "owned", "reassign", "subscription", "copy", "language")
-	bodyDrops    = setOf("schema", "type", "domain", "extension", "function", "procedure", "routine", "aggregate", "operator", "owned", "language")
-)
+// bodyPairs are words which together change the session, or objects that they
+// don't name.
+var bodyPairs = map[string]map[string]bool{
+	"set":      setOf("role", "session", "local", "names", "schema"),
+	"local":    setOf("role", "schema"),
+	"session":  setOf("authorization", "role"),
+	"reset":    setOf("role", "session", "all"),
+	"import":   setOf("foreign"),
+	"reassign": setOf("owned"),
+	"alter":    setOf("schema", "subscription", "system"),
+	"create":   setOf("subscription", "language", "function", "procedure", "or"),
+	"drop":     setOf("schema", "type", "domain", "extension", "function", "procedure", "routine", "aggregate", "operator", "owned", "language"),
+}
