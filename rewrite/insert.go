@@ -130,11 +130,9 @@ func (c *checker) proveUpsert(conflict *node, t target, table *Table) {
 		c.report(violation(AmbiguousTarget, t.at, "INSERT into protected table %s: the target is called excluded, like the row that was proposed; give it an alias", quoted(table)).on(table))
 		return
 	}
-	read := func(n *node) (operand, bool) {
-		if isExcluded(n, table.TokenColumn) && !matches(c.policy.closure.InsertTriggers, table.Schema, table.Name) {
-			return operand{name: "EXCLUDED." + table.TokenColumn, at: n}, true
-		}
-		return tokenOperand(n)
+	read := tokenOperand
+	if !matches(c.policy.closure.InsertTriggers, table.Schema, table.Name) {
+		read = excludedReader(table)
 	}
 	guards := c.findGuards(t, table, conjuncts(where), read)
 	if len(guards) == 0 {
@@ -146,6 +144,17 @@ func (c *checker) proveUpsert(conflict *node, t target, table *Table) {
 	}
 	if token, ok := c.findRaise(conflict.list("targetList"), t, table, "ON CONFLICT DO UPDATE of", guards[0].spelled(), read); ok {
 		c.prove(table, guards, token)
+	}
+}
+
+// excludedReader reads EXCLUDED's token column as the token: it is what the
+// INSERT carries, unless a trigger has changed it.
+func excludedReader(table *Table) operandReader {
+	return func(n *node) (operand, bool) {
+		if isExcluded(n, table.TokenColumn) {
+			return operand{name: "EXCLUDED." + identifier(table.TokenColumn), at: n}, true
+		}
+		return tokenOperand(n)
 	}
 }
 

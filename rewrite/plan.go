@@ -49,8 +49,17 @@ func (p *Policy) Plan(sql string) *Plan {
 	if p.clears(sql) {
 		return &Plan{text: sql}
 	}
-	return p.fullPlan(sql)
+	plan := p.fullPlan(sql)
+	if len(plan.Violations) == 1 && guardable[plan.Violations[0].Rule] {
+		if guarded, err := p.Guard(sql); err == nil {
+			plan.Violations[0].showFix(guarded)
+		}
+	}
+	return plan
 }
+
+// guardable are the rules whose violations can be mended by adding to the text.
+var guardable = map[Rule]bool{UnguardedUpdate: true, UnraisedUpdate: true, UnguardedDelete: true, UnguardedInsert: true, UnguardedUpsert: true}
 
 // fullPlan checks a text by its parse tree.
 func (p *Policy) fullPlan(sql string) *Plan {
