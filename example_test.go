@@ -1,0 +1,127 @@
+package fencerow_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/localpg"
+	"github.com/fencerow/fencerow/lease"
+	"github.com/fencerow/fencerow/migrations"
+	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+// The functions below are the snippets of README.md, word for word, and run
+// against PostgreSQL.
+
+func install(ctx context.Context, dsn string) error {
+	err := migrations.Up(ctx, dsn)
+	if err == nil {
+		err = migrations.Register(ctx, dsn, migrations.Table{Name: "orders", Mode: migrations.Strict})
+	}
+	return err
+}
+
+func openHandle(dsn string) (*sql.DB, error) {
+	db, err := sql.Open("fencerow", dsn) // was: sql.Open("pgx", dsn)
+	return db, err
+}
+
+func pay(ctx context.Context, db *sql.DB) error {
+	token, err := lease.NextToken(ctx, db) // or a number from your lock service that only grows
+	if err != nil {
+		return err
+	}
+	ctx = tokenctx.With(ctx, token)
+	_, err = db.ExecContext(ctx, `UPDATE orders SET status = $1, last_token = $2
+		WHERE id = $3 AND last_token < $2`, "paid", tokenctx.Arg, 17)
+	if errors.Is(err, driver.ErrStale) {
+		return fmt.Errorf("another holder has taken over: %w", err)
+	}
+	return err
+}
+
+func openFromCode(dsn string) (*sql.DB, error) {
+	db, err := driver.Open(dsn, driver.Protect("orders", rewrite.Strict), driver.Protect("jobs", rewrite.Lease))
+	return db, err
+}
+
+func serve(payHandler http.Handler) {
+	http.Handle("/pay", tokenctx.Middleware(payHandler)) // r.Context() now carries the token
+}
+
+func TestReadmeRuns(t *testing.T) {
+	dsn := localpg.Database(t)
+	plain, err := sql.Open("pgx", dsn)
+	require.NoError(t, err)
+	defer plain.Close()
+	_, err = plain.Exec(`CREATE TABLE orders (id bigint PRIMARY KEY, status text); INSERT INTO orders VALUES (17, 'new');
+		CREATE TABLE jobs (id bigint PRIMARY KEY, last_token bigint NOT NULL DEFAULT 0)`)
+	require.NoError(t, err)
+	require.NoError(t, install(t.Context(), dsn))
+	fenced, err := openHandle(dsn)
+	require.NoError(t, err)
+	defer fenced.Close()
+	require.NoError(t, pay(t.Context(), fenced))
+	status, token := order(t, plain, 17)
+	require.Equal(t, "paid", status)
+	require.EqualValues(t, 1, token)
+
+	_, err = plain.Exec(`UPDATE orders SET last_token = 99`)
+	require.NoError(t, err)
+	require.ErrorIs(t, pay(t.Context(), fenced), driver.ErrStale)
+
+	db, err := openFromCode(dsn)
+	require.NoError(t, err)
+	defer db.Close()
+	serve(http.NotFoundHandler())
+
+	_, err = db.Exec(`UPDATE orders SET status = $1 WHERE id = $2`, "paid", 17)
+	_, message, _ := strings.Cut(err.Error(), ": ")
+	blocks := snippets(t, "text")
+	require.Len(t, blocks, 1)
+	require.Equal(t, strings.TrimSpace(blocks[0]), "/repo/store/orders.go:42: "+message)
+}
+
+// Every snippet of the README stands in this file, and every make target that
+// it names is one.
+func TestReadmeIsThis(t *testing.T) {
+	source, err := os.ReadFile("example_test.go")
+	require.NoError(t, err)
+	for _, block := range snippets(t, "go") {
+		require.Contains(t, unindented(string(source)), unindented(block))
+		require.LessOrEqual(t, strings.Count(block, "\n"), 15)
+	}
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	makefile, err := os.ReadFile("Makefile")
+	require.NoError(t, err)
+	for _, target := range regexp.MustCompile(`(?m)^\s*make ([a-z-]+)`).FindAllStringSubmatch(string(readme), -1) {
+		require.Contains(t, string(makefile), "\n"+target[1]+":")
+	}
+}
+
+// snippets returns the README's code blocks of a language.
+func snippets(t *testing.T, language string) []string {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	var blocks []string
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
+		blocks = append(blocks, m[1])
+	}
+	return blocks
+}
+
+func unindented(s string) string {
+	return regexp.MustCompile(`(?m)^[\t ]+`).ReplaceAllString(s, "")
+}
