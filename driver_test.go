@@ -185,7 +185,8 @@ func TestRefusals(t *testing.T) {
 		"delete":                    {ctx, `DELETE FROM orders`, nil, rewrite.UnguardedDelete},
 		"truncate":                  {ctx, `TRUNCATE orders`, nil, rewrite.ProtectedTruncate},
 		"a write behind a read":     {ctx, `SELECT 1; UPDATE orders SET status = 'x'`, nil, rewrite.UnguardedUpdate},
-		"nested too deep":           {ctx, "SELECT " + strings.Repeat("1+", 500_000) + "1", nil, rewrite.TooDeep},
+		"a write nested too deep":   {ctx, "UPDATE orders SET total = " + strings.Repeat("1+", 500_000) + "1", nil, rewrite.TooDeep},
+		"nested too deep":           {ctx, strings.Repeat("1+", 500_000) + "1", nil, rewrite.TooDeep},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
