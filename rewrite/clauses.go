@@ -20,7 +20,7 @@ type clauses struct {
 // clauses finds the clauses of a write by its key words outside brackets.
 func (f *fixer) clauses(n *node) (clauses, bool) {
 	rel := n.get("relation").offset()
-	first := slices.IndexFunc(f.tokens, func(t *pg_query.ScanToken) bool { return int(t.Start) == rel })
+	first := slices.IndexFunc(f.tokens, func(t token) bool { return t.start == rel })
 	if first < 0 {
 		return clauses{}, false
 	}
@@ -32,25 +32,25 @@ func (f *fixer) clauses(n *node) (clauses, bool) {
 	fromToken, conflict, depth := -1, -1, 0
 	i := first
 	for ; i < len(f.tokens) && depth >= 0; i++ {
-		switch token := f.tokens[i].Token; {
-		case token == pg_query.Token_ASCII_40 || token == pg_query.Token_ASCII_91:
+		switch kind := f.tokens[i].kind; {
+		case kind == pg_query.Token_ASCII_40 || kind == pg_query.Token_ASCII_91:
 			depth++
-		case token == pg_query.Token_ASCII_41 || token == pg_query.Token_ASCII_93:
+		case kind == pg_query.Token_ASCII_41 || kind == pg_query.Token_ASCII_93:
 			depth--
 		case depth > 0:
-		case token == pg_query.Token_ASCII_59:
+		case kind == pg_query.Token_ASCII_59:
 			depth = -1
-		case token == pg_query.Token_FROM && int(f.tokens[i].Start) < from:
+		case kind == pg_query.Token_FROM && f.tokens[i].start < from:
 			fromToken = i // the last one before FROM's first item
-		case token == pg_query.Token_ON && n.kind == "InsertStmt" && f.is(i+1, pg_query.Token_CONFLICT):
+		case kind == pg_query.Token_ON && n.kind == "InsertStmt" && f.is(i+1, pg_query.Token_CONFLICT):
 			conflict = i
-		case token == pg_query.Token_WHERE && (n.kind != "InsertStmt" || c.action >= 0):
+		case kind == pg_query.Token_WHERE && (n.kind != "InsertStmt" || c.action >= 0):
 			c.where = i
-		case token == pg_query.Token_SET && conflict >= 0 && c.action < 0:
+		case kind == pg_query.Token_SET && conflict >= 0 && c.action < 0:
 			c.action = i
-		case (token == pg_query.Token_VALUES || token == pg_query.Token_SELECT) && c.source < 0:
+		case (kind == pg_query.Token_VALUES || kind == pg_query.Token_SELECT) && c.source < 0:
 			c.source = i
-		case token == pg_query.Token_RETURNING:
+		case kind == pg_query.Token_RETURNING:
 			depth = -1
 		}
 		if depth < 0 {
@@ -70,15 +70,15 @@ func (f *fixer) clauses(n *node) (clauses, bool) {
 	return c, true
 }
 
-func (f *fixer) is(i int, token pg_query.Token) bool {
-	return i < len(f.tokens) && f.tokens[i].Token == token
+func (f *fixer) is(i int, kind pg_query.Token) bool {
+	return i < len(f.tokens) && f.tokens[i].kind == kind
 }
 
 // closing returns the token that closes the bracket at the given one.
 func (f *fixer) closing(open int) int {
 	depth := 0
 	for i := open; i < len(f.tokens); i++ {
-		switch f.tokens[i].Token {
+		switch f.tokens[i].kind {
 		case pg_query.Token_ASCII_40:
 			depth++
 		case pg_query.Token_ASCII_41:
@@ -100,7 +100,7 @@ func (f *fixer) guardInsert(n *node, t target, c clauses) bool {
 	}
 	if !slices.ContainsFunc(cols, func(col *node) bool { return col.str("name") == table.TokenColumn }) {
 		open := c.first
-		for open < c.source && f.tokens[open].Token != pg_query.Token_ASCII_40 {
+		for open < c.source && f.tokens[open].kind != pg_query.Token_ASCII_40 {
 			open++
 		}
 		end := f.closing(open)
@@ -149,8 +149,8 @@ func (f *fixer) addToSource(source *node, c clauses) bool {
 		return false
 	}
 	at, depth, last := firstOffset(from), 0, -1
-	for i := c.source; i < len(f.tokens) && int(f.tokens[i].Start) < at; i++ {
-		switch f.tokens[i].Token {
+	for i := c.source; i < len(f.tokens) && f.tokens[i].start < at; i++ {
+		switch f.tokens[i].kind {
 		case pg_query.Token_ASCII_40:
 			depth++
 		case pg_query.Token_ASCII_41:

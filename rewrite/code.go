@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -100,45 +101,51 @@ func (c *checker) checkBody(n *node, options []*node) {
 // bodyWord returns the word for which a body can't be cleared, "" if it can.
 // The words of EXECUTE FUNCTION and GRANT EXECUTE run nothing.
 func (p *Policy) bodyWord(body string) string {
-	scan, err := pg_query.Scan(body)
+	tokens, err := scan(body)
 	if err != nil || strings.IndexByte(body, 0) >= 0 {
 		return "what the parser cannot read"
 	}
-	var tokens []*pg_query.ScanToken
-	for _, t := range scan.Tokens {
-		if t.Token != pg_query.Token_SQL_COMMENT && t.Token != pg_query.Token_C_COMMENT {
-			tokens = append(tokens, t)
-		}
-	}
+	tokens = slices.DeleteFunc(tokens, isComment)
 	at := func(i int) (pg_query.Token, string) {
 		if i < 0 || i >= len(tokens) {
 			return pg_query.Token_NUL, ""
 		}
-		return tokens[i].Token, lower(body[tokens[i].Start:tokens[i].End])
+		return tokens[i].kind, lower(body[tokens[i].start:tokens[i].end])
 	}
 	for i := range tokens {
-		token, word := at(i)
+		kind, word := at(i)
 		before, _ := at(i - 1)
 		after, wordAfter := at(i + 1)
 		switch {
-		case token == pg_query.Token_EXECUTE:
+		case kind == pg_query.Token_EXECUTE:
 			if after != pg_query.Token_FUNCTION && after != pg_query.Token_PROCEDURE && before != pg_query.Token_GRANT && before != pg_query.Token_REVOKE {
 				return word
 			}
-		case token == pg_query.Token_SCONST || token == pg_query.Token_USCONST || token == pg_query.Token_UIDENT:
+		case kind == pg_query.Token_UIDENT:
+			return word // may spell any name
+		case kind == pg_query.Token_SCONST || kind == pg_query.Token_USCONST:
 			// a string may be decoded into anything, a nested body too
 			if p.hit(strings.ReplaceAll(word, "'", " ")) != "" || strings.ContainsRune(word, '\\') {
 				return word
 			}
 		case bodyPairs[word][wordAfter], word == "load" && after == pg_query.Token_SCONST:
 			return word + " " + wordAfter
-		default:
-			if hit := p.hit(word); hit != "" {
-				return hit
-			}
 		}
 	}
-	return ""
+	return p.hit(withoutExecute(body, tokens))
+}
+
+// withoutExecute blanks the word EXECUTE where it has been judged, and the
+// comments.
+func withoutExecute(body string, tokens []token) string {
+	var b strings.Builder
+	for _, t := range tokens {
+		if t.kind != pg_query.Token_EXECUTE {
+			b.WriteString(body[t.start:t.end])
+		}
+		b.WriteByte(' ')
+	}
+	return b.String()
 }
 
 // bodyPairs are words which together change the session, or objects that they

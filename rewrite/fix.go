@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
 // ErrNotGuardable is what Guard returns for a text that cannot be guarded by
@@ -58,10 +56,10 @@ func (p *Policy) Guard(sql string) (string, error) {
 // fixer adds guards to one text.
 type fixer struct {
 	checker
-	tokens  []*pg_query.ScanToken // without comments
-	writes  []*node               // the writes to protected tables
-	highest int64                 // the highest placeholder
-	next    string                // the placeholder that is added
+	tokens  []token // without comments
+	writes  []*node // the writes to protected tables
+	highest int64   // the highest placeholder
+	next    string  // the placeholder that is added
 	edits   []edit
 }
 
@@ -71,14 +69,12 @@ type edit struct {
 }
 
 // significant returns the tokens of a text that are no comments.
-func significant(sql string) []*pg_query.ScanToken {
-	scan, err := pg_query.Scan(sql)
+func significant(sql string) []token {
+	tokens, err := scan(sql)
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(scan.Tokens, func(t *pg_query.ScanToken) bool {
-		return t.Token == pg_query.Token_SQL_COMMENT || t.Token == pg_query.Token_C_COMMENT
-	})
+	return slices.DeleteFunc(tokens, isComment)
 }
 
 // collect finds the writes to protected tables and the highest placeholder.
@@ -166,7 +162,7 @@ func (f *fixer) guardWhere(t target, clauses clauses, token string, where *node,
 		return true
 	}
 	if where.is("BoolExpr") && where.str("boolop") == "OR_EXPR" {
-		f.insert(int(f.tokens[clauses.where+1].Start), "(")
+		f.insert(f.tokens[clauses.where+1].start, "(")
 		guard = ") AND " + guard
 	} else {
 		guard = " AND " + guard
@@ -185,7 +181,7 @@ func (f *fixer) spell(o operand) string {
 
 // before returns where the token before the given one ends: what is inserted
 // there stands before any comment in between.
-func (f *fixer) before(token int) int { return int(f.tokens[token-1].End) }
+func (f *fixer) before(token int) int { return f.tokens[token-1].end }
 
 func (f *fixer) insert(at int, text string) { f.edits = append(f.edits, edit{at, text}) }
 
@@ -206,11 +202,11 @@ func (f *fixer) apply() string {
 // showFix puts the guarded statement into a violation, on one line and without
 // literals.
 func (v *Violation) showFix(guarded string) {
-	scan, err := pg_query.Scan(guarded)
+	tokens, err := scan(guarded)
 	if err != nil {
 		return
 	}
-	text, _, _ := redact(guarded, scan.Tokens, 0)
+	text, _, _ := redact(guarded, tokens, 0)
 	if text = strings.Join(strings.Fields(text), " "); len(text) <= 4*snippetLength {
 		v.Fix = text
 	}

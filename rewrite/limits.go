@@ -37,11 +37,11 @@ func tooDeep(sql string) bool {
 	if len(sql) <= maxNesting || marks(sql) <= maxNesting {
 		return false
 	}
-	scan, err := pg_query.Scan(sql)
+	tokens, err := scan(sql)
 	if err != nil {
 		return false // the parser fails on it too, and builds no tree
 	}
-	return depth(scan.Tokens) > maxNesting
+	return depth(tokens) > maxNesting
 }
 
 // marks counts words and other visible bytes, an upper bound of the tokens
@@ -68,12 +68,12 @@ type level struct {
 // depth returns an upper bound of the depth of the tree that the tokens make.
 // A chain of operators nests as deep as it is long, but ends at a comma, at
 // AND and OR (which make one flat list) and at the parts of a CASE.
-func depth(tokens []*pg_query.ScanToken) int {
+func depth(tokens []token) int {
 	levels := make([]level, 1, 64)
 	total, deepest := 0, 0
 	for _, t := range tokens {
 		top := &levels[len(levels)-1]
-		switch t.Token {
+		switch t.kind {
 		case pg_query.Token_ASCII_40, pg_query.Token_ASCII_91, pg_query.Token_CASE: // ( [ CASE
 			top.chained++
 			levels = append(levels, level{})

@@ -18,12 +18,14 @@ var quickKinds = setOf("select", "insert", "update", "delete", "merge", "values"
 	"begin", "start", "commit", "rollback", "savepoint", "release", "end", "abort")
 
 // quickWords can run other code or change what the check rests on.
-var quickWords = setOf("fencing", "information_schema", "set_config", "setval",
+var quickWords = setOf("fencing", "set_config", "setval",
 	"session_replication_role", "session_authorization", "standard_conforming_strings", "client_encoding", "search_path",
 	"execute", "prepare", "prepared", "deallocate", "discard", "program")
 
-// quickSystem are the names beginning with pg_ that change nothing. Any other
-// may be a catalog, or a function that runs SQL.
+// quickWrites can write a catalog, if one is named.
+var quickWrites = setOf("insert", "update", "delete", "merge", "copy", "truncate")
+
+// quickSystem are names beginning with pg_ that are no catalogs.
 var quickSystem = setOf("pg_catalog", "pg_advisory_lock", "pg_advisory_xact_lock", "pg_try_advisory_lock", "pg_try_advisory_xact_lock",
 	"pg_advisory_unlock", "pg_notify", "pg_sleep", "pg_typeof", "pg_backend_pid", "pg_is_in_recovery", "pg_get_serial_sequence",
 	"pg_column_size", "pg_relation_size", "pg_total_relation_size", "pg_size_pretty")
@@ -120,7 +122,7 @@ func (p *Policy) hit(text string) string {
 			return op
 		}
 	}
-	ascii := true
+	ascii, writes, system := true, false, ""
 	for i := 0; i < len(text); {
 		c := text[i]
 		if !isRunByte[c] {
@@ -139,9 +141,17 @@ func (p *Policy) hit(text string) string {
 		if len(run) > maxName || len(run) == 1 && (run == "u" || run == "U") && i < len(text) && text[i] == '&' {
 			return run // may be cut to another name, or spell one with escapes
 		}
-		if q.hitRun(run) {
+		kind := q.kind(lower(run))
+		if kind&hitWord != 0 {
 			return run
 		}
+		if kind&systemWord != 0 {
+			system = run
+		}
+		writes = writes || kind&writeWord != 0
+	}
+	if system != "" && writes {
+		return system // it may write a catalog
 	}
 	if !ascii && !utf8.ValidString(text) {
 		return "invalid UTF-8"
@@ -149,30 +159,39 @@ func (p *Policy) hit(text string) string {
 	return ""
 }
 
-// hitRun looks a run up. Where a number, a placeholder or the end of a
+// What a word of a text can be.
+const (
+	hitWord    = 1 << iota // it could reach a protected table
+	systemWord             // it may be a catalog
+	writeWord              // it may write one
+)
+
+// kind looks a run up. Where a number, a placeholder or the end of a
 // dollar-quoted string may end inside it, what follows is looked up too.
-func (q *quickSet) hitRun(run string) bool {
-	run = lower(run)
-	if q.hitWord(run) {
-		return true
-	}
+func (q *quickSet) kind(run string) int {
+	kind := q.word(run)
 	number := run[0] >= '0' && run[0] <= '9'
 	if !number && strings.IndexByte(run, '$') < 0 {
-		return false
+		return kind
 	}
 	for i := 1; i < len(run); i++ {
 		if before := run[i-1]; before == '$' || number || before >= '0' && before <= '9' {
-			if q.hitWord(run[i:]) {
-				return true
-			}
+			kind |= q.word(run[i:])
 		}
 	}
-	return false
+	return kind
 }
 
-func (q *quickSet) hitWord(word string) bool {
-	return q.words[word] || strings.HasPrefix(word, "pg_") && !quickSystem[word] ||
-		strings.HasPrefix(word, "dblink") || sqlFunctions[word]
+func (q *quickSet) word(word string) int {
+	switch {
+	case q.words[word] || strings.HasPrefix(word, "dblink") || sqlFunctions[word]:
+		return hitWord
+	case strings.HasPrefix(word, "pg_") && !quickSystem[word] || word == "information_schema":
+		return systemWord
+	case quickWrites[word]:
+		return writeWord
+	}
+	return 0
 }
 
 // lower folds ASCII letters, as PostgreSQL folds identifiers under UTF8. It

@@ -3,8 +3,6 @@ package rewrite
 import (
 	"strings"
 	"unicode/utf8"
-
-	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
 // snippetLength bounds the line of SQL that a message shows, in bytes.
@@ -17,11 +15,11 @@ func (v *Violation) locate(sql string) {
 	if v.offset < 0 || v.offset >= len(sql) {
 		return
 	}
-	scan, err := pg_query.Scan(sql)
+	tokens, err := scan(sql)
 	if err != nil {
 		return
 	}
-	text, at, width := redact(sql, scan.Tokens, v.offset)
+	text, at, width := redact(sql, tokens, v.offset)
 	start := strings.LastIndexByte(text[:at], '\n') + 1
 	end := len(text)
 	if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
@@ -34,28 +32,24 @@ func (v *Violation) locate(sql string) {
 
 // redact replaces the literals of sql by "?" and drops comments, keeping line
 // breaks. It returns where the token at offset is in the result, and its width.
-func redact(sql string, tokens []*pg_query.ScanToken, offset int) (text string, at, width int) {
+func redact(sql string, tokens []token, offset int) (text string, at, width int) {
 	var b strings.Builder
 	last := 0
 	for _, t := range tokens {
-		start, end := int(t.Start), int(t.End)
-		if start < last || end > len(sql) || start > end {
-			continue
+		b.WriteString(sql[last:t.start])
+		word := sql[t.start:t.end]
+		breaks := strings.Repeat("\n", strings.Count(word, "\n"))
+		switch {
+		case isLiteral(t):
+			word = "?" + breaks
+		case isComment(t):
+			word = breaks
 		}
-		b.WriteString(sql[last:start])
-		word := sql[start:end]
-		breaks := strings.Count(word, "\n")
-		switch t.Token {
-		case pg_query.Token_SCONST, pg_query.Token_ICONST, pg_query.Token_FCONST, pg_query.Token_BCONST, pg_query.Token_XCONST, pg_query.Token_USCONST:
-			word = "?" + strings.Repeat("\n", breaks)
-		case pg_query.Token_SQL_COMMENT, pg_query.Token_C_COMMENT:
-			word = strings.Repeat("\n", breaks)
-		}
-		if start <= offset && offset < end {
+		if t.start <= offset && offset < t.end {
 			at, width = b.Len(), len(strings.TrimRight(word, "\n"))
 		}
 		b.WriteString(word)
-		last = end
+		last = t.end
 	}
 	b.WriteString(sql[last:])
 	return b.String(), at, width

@@ -1,0 +1,2 @@
+// Package gooseapp migrates with goose.
+package gooseapp

@@ -1,0 +1,2 @@
+// Package gormapp does what programs do with GORM.
+package gormapp

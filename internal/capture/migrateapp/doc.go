@@ -1,0 +1,2 @@
+// Package migrateapp migrates with golang-migrate.
+package migrateapp

@@ -1,0 +1,2 @@
+// Package squirrelapp does what programs do with squirrel.
+package squirrelapp
