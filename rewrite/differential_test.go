@@ -37,26 +37,34 @@ var casesTemplate = localpg.Template{Name: "cases", Setup: func(ctx context.Cont
 
 // resetRows puts the rows back: of each protected table rows without a token,
 // with an older, an equal and a newer one than the holder's.
-const resetRows = `
+var resetRows = withTokens(`
 	DELETE FROM accounts_child; DELETE FROM app.accounts; DELETE FROM protected_rows; DELETE FROM "Order Items"; DELETE FROM metrics;
 	DELETE FROM plain_rows; DELETE FROM other.protected_rows; DELETE FROM jobs;
-	INSERT INTO protected_rows SELECT i, 'row', 0, (ARRAY[5, 8, 20, 0])[i] FROM generate_series(1, 4) i;
-	INSERT INTO rows_inh SELECT i, 'row', 0, (ARRAY[5, 8, 20, 0])[i - 10] FROM generate_series(11, 14) i;
-	INSERT INTO "Order Items" SELECT i, 1, (ARRAY[5, 8, 20, 0])[i] FROM generate_series(1, 4) i;
-	INSERT INTO app.accounts SELECT i, 1, (ARRAY[5, 8, 20, 0])[i] FROM generate_series(1, 4) i;
-	INSERT INTO accounts_child SELECT i, i, 'row', (ARRAY[5, 8, 20, 0])[i] FROM generate_series(1, 4) i;
-	INSERT INTO metrics SELECT i, 1 + i % 2, 1, (ARRAY[5, 8, 20, 0])[i] FROM generate_series(1, 4) i;
+	INSERT INTO protected_rows SELECT i, 'row', 0, (ARRAY[T - 3, T, N, 0])[i] FROM generate_series(1, 4) i;
+	INSERT INTO rows_inh SELECT i, 'row', 0, (ARRAY[T - 3, T, N, 0])[i - 10] FROM generate_series(11, 14) i;
+	INSERT INTO "Order Items" SELECT i, 1, (ARRAY[T - 3, T, N, 0])[i] FROM generate_series(1, 4) i;
+	INSERT INTO app.accounts SELECT i, 1, (ARRAY[T - 3, T, N, 0])[i] FROM generate_series(1, 4) i;
+	INSERT INTO accounts_child SELECT i, i, 'row', (ARRAY[N, 0, T, T - 3])[i] FROM generate_series(1, 4) i;
+	INSERT INTO metrics SELECT i, 1 + i % 2, 1, (ARRAY[T - 3, T, N, 0])[i] FROM generate_series(1, 4) i;
 	INSERT INTO plain_rows SELECT i, 'row', 0 FROM generate_series(1, 4) i;
 	INSERT INTO other.protected_rows SELECT i, 'row', 0, 0 FROM generate_series(1, 4) i;
-	INSERT INTO jobs (id, kind) SELECT i, 'row' FROM generate_series(1, 4) i;`
+	INSERT INTO jobs (id, kind) SELECT i, 'row' FROM generate_series(1, 4) i;`)
 
 // newerHolder is the other holder's transaction: it writes every row that an
 // older one may write, and adds a row.
-const newerHolder = `
-	UPDATE protected_rows SET value = 'newer', last_token = 30; UPDATE "Order Items" SET "Qty" = 30, fence = 30;
-	UPDATE app.accounts SET balance = 30, last_token = 30; UPDATE accounts_child SET note = 'newer', last_token = 30; UPDATE metrics SET v = 30, last_token = 30;
-	INSERT INTO protected_rows VALUES (50, 'newer', 0, 30); INSERT INTO "Order Items" VALUES (50, 30, 30); INSERT INTO app.accounts VALUES (50, 30, 30);
-	INSERT INTO accounts_child VALUES (50, 50, 'newer', 30); INSERT INTO metrics VALUES (50, 1, 30, 30);`
+var newerHolder = withTokens(`
+	UPDATE protected_rows SET value = 'newer', last_token = M; UPDATE "Order Items" SET "Qty" = 30, fence = M;
+	UPDATE app.accounts SET balance = 30, last_token = M; UPDATE accounts_child SET note = 'newer', last_token = M; UPDATE metrics SET v = 30, last_token = M;
+	INSERT INTO protected_rows VALUES (50, 'newer', 0, M); INSERT INTO "Order Items" VALUES (50, 30, M); INSERT INTO app.accounts VALUES (50, 30, M);
+	INSERT INTO accounts_child VALUES (50, 50, 'newer', M); INSERT INTO metrics VALUES (50, 1, 30, M);`)
+
+// withTokens writes the tokens of the holder (T), of a newer one (N) and of the
+// newest (M) into a text.
+func withTokens(sql string) string {
+	return regexp.MustCompile(`\b[TNM]\b`).ReplaceAllStringFunc(sql, func(s string) string {
+		return fmt.Sprint(map[string]int64{"T": genToken, "N": genNewer, "M": genToken + 30}[s])
+	})
+}
 
 // rowsQuery returns every protected row: where it is, its token, all of it.
 const rowsQuery = `

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"pgregory.net/rapid"
@@ -9,8 +10,13 @@ import (
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
-// genToken is the token of the holder whose statements are generated.
-const genToken = 8
+// genToken is the token of the holder whose statements are generated, and
+// genNewer a newer one. As float8 they are equal, so that a comparison in a
+// type other than bigint shows.
+const (
+	genToken = 1 << 53
+	genNewer = genToken + 1
+)
 
 // genTable is a table that generated statements write, in one of its spellings.
 type genTable struct {
@@ -65,11 +71,11 @@ func (g *gen) param(v any) string {
 // token returns a token operand, mostly a sound one.
 func (g *gen) token() string {
 	if g.odds(5) {
-		return g.pick("8::bigint", "CAST(8 AS bigint)", "8::int", "8.0", "8.4", "'8'", "'20'", "9", "20", "-8", "0x8", "1e1", "8::float8", "NULL",
-			"(SELECT 8)", "greatest(8, 99)", "9223372036854775807", "8::numeric", "currval('write_epoch')", "8::int8", "(8)", "+8")
+		return g.pick("T::bigint", "CAST(T AS bigint)", "8::int", "T.0", "T.4", "'T'", "'N'", "9", "N", "-T", "0x20000000000000", "1e1", "T::float8", "NULL",
+			"(SELECT T)", "greatest(T, N)", "9223372036854775807", "T::numeric", "currval('write_epoch')", "T::int8", "(T)", "+T")
 	}
 	if g.odds(4) {
-		return "8"
+		return "T"
 	}
 	if g.tok == 0 || g.odds(8) {
 		value := any(tokenctx.Arg)
@@ -77,14 +83,14 @@ func (g *gen) token() string {
 			value = any(int64(genToken))
 		}
 		if g.odds(20) {
-			value = any(int64(20))
+			value = any(int64(genNewer))
 		}
 		g.param(value)
 		g.tok = len(g.args)
 	}
 	p := fmt.Sprintf("$%d", g.tok)
 	if g.odds(4) {
-		return g.pick(p+"::bigint", p+"::int4", "("+p+")", p+"::float8", p+"::numeric", p+"::text::bigint", p+" + 1", p+" * 10", "greatest("+p+", 99)", "-"+p, p+"::int8", "CAST("+p+" AS bigint)")
+		return g.pick(p+"::bigint", p+"::int4", "("+p+")", p+"::float8", p+"::numeric", p+"::text::bigint", p+" + 1", p+" * 10", "greatest("+p+", N)", "-"+p, p+"::int8", "CAST("+p+" AS bigint)")
 	}
 	return p
 }
@@ -108,7 +114,7 @@ func (g *gen) comparison(t genTable, ref string, alone bool) string {
 	}
 	return g.pick(c+" >= "+tok, c+" <> "+tok, c+" = "+tok, tok+" < "+c, tok+" >= "+c, c+" OPERATOR(other.<) "+tok, c+" OPERATOR(pg_catalog.<=) "+tok,
 		"NOT "+c+" >= "+tok, "NOT ("+c+" < "+tok+")", "("+c+" < "+tok+") IS NOT NULL", "("+c+" < "+tok+") IS NOT FALSE", "("+c+" < "+tok+") = true", "COALESCE("+c+" < "+tok+", true)",
-		c+" < ANY (ARRAY["+tok+", 100])", c+" < ALL (ARRAY["+tok+"])", c+" BETWEEN 0 AND "+tok, c+" NOT BETWEEN 0 AND "+tok, c+" IS DISTINCT FROM "+tok,
+		c+" < ANY (ARRAY["+tok+", N])", c+" < ALL (ARRAY["+tok+"])", c+" BETWEEN 0 AND "+tok, c+" NOT BETWEEN 0 AND "+tok, c+" IS DISTINCT FROM "+tok,
 		"("+c+", "+t.key+") < ("+tok+", 0)", "ROW("+c+") <= ROW("+tok+")", "(SELECT "+c+" < "+tok+")",
 		"EXISTS (SELECT 1 FROM "+t.name+" q WHERE q."+t.key+" = 1 AND q."+t.token+" < "+tok+")",
 		t.key+" IN (SELECT q."+t.key+" FROM "+t.name+" q WHERE q."+t.token+" < "+tok+")",
@@ -175,7 +181,7 @@ func (g *gen) sets(t genTable, excluded bool) string {
 			"("+t.value+", "+t.token+") = (SELECT "+t.value+", "+tok+")", "("+t.token+", "+t.value+") = ("+value+", "+tok+")", set+", "+t.token+" = "+tok+", "+t.token+" = "+tok)
 	}
 	if g.odds(6) {
-		return set + ", " + t.token + " = " + g.pick("DEFAULT", t.token, t.token+" + 1", "GREATEST("+t.token+", "+tok+")", "99", "(SELECT "+tok+")", "NULL", "0")
+		return set + ", " + t.token + " = " + g.pick("DEFAULT", t.token, t.token+" + 1", "GREATEST("+t.token+", "+tok+")", "N", "(SELECT "+tok+")", "NULL", "0")
 	}
 	return g.pick(set+", "+t.token+" = "+tok, t.token+" = "+tok+", "+set, t.token+" = "+tok)
 }
@@ -185,7 +191,7 @@ func (g *gen) table() genTable { return rapid.SampledFrom(genTables).Draw(g.t, "
 // aliased gives the target an alias, or not.
 func (g *gen) aliased(t genTable) (written, ref string) {
 	if g.odds(3) {
-		alias := g.pick("t", "s", `"T"`, "excluded", "last_token", t.ref)
+		alias := g.pick("t", "s", `"A b"`, "excluded", "last_token", t.ref)
 		return t.name + g.pick(" ", " AS ") + alias, alias
 	}
 	return g.pick(t.name, t.name, t.name, "ONLY "+t.name), t.ref
@@ -199,7 +205,7 @@ func (g *gen) beside(t genTable) string {
 	tok := g.token()
 	return g.pick("plain_rows s", "plain_rows s JOIN jobs j ON j.id = s.id", "(VALUES (1, "+tok+"), (2, "+tok+")) AS x(id, tok)", "(SELECT 1 AS id, 0::bigint AS last_token, 0::bigint AS fence) AS s",
 		"other.protected_rows", "LATERAL (SELECT 0::bigint AS tok) x", "plain_rows AS "+t.ref, "(plain_rows a JOIN jobs b USING (id)) AS "+t.ref, t.name+" AS s", "generate_series(1, 3) x(tok)", "x",
-		"(VALUES (1, "+tok+"), (2, 20)) AS x(id, tok)", "(VALUES ("+tok+")) AS x(tok) LEFT JOIN jobs ON false")
+		"(VALUES (1, "+tok+"), (2, N)) AS x(id, tok)", "(VALUES ("+tok+")) AS x(tok) LEFT JOIN jobs ON false")
 }
 
 // with returns a WITH clause, "" for none.
@@ -211,7 +217,7 @@ func (g *gen) with(t genTable, depth int) string {
 	if depth < 2 && g.odds(2) {
 		return "WITH w AS (" + g.write(depth+1) + ") "
 	}
-	return g.pick("WITH x(id, tok) AS (VALUES (1, "+tok+"), (2, "+tok+")) ", "WITH x AS (SELECT 1 AS id, 20::bigint AS tok) ", "WITH "+t.ref+" AS (SELECT 1 AS id) ", "WITH RECURSIVE x(tok) AS (VALUES ("+tok+")) ", "WITH x(tok) AS (VALUES (20::bigint)) ")
+	return g.pick("WITH x(id, tok) AS (VALUES (1, "+tok+"), (2, "+tok+")) ", "WITH x AS (SELECT 1 AS id, N::bigint AS tok) ", "WITH "+t.ref+" AS (SELECT 1 AS id) ", "WITH RECURSIVE x(tok) AS (VALUES ("+tok+")) ", "WITH x(tok) AS (VALUES (N::bigint)) ")
 }
 
 func (g *gen) returning(t genTable) string {
@@ -278,6 +284,9 @@ func (g *gen) insert(t genTable, depth int) string {
 	source := g.pick("VALUES ("+row+")", "VALUES ("+row+")", "VALUES ("+row+"), ("+strings.Join(row2, ", ")+")", "SELECT "+row, "SELECT "+row+" FROM plain_rows WHERE id = 1",
 		"SELECT "+row+" UNION ALL SELECT "+strings.Join(row2, ", "), "(VALUES ("+row+")) ORDER BY 1 LIMIT 1", "DEFAULT VALUES", "TABLE "+t.name, "SELECT * FROM (VALUES ("+row+")) v",
 		"SELECT (v).* FROM (VALUES ("+row+")) v", "SELECT DISTINCT "+row, "WITH q AS (SELECT 1) SELECT "+row+" FROM q", "VALUES (DEFAULT, "+row+")")
+	if g.odds(20) {
+		return with + "INSERT INTO " + t.name + " (id, " + t.token + ", grp) SELECT v.*, T FROM (VALUES (60, 0::bigint)) v"
+	}
 	conflict := ""
 	if g.odds(2) {
 		target := "(" + t.key + ")"
@@ -290,7 +299,7 @@ func (g *gen) insert(t genTable, depth int) string {
 			if g.odds(2) {
 				where = ref + "." + t.token + g.pick(" < ", " < ", " <= ", " >= ", " <> ") + "EXCLUDED." + t.token
 			}
-			conflict = " ON CONFLICT " + target + g.pick("", "", " WHERE "+t.token+" < 8") + " DO UPDATE SET " + g.sets(t, true) + clause(" WHERE ", where)
+			conflict = " ON CONFLICT " + target + g.pick("", "", " WHERE "+t.token+" < T") + " DO UPDATE SET " + g.sets(t, true) + clause(" WHERE ", where)
 		}
 	}
 	return with + "INSERT INTO " + written + columns + source + conflict + g.returning(t)
@@ -337,6 +346,16 @@ func (g *gen) merge(t genTable, depth int) string {
 // statement returns a whole text: a write, something around one, or something
 // else altogether.
 func (g *gen) statement() string {
+	return genLiteral.ReplaceAllStringFunc(g.text(), func(s string) string { return genLiterals[s] })
+}
+
+// genLiteral finds the stand-ins for the two tokens as literals.
+var (
+	genLiteral  = regexp.MustCompile(`\b[TN]\b`)
+	genLiterals = map[string]string{"T": fmt.Sprint(genToken), "N": fmt.Sprint(genNewer)}
+)
+
+func (g *gen) text() string {
 	if !g.odds(6) {
 		return g.write(0)
 	}
@@ -359,12 +378,12 @@ var genOthers = []string{
 	"ALTER SEQUENCE write_epoch RESTART", "SELECT nextval('write_epoch')", "ALTER TABLE protected_rows RENAME TO gone", "ALTER TABLE plain_rows ADD COLUMN extra int", "ALTER TABLE protected_rows DISABLE TRIGGER ALL",
 	"DROP TABLE protected_rows CASCADE", "DROP TABLE child", "CREATE VIEW over AS SELECT * FROM protected_rows", "CREATE TEMP TABLE protected_rows (id int)", "CREATE TEMP VIEW protected_rows AS SELECT 1 AS id",
 	"CREATE TABLE other.made (id int)", "CREATE TABLE made (LIKE protected_rows)", "SELECT 1 AS id INTO made", "SELECT 1 AS id INTO TEMP protected_rows", "CREATE INDEX ON plain_rows (value)",
-	"DELETE FROM app.accounts WHERE id = 1 AND last_token < 8", "DROP SCHEMA app CASCADE", "ALTER SCHEMA app RENAME TO gone", "DROP FUNCTION audit_noop() CASCADE", "DROP TRIGGER guard_trg ON protected_rows",
+	"DELETE FROM app.accounts WHERE id = 1 AND last_token < T", "DROP SCHEMA app CASCADE", "ALTER SCHEMA app RENAME TO gone", "DROP FUNCTION audit_noop() CASCADE", "DROP TRIGGER guard_trg ON protected_rows",
 	"CREATE OR REPLACE FUNCTION audit_noop() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'", "CREATE FUNCTION harmless() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 	"DO $$BEGIN PERFORM 1; END$$", "DO $$BEGIN EXECUTE 'UPDATE prot' || 'ected_rows SET value = ''stale'''; END$$", "DO $$BEGIN PERFORM public.bump_row(1, 'stale'); END$$",
 	"CREATE RULE r AS ON UPDATE TO plain_rows DO ALSO DELETE FROM protected_rows", "CREATE RULE r AS ON UPDATE TO plain_rows DO INSTEAD NOTHING", "ALTER TABLE accounts_child DROP COLUMN note",
 	"SELECT query_to_xml('UPDATE protected_rows SET value = ''stale'' RETURNING 1', true, true, '')", "LOCK TABLE protected_rows IN SHARE MODE", "COMMENT ON TABLE plain_rows IS 'x'",
 	"CREATE TABLE part PARTITION OF metrics FOR VALUES IN (9)", "ALTER TABLE metrics DETACH PARTITION metrics_1", "CREATE TABLE kid () INHERITS (protected_rows)", "REINDEX TABLE protected_rows", "ANALYZE protected_rows",
 	"ALTER TYPE other.protected_rows RENAME ATTRIBUTE value TO v", "WITH d AS (DELETE FROM plain_rows RETURNING id) SELECT bump_row(id, 'stale') FROM d", "RESET ALL", "DISCARD ALL", "DEALLOCATE ALL",
-	"ALTER TABLE protected_rows ALTER last_token SET DEFAULT 99", "GRANT ALL ON plain_rows TO PUBLIC", "REASSIGN OWNED BY CURRENT_USER TO CURRENT_USER", "SAVEPOINT a", "DECLARE c CURSOR FOR SELECT bump_row(1, 'stale')",
+	"ALTER TABLE protected_rows ALTER last_token SET DEFAULT N", "GRANT ALL ON plain_rows TO PUBLIC", "REASSIGN OWNED BY CURRENT_USER TO CURRENT_USER", "SAVEPOINT a", "DECLARE c CURSOR FOR SELECT bump_row(1, 'stale')",
 }

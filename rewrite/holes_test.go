@@ -30,7 +30,8 @@ var holes = []hole{
 	{"a fraction counts", "operand.go", `if s[i] < '0' || s[i] > '9' {`, "if s[i] == '.' {\n\t\t\ts = s[:i]\n\t\t\tbreak\n\t\t}\n\t\tif s[i] < '0' || s[i] > '9' {"},
 	{"the raise may be missing", "update.go", `if token, ok := c.findRaise(n.list("targetList"), t, table, "UPDATE on", guards[0].spelled(), read); ok {`, `if token, ok := guards[0].operand, true; ok {`},
 	{"another table's column counts", "names.go", `return parts[0] == t.ref()`, `return true`},
-	{"another item of the same name counts", "names.go", `t.shared = slices`, `t.shared = len(beside) < 0 && slices`},
+	{"a cast to any number counts", "operand.go", `return isBuiltinType(typeName, "int2", "int4", "int8")`, `return isBuiltinType(typeName, "int2", "int4", "int8", "float8")`},
+	{"the token's placeholder may stand anywhere", "check.go", `if use.bigint || `, `if true || use.bigint || `},
 	{"writes in WITH are not looked at", "check.go", `case "ParamRef":`, `case "WithClause":
 		return
 	case "ParamRef":`},
@@ -38,7 +39,7 @@ var holes = []hole{
 			c.proveUpsert(conflict, t, table)`, `if false {
 			c.proveUpsert(conflict, t, table)`},
 	{"an action of a MERGE needs no guard", "merge.go", `case (kind == "CMD_UPDATE" || kind == "CMD_DELETE") && when.flag("matched"):`, "case when.flag(\"matched\"):\n\t\treturn\n\tcase kind == \"\":"},
-	{"the place of the token in an INSERT is taken on trust", "insert.go", `		if i == position {`, `		if _, ok := tokenOperand(item); ok || i < 0 {`},
+	{"a star before the token in an INSERT is not looked at", "insert.go", `		if expands(item) {`, `		if false {`},
 	{"a view is written like a table", "indirect.go", `if r.view {`, `if false {`},
 	{"a writing function may be called", "function.go", `case c.writesProtected(schema, name):`, `case false:`},
 	{"another token than the context's is sent", "bind.go", `if v != int64(t) {`, `t = tokenctx.Token(v)
