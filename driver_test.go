@@ -145,6 +145,41 @@ func TestMissingRowIsNoError(t *testing.T) {
 	require.ErrorIs(t, err, sql.ErrNoRows)
 }
 
+// DELETE and upsert are asked after like UPDATE, and so is a holder's own token
+// where the guard rejects it.
+func TestOutcomesOfOtherWrites(t *testing.T) {
+	const (
+		remove     = `DELETE FROM orders WHERE id = $1 AND last_token < $2`
+		upsert     = `INSERT INTO orders (id, status, last_token) VALUES ($1, 'x', $2) ON CONFLICT (id) DO UPDATE SET status = EXCLUDED.status, last_token = EXCLUDED.last_token WHERE orders.last_token < EXCLUDED.last_token`
+		twoRows    = `INSERT INTO orders (id, status, last_token) VALUES ($1, 'x', $2), (2, 'x', $2) ON CONFLICT (id) DO UPDATE SET status = EXCLUDED.status, last_token = $2 WHERE orders.last_token < $2 RETURNING id`
+		strictJob  = `UPDATE jobs SET state = 'x', last_token = $2 WHERE id = $1 AND last_token < $2`
+		quietMerge = `MERGE INTO orders o USING (SELECT $1::bigint AS id) s ON s.id = o.id WHEN MATCHED AND o.last_token < $2 THEN DELETE`
+	)
+	for name, sql := range map[string]string{"delete": remove, "delete returning": remove + ` RETURNING id`, "upsert": upsert, "upsert of two": twoRows, "a strict guard on a lease table": strictJob} {
+		t.Run(name, func(t *testing.T) {
+			db, plain := open(t)
+			_, err := plain.Exec(`UPDATE orders SET last_token = 8; UPDATE jobs SET last_token = 8`)
+			require.NoError(t, err)
+			_, err = db.ExecContext(holder(t, 7), sql, 1, tokenctx.Arg)
+			require.ErrorIs(t, err, driver.ErrStale)
+			_, err = db.ExecContext(holder(t, 8), sql, 1, tokenctx.Arg)
+			require.ErrorIs(t, err, driver.ErrReplay)
+			_, err = db.ExecContext(holder(t, 9), sql, 1, tokenctx.Arg)
+			require.NoError(t, err)
+		})
+	}
+	t.Run("a merge keeps its secret", func(t *testing.T) {
+		db, plain := open(t)
+		_, err := plain.Exec(`UPDATE orders SET last_token = 8`)
+		require.NoError(t, err)
+		result, err := db.ExecContext(holder(t, 7), quietMerge, 1, tokenctx.Arg)
+		require.NoError(t, err)
+		n, err := result.RowsAffected()
+		require.NoError(t, err)
+		require.Zero(t, n)
+	})
+}
+
 // A compare-and-set whose row the newer holder has changed matches nothing any
 // more; the primary key still tells why.
 func TestCompareAndSetTellsStaleFromMissing(t *testing.T) {

@@ -56,6 +56,20 @@ func openFromCode(dsn string) (*sql.DB, error) {
 	return db, err
 }
 
+func withBilling(ctx context.Context, token tokenctx.Token) context.Context {
+	ctx = tokenctx.WithResource(ctx, "billing", token)
+	return ctx
+}
+
+func writes() []string {
+	insert := `INSERT INTO orders (id, status, last_token) VALUES ($1, $2, $3)`
+	upsert := `INSERT INTO orders (id, status, last_token) VALUES ($1, $2, $3)
+		ON CONFLICT (id) DO UPDATE SET status = EXCLUDED.status, last_token = EXCLUDED.last_token
+		WHERE orders.last_token < EXCLUDED.last_token`
+	remove := `DELETE FROM orders WHERE id = $1 AND last_token < $2`
+	return []string{insert, upsert, remove}
+}
+
 func serve(payHandler http.Handler) {
 	http.Handle("/pay", tokenctx.Middleware(payHandler)) // r.Context() now carries the token
 }
@@ -76,6 +90,21 @@ func TestReadmeRuns(t *testing.T) {
 	status, token := order(t, plain, 17)
 	require.Equal(t, "paid", status)
 	require.EqualValues(t, 1, token)
+
+	sql := writes()
+	_, err = fenced.ExecContext(holder(t, 50), sql[0], 18, "new", tokenctx.Arg)
+	require.NoError(t, err)
+	_, err = fenced.ExecContext(holder(t, 51), sql[1], 18, "paid", tokenctx.Arg)
+	require.NoError(t, err)
+	_, err = fenced.ExecContext(holder(t, 50), sql[1], 18, "stale", tokenctx.Arg)
+	require.ErrorIs(t, err, driver.ErrStale)
+	_, err = fenced.ExecContext(holder(t, 51), sql[2], 18, tokenctx.Arg)
+	require.ErrorIs(t, err, driver.ErrReplay)
+	_, err = fenced.ExecContext(holder(t, 52), sql[2], 18, tokenctx.Arg)
+	require.NoError(t, err)
+	token52, ok := tokenctx.FromResource(withBilling(t.Context(), 52), "billing")
+	require.True(t, ok)
+	require.EqualValues(t, 52, token52)
 
 	_, err = plain.Exec(`UPDATE orders SET last_token = 99`)
 	require.NoError(t, err)

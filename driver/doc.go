@@ -26,17 +26,28 @@
 //
 // # What a guarded write ends with
 //
-// An UPDATE that changes a row returns its result. One that changes none is
-// asked after with one query on the same connection: if the row carries a newer
-// token the error is a [*StaleError]; if, on a table in strict mode, it carries
-// this very token, a [*ReplayError]; otherwise there is no such row, which is
-// no error. A write with RETURNING sent through Query gives the same errors
-// from Query itself, and QueryRow gives them from Scan.
+// A write that changes a row returns its result. An UPDATE, DELETE or upsert
+// that changes none is asked after with one query on the same connection: if
+// the row carries a newer token the error is a [*StaleError]; if the guard
+// rejects an equal token and the row carries this very one, a [*ReplayError];
+// otherwise there is no such row, which is no error. A write with RETURNING
+// sent through Query gives the same errors from Query itself, and QueryRow
+// gives them from Scan.
+//
+// A second look can't tell where the statement reads other tables (FROM, USING,
+// WITH, a sub-select) or calls functions that may be volatile, unless its WHERE
+// pins the primary key, and not for MERGE. Such a statement returns 0 rows and
+// no error, and nothing was written. Where some rows of many carried a newer
+// token, the result counts the others.
+//
+// None of these errors ends a transaction: roll back where one write without
+// the other would be wrong.
 //
 // # What this package cannot see
 //
 // Whoever builds the connector is trusted: pgx hooks, tracers and codecs, or a
 // second plain sql.Open("pgx"), can write past it. So can whatever only the
 // catalog shows and changes behind the driver's back, such as a function that
-// somebody else made a moment ago.
+// somebody else made a moment ago. A table that is registered while connections
+// are open is protected on a handle from its next new connection on.
 package driver

@@ -44,7 +44,7 @@ func (d *Driver) Open(dsn string) (sqldriver.Conn, error) {
 }
 
 // OpenConnector reads the DSN, in either of pgx's forms. What is protected
-// comes from the database's registry, read with the first connection.
+// comes from the database's registry, which is read with each new connection.
 func (d *Driver) OpenConnector(dsn string) (sqldriver.Connector, error) {
 	inner, err := parseDSN(dsn)
 	if err != nil {

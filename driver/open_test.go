@@ -61,9 +61,9 @@ func TestRegistryNeedsRights(t *testing.T) {
 	config, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)
 	role := "app_" + config.Database
-	run(t, dsn, `CREATE ROLE "`+role+`" LOGIN`)
+	run(t, dsn, `CREATE ROLE "`+role+`" LOGIN PASSWORD 'app'`)
 	t.Cleanup(func() { run2(t, dsn, `DROP OWNED BY "`+role+`"`, `DROP ROLE "`+role+`"`) })
-	config.User = role
+	config.User, config.Password = role, "app"
 	open := func() error {
 		connector, err := driver.NewConnector(*config)
 		require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestTokenColumnIsChecked(t *testing.T) {
 		})
 	}
 	_, err := driver.Open(dsn, driver.Protect("nowhere.orders", rewrite.Lease))
-	require.ErrorContains(t, err, `protected table "nowhere.orders" does not exist`)
+	require.ErrorContains(t, err, `protected table "nowhere.orders" is no table of this database`)
 }
 
 func TestOptions(t *testing.T) {

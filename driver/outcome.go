@@ -89,7 +89,7 @@ func (c *Conn) explainZero(ctx context.Context, s *statement, w rewrite.Write) e
 			continue // no such row by this condition
 		case current > token:
 			return &StaleError{Table: w.Table.String(), Token: token, Current: current}
-		case current == token && w.Table.Mode == rewrite.Strict:
+		case current == token && s.plan.Replays():
 			return &ReplayError{Table: w.Table.String(), Token: token}
 		}
 		return nil

@@ -109,7 +109,7 @@ func (c *Connector) checkTables(tables []rewrite.Table, columns []column, encodi
 		t, col := &tables[i], columns[i]
 		if !col.Found {
 			if c.settings.fromCode {
-				return nil, fmt.Errorf("fencerow: protected table %q does not exist in this database: create it, or correct its name (schema %q, table %q)", t, t.Schema, t.Name)
+				return nil, fmt.Errorf("fencerow: protected table %q is no table of this database: create it, or correct its name (schema %q, table %q); a view or a foreign table cannot be protected", t, t.Schema, t.Name)
 			}
 			continue
 		}
@@ -131,7 +131,7 @@ func (col column) problem(t *rewrite.Table) string {
 	case !col.Column:
 		return fmt.Sprintf("has no column %s: register it with migrations.Register, or ALTER TABLE ... ADD COLUMN %s bigint NOT NULL DEFAULT 0 over a plain connection", name, name)
 	case !col.Bigint:
-		return fmt.Sprintf("has a token column %s of type %s: it must be bigint, so that tokens are compared exactly", name, col.Type)
+		return fmt.Sprintf("has a token column %s of type %s: it must be bigint, so that tokens are compared exactly: ALTER TABLE ... ALTER COLUMN %s TYPE bigint over a plain connection, or name another column", name, col.Type, name)
 	case col.Nullable:
 		return fmt.Sprintf("has a token column %s that may be NULL, which no comparison rejects: ALTER TABLE ... ALTER COLUMN %s SET NOT NULL over a plain connection", name, name)
 	case col.Identity || col.Generated:

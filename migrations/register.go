@@ -45,8 +45,9 @@ type Table struct {
 }
 
 // Register protects tables, all of them or, on an error, none. A table that is
-// registered already takes on the mode, the column and the resource given now;
-// calling Register twice with the same tables changes nothing.
+// registered already takes on the mode and the resource given now; calling
+// Register twice with the same tables changes nothing. Its token column stays:
+// another one would start at 0 and forget every token.
 //
 // Adding a token column takes an ACCESS EXCLUSIVE lock on the table for a
 // moment, without rewriting it, and so waits for the transactions that use the
@@ -57,10 +58,15 @@ type Table struct {
 // partitions, temporary and system tables, an unfit token column) come with its
 // hint and unwrap to [*pgconn.PgError].
 func Register(ctx context.Context, dsn string, tables ...Table) error {
+	seen := make(map[string]Table, len(tables))
 	for _, t := range tables {
 		if err := t.check(); err != nil {
 			return err
 		}
+		if other, ok := seen[t.Name]; ok && other != t {
+			return fmt.Errorf("register %s: it is given twice, and not alike: give it once", t.Name)
+		}
+		seen[t.Name] = t
 	}
 	if len(tables) == 0 {
 		return nil

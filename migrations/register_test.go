@@ -109,7 +109,6 @@ func TestRegisterChanges(t *testing.T) {
 		func() {},
 		func() { table.Mode = migrations.Lease; row.Mode = "lease" },
 		func() { table.Resource = "billing"; row.Resource = "billing" },
-		func() { table.TokenColumn = "fence"; row.Column = "fence" },
 		func() { table.Resource = ""; row.Resource = "-" },
 	} {
 		step()
@@ -122,6 +121,12 @@ func TestRegisterChanges(t *testing.T) {
 		require.Equal(t, get[string](t, conn, "SELECT value::text FROM fencing.generation"), n.Payload)
 	}
 	before := generation(t, conn)
+	// another token column would start at 0
+	table.TokenColumn = "fence"
+	require.ErrorContains(t, migrations.Register(t.Context(), dsn, table), "registered with another token column")
+	require.ErrorContains(t, migrations.Register(t.Context(), dsn, table, migrations.Table{Name: "orders", Mode: migrations.Strict}), "given twice, and not alike")
+	require.Equal(t, []entry{row}, registry(t, conn))
+	require.Equal(t, before, generation(t, conn))
 	require.NoError(t, migrations.Unregister(t.Context(), dsn, "orders"))
 	require.Empty(t, registry(t, conn))
 	require.Equal(t, before+1, generation(t, conn))

@@ -93,7 +93,7 @@ func (p *Plan) bindOne(use tokenUse, t tokenctx.Token, args, bound []driver.Name
 	if args[i].Value != (any)(tokenctx.Arg) {
 		v, ok := integer(args[i].Value)
 		if !ok {
-			return p.tokenViolation(TokenArgument, use, "the argument at token position $%d of protected table %s is a %T, not an integer: pass tokenctx.Arg or the token as int64", use.param, quoted(use.table), args[i].Value)
+			return p.tokenViolation(TokenArgument, use, "the argument at token position $%d of protected table %s is %s, not an integer: pass tokenctx.Arg or the token as int64", use.param, quoted(use.table), typeName(args[i].Value))
 		}
 		if v != int64(t) {
 			return p.tokenViolation(OtherToken, use, "the argument at token position $%d of protected table %s is not the context's token: pass tokenctx.Arg, or put the token into the context with tokenctx.With", use.param, quoted(use.table))
@@ -138,7 +138,7 @@ func checkToken(table *Table, t tokenctx.Token, ok bool) *Violation {
 	case !ok:
 		return (&Violation{Rule: NoToken, offset: -1, Message: fmt.Sprintf("write to protected table %s without a %s in the context: take the lock, put its token there with %s, and pass that context", quoted(table), what, put)}).on(table)
 	case !t.Valid():
-		return (&Violation{Rule: InvalidToken, offset: -1, Message: fmt.Sprintf("write to protected table %s with an invalid %s in the context: tokens are positive", quoted(table), what)}).on(table)
+		return (&Violation{Rule: InvalidToken, offset: -1, Message: fmt.Sprintf("write to protected table %s with an invalid %s in the context: tokens start at 1, so what was passed to %s is none", quoted(table), what, put)}).on(table)
 	}
 	return nil
 }
@@ -174,6 +174,14 @@ func integer(v any) (int64, bool) {
 		return int64(rv.Uint()), true
 	}
 	return 0, false
+}
+
+// typeName names the type of an argument; its value is never shown.
+func typeName(v any) string {
+	if v == nil {
+		return "NULL"
+	}
+	return fmt.Sprintf("a %T", v)
 }
 
 func isNilPointer(v any) bool {

@@ -15,8 +15,8 @@ type checker struct {
 	params   []paramUse   // every placeholder of the text
 	tokenPos map[int]bool // offsets of placeholders that stand in a token position
 
-	single *node // the statement, if it is one guarded write by itself
-	guards []int // see Plan.drop
+	single *node   // the statement, if it is one guarded write by itself
+	guards []guard // what proves it
 }
 
 // paramUse is one placeholder as it stands in the text.

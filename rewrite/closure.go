@@ -3,6 +3,7 @@ package rewrite
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Name is a qualified name as PostgreSQL stores it.
@@ -149,6 +150,12 @@ func (p *Policy) setClosure(c Closure) {
 // isWord reports whether a name in a change of structure may be one that the
 // protection rests on, in whatever schema.
 func (p *Policy) isWord(name string) bool { return p.words[name] }
+
+// elsewhere reports whether a qualified name is in a schema that holds nothing
+// of the protection and isn't on the session's path.
+func (p *Policy) elsewhere(schema, name string) bool {
+	return schema != "" && p.known && !slices.Contains(p.path, schema) && !strings.HasPrefix(schema, "pg_") && !p.holdsProtected(schema)
+}
 
 // holdsProtected reports whether a schema has something the protection rests
 // on.

@@ -70,14 +70,23 @@ func (c *checker) reportDDL(n, at *node) {
 // namesProtected returns the first name in a change of structure that the
 // protection rests on. Columns, constants and parameters are no such names.
 func (c *checker) namesProtected(n *node) *node {
-	return findName(n, c.policy.isWord)
+	// RENAME and SET SCHEMA can bring a name from elsewhere to where it counts
+	if n.kind == "RenameStmt" || n.kind == "AlterObjectSchemaStmt" {
+		return findName(n, c.policy.isWord, nil)
+	}
+	return findName(n, c.policy.isWord, c.policy.elsewhere)
 }
 
 // columnFields hold names of columns, constraints and the like.
 var columnFields = setOf("colname", "conname", "keys", "fk_attrs", "pk_attrs", "fk_del_set_cols", "including", "indexcolname", "colnames", "aliascolnames")
 
-func findName(n *node, match func(string) bool) *node {
+// findName returns the first name below n that matches and isn't qualified with
+// a schema in which it stands for something else.
+func findName(n *node, match func(string) bool, elsewhere func(schema, name string) bool) *node {
 	switch {
+	case n != nil && elsewhere != nil && n.kind == "RangeVar" && elsewhere(n.str("schemaname"), n.str("relname")) && n.str("relpersistence") != "t",
+		n.is("List") && elsewhere != nil && isElsewhere(n.list("items"), elsewhere):
+		return nil
 	case n == nil || n.kind == "A_Const" || n.kind == "ColumnRef" || columnFields[n.field]:
 		return nil
 	case n.kind == scalarKind:
@@ -90,11 +99,16 @@ func findName(n *node, match func(string) bool) *node {
 		if n.kind == "ResTarget" && k.field == "name" || n.kind == "IndexElem" && k.field == "name" {
 			continue
 		}
-		if at := findName(k, match); at != nil {
+		if at := findName(k, match, elsewhere); at != nil {
 			return at
 		}
 	}
 	return nil
+}
+
+func isElsewhere(parts []*node, elsewhere func(schema, name string) bool) bool {
+	names, ok := stringList(parts)
+	return ok && len(names) == 2 && elsewhere(names[0], names[1])
 }
 
 // findText returns the first string below n that matches.

@@ -209,5 +209,8 @@ func (v *Violation) showFix(guarded string) {
 	text, _, _ := redact(guarded, tokens, 0)
 	if text = strings.Join(strings.Fields(text), " "); len(text) <= 4*snippetLength {
 		v.Fix = text
+		if strings.Contains(text, "?") {
+			v.Fix += "   (? stands for your literal)"
+		}
 	}
 }

@@ -19,7 +19,8 @@ func conjuncts(where *node) []*node {
 // guard is a member of the AND list that keeps a newer row from being written.
 type guard struct {
 	operand
-	index int // its place in the AND list
+	index int  // its place in the AND list
+	equal bool // it lets an equal token through
 }
 
 // findGuards returns the guards in the AND list of a condition: "C < T" or
@@ -44,7 +45,7 @@ func (c *checker) findGuards(t target, table *Table, members []*node, read opera
 		}
 		c.markToken(value)
 		if op == "<" || op == "<=" && table.Mode == Lease {
-			out = append(out, guard{value, i})
+			out = append(out, guard{value, i, op == "<="})
 		}
 	}
 	return out
@@ -101,27 +102,26 @@ func (c *checker) needToken(table *Table, o operand) {
 // prove notes what must be the token for guards and a raise to hold: the
 // raised value, and the guard that compares with the same. If none does, every
 // guard has to be the token.
-func (c *checker) prove(table *Table, guards []guard, raise operand) []int {
+func (c *checker) prove(table *Table, guards []guard, raise operand) []guard {
 	c.needToken(table, raise)
-	var indexes []int
+	var same []guard
 	for _, g := range guards {
 		if g.same(raise) {
-			indexes = append(indexes, g.index)
+			same = append(same, g)
 		}
 	}
-	if indexes != nil {
-		return indexes
+	if same != nil {
+		return same
 	}
 	return c.proveAll(table, guards)
 }
 
 // proveAll notes that every guard has to compare with the token.
-func (c *checker) proveAll(table *Table, guards []guard) (indexes []int) {
+func (c *checker) proveAll(table *Table, guards []guard) []guard {
 	for _, g := range guards {
 		c.needToken(table, g.operand)
-		indexes = append(indexes, g.index)
 	}
-	return indexes
+	return guards
 }
 
 // raise finds what a SET list assigns to the token column. n is the value's

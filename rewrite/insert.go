@@ -143,7 +143,7 @@ func (c *checker) proveUpsert(conflict *node, t target, table *Table) {
 		return
 	}
 	if token, ok := c.findRaise(conflict.list("targetList"), t, table, "ON CONFLICT DO UPDATE of", guards[0].spelled(), read); ok {
-		c.prove(table, guards, token)
+		c.guards = c.prove(table, guards, token)
 	}
 }
 

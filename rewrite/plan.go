@@ -22,9 +22,9 @@ type Plan struct {
 
 	writes []Write
 	tokens []tokenUse
-	tree   *node  // the single statement of the text, if it is a guarded write
-	drop   []int  // which of its WHERE's conjuncts are the guard
-	text   string // the text, for the probe
+	tree   *node   // the single statement of the text, if it is a guarded write
+	guards []guard // the guards in its WHERE, or in its DO UPDATE's
+	text   string
 
 	probeOnce sync.Once
 	probes    []Probe
@@ -73,7 +73,7 @@ func (p *Policy) fullPlan(sql string) *Plan {
 		}
 		return plan
 	}
-	plan.tree, plan.drop = c.single, c.guards
+	plan.tree, plan.guards = c.single, c.guards
 	return plan
 }
 
@@ -104,6 +104,17 @@ func (p *Plan) Main() (Write, bool) {
 	return Write{}, false
 }
 
+// Replays reports whether the guard rejects a row that carries the same token:
+// always in strict mode, in lease mode if it is written with "<".
+func (p *Plan) Replays() bool {
+	for _, g := range p.guards {
+		if !g.equal {
+			return true
+		}
+	}
+	return false
+}
+
 // text checks the whole text. A panic in a rule must not let a statement pass.
 func (c *checker) text() {
 	defer func() {
@@ -118,7 +129,7 @@ func (c *checker) text() {
 	}
 	stmts, err := parse(c.sql)
 	if err != nil {
-		c.found = append(c.found, parseViolation(err))
+		c.found = append(c.found, parseViolation(c.sql, err))
 		return
 	}
 	c.several = len(stmts) > 1
@@ -129,16 +140,38 @@ func (c *checker) text() {
 }
 
 // parseViolation names the place of a syntax error. The parser's own text is
-// left out: it quotes the token it stopped at, which may be a literal.
-func parseViolation(err error) *Violation {
-	v := &Violation{
-		Rule:    Unparsable,
-		Message: "SQL text cannot be parsed, so it cannot be checked; correct the syntax, or send it over a plain connection if it touches no protected table",
-		offset:  -1,
-	}
+// left out where it may quote a literal.
+func parseViolation(sql string, err error) *Violation {
+	v := &Violation{Rule: Unparsable, offset: -1}
+	near := ""
 	var perr *parser.Error
 	if errors.As(err, &perr) && perr.Cursorpos > 0 {
 		v.offset = perr.Cursorpos - 1
+		near = wordAt(sql, v.offset)
 	}
+	advice := "correct the syntax, or send it over a plain connection if the server's grammar is newer and it touches no protected table"
+	switch near {
+	case "":
+	case "?", "@":
+		advice = "write placeholders as $1, $2"
+		fallthrough
+	default:
+		near = fmt.Sprintf(" (syntax error at or near %q)", near)
+	}
+	v.Message = "SQL text cannot be parsed, so it cannot be checked" + near + ": " + advice
 	return v
+}
+
+// wordAt returns the token at an offset, "" if it is a literal.
+func wordAt(sql string, offset int) string {
+	tokens, err := scan(sql)
+	if err != nil {
+		return ""
+	}
+	for _, t := range tokens {
+		if t.start == offset && !isLiteral(t) {
+			return sql[t.start:t.end]
+		}
+	}
+	return ""
 }

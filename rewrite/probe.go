@@ -28,26 +28,37 @@ func (p *Plan) Probes() []Probe {
 }
 
 func (p *Plan) makeProbes() []Probe {
-	if p.tree == nil || !p.tree.is("UpdateStmt") || len(p.tree.list("fromClause")) > 0 || p.tree.get("withClause") != nil {
+	if p.tree == nil || p.tree.get("withClause") != nil {
 		return nil
 	}
 	parsed, err := pg_query.Parse(p.text)
 	if err != nil || len(parsed.Stmts) != 1 {
 		return nil
 	}
-	update := parsed.Stmts[0].Stmt.GetUpdateStmt()
-	table := p.writes[0].Table
-	members := flattenProto(update.GetWhereClause())
+	table, stmt := p.writes[0].Table, parsed.Stmts[0].Stmt
+	switch {
+	case p.tree.is("UpdateStmt") && len(p.tree.list("fromClause")) == 0:
+		return p.whereProbes(table, stmt.GetUpdateStmt().Relation, stmt.GetUpdateStmt().WhereClause)
+	case p.tree.is("DeleteStmt") && len(p.tree.list("usingClause")) == 0:
+		return p.whereProbes(table, stmt.GetDeleteStmt().Relation, stmt.GetDeleteStmt().WhereClause)
+	case p.tree.is("InsertStmt"):
+		return conflictProbe(table, p.tree, stmt.GetInsertStmt())
+	}
+	return nil
+}
+
+// whereProbes makes the probes of an UPDATE or DELETE.
+func (p *Plan) whereProbes(table *Table, rel *pg_query.RangeVar, condition *pg_query.Node) (probes []Probe) {
+	members := flattenProto(condition)
 	where := p.tree.get("whereClause")
 	var rest []*pg_query.Node
 	for i, m := range members {
-		if !slices.Contains(p.drop, i) {
+		if !slices.ContainsFunc(p.guards, func(g guard) bool { return g.index == i }) {
 			rest = append(rest, m)
 		}
 	}
-	var probes []Probe
 	if repeatable(where) {
-		probes = appendProbe(probes, update.GetRelation(), table, rest)
+		probes = appendProbe(probes, rel, table, rest)
 	}
 	if key := keyMembers(conjuncts(where), table); key != nil {
 		var pinned []*pg_query.Node
@@ -55,10 +66,67 @@ func (p *Plan) makeProbes() []Probe {
 			pinned = append(pinned, members[i])
 		}
 		if len(pinned) != len(rest) || len(probes) == 0 {
-			probes = appendProbe(probes, update.GetRelation(), table, pinned)
+			probes = appendProbe(probes, rel, table, pinned)
 		}
 	}
 	return probes
+}
+
+// conflictRows bounds the rows of an upsert that are asked after.
+const conflictRows = 100
+
+// conflictProbe makes the probe of an upsert that has written nothing: all its
+// rows were there already, under the columns of the conflict.
+func conflictProbe(table *Table, tree *node, insert *pg_query.InsertStmt) []Probe {
+	conflict := tree.get("onConflictClause")
+	rows := insert.GetSelectStmt().GetSelectStmt().GetValuesLists()
+	if conflict == nil || conflict.str("action") != "ONCONFLICT_UPDATE" || len(rows) == 0 || len(rows) > conflictRows {
+		return nil
+	}
+	var keys []*pg_query.Node
+	for _, row := range rows {
+		key := conflictKey(tree, conflict, row.GetList().GetItems())
+		if key == nil {
+			return nil
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) > 1 {
+		keys = []*pg_query.Node{pg_query.MakeBoolExprNode(pg_query.BoolExprType_OR_EXPR, keys, -1)}
+	}
+	return appendProbe(nil, insert.Relation, table, keys)
+}
+
+// conflictKey returns the condition that finds the row which an inserted one
+// met: the columns of the conflict target are equal to what is inserted.
+func conflictKey(tree, conflict *node, items []*pg_query.Node) *pg_query.Node {
+	infer := conflict.get("infer")
+	if infer == nil {
+		return nil
+	}
+	var equal []*pg_query.Node
+	for _, elem := range infer.list("indexElems") {
+		at := slices.IndexFunc(tree.list("cols"), func(col *node) bool { return col.str("name") == elem.str("name") })
+		if elem.str("name") == "" || at < 0 || at >= len(items) || !constantProto(items[at]) {
+			return nil
+		}
+		column := pg_query.MakeColumnRefNode([]*pg_query.Node{pg_query.MakeStrNode(elem.str("name"))}, -1)
+		equal = append(equal, pg_query.MakeAExprNode(pg_query.A_Expr_Kind_AEXPR_OP, []*pg_query.Node{pg_query.MakeStrNode("=")}, column, items[at], -1))
+	}
+	switch len(equal) {
+	case 0:
+		return nil
+	case 1:
+		return equal[0]
+	}
+	return pg_query.MakeBoolExprNode(pg_query.BoolExprType_AND_EXPR, equal, -1)
+}
+
+func constantProto(n *pg_query.Node) bool {
+	if cast := n.GetTypeCast(); cast != nil {
+		n = cast.Arg
+	}
+	return n.GetParamRef() != nil || n.GetAConst() != nil
 }
 
 // appendProbe adds the query for the rows of rel that meet the conditions.

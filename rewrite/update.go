@@ -1,6 +1,9 @@
 package rewrite
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // checkUpdate checks an UPDATE. On a protected table it is provable with a
 // guard in the AND list of its WHERE and with the token column set to the
@@ -23,7 +26,11 @@ func (c *checker) proveUpdate(n *node, t target, table *Table, top bool) {
 	read := c.reader(n, "fromClause")
 	guards := c.findGuards(t, table, conjuncts(where), read)
 	if len(guards) == 0 {
-		c.report(c.noGuard(where, t, table, "UPDATE on", UnguardedUpdate))
+		v := c.noGuard(where, t, table, "UPDATE on", UnguardedUpdate)
+		if _, at, _ := raise(n.list("targetList"), table.TokenColumn); at != nil {
+			v.Fix = strings.Replace(v.Fix, "add to SET", "change in SET", 1)
+		}
+		c.report(v)
 		return
 	}
 	if token, ok := c.findRaise(n.list("targetList"), t, table, "UPDATE on", guards[0].spelled(), read); ok {

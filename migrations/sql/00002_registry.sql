@@ -215,6 +215,12 @@ BEGIN
 
   -- one registration at a time; readers of the registry are not held up
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  IF EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = register.tbl AND r.token_column <> register.token_column) THEN
+    -- a new column starts at 0: every token that the rows carry would be forgotten, and a stale holder be new again
+    RAISE EXCEPTION 'fencing: %.% is registered with another token column', quote_ident(v_schema), quote_ident(v_table)
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
+            HINT = 'Rename that column, or copy its values into the new one, and call fencing.unregister before registering it again.';
+  END IF;
   IF NOT EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = register.tbl AND a.attname = register.token_column AND a.attnum > 0 AND NOT a.attisdropped) THEN
     EXECUTE format('ALTER TABLE %I.%I ADD COLUMN IF NOT EXISTS %I pg_catalog.int8 NOT NULL DEFAULT 0', v_schema, v_table, register.token_column);
   END IF;
