@@ -16,11 +16,11 @@ import (
 // statement is one line of testdata/cases/statements.jsonl.
 type statement struct {
 	ID, Class, SQL, Mode, Expect, Why, Needs string
-	Args                                     []any
+	Args                                     []any `json:"args"`
 	Token                                    int64
 }
 
-func readStatements(t *testing.T, file string) []statement {
+func readStatements(t testing.TB, file string) []statement {
 	t.Helper()
 	f, err := os.Open(file)
 	require.NoError(t, err)

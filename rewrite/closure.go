@@ -132,29 +132,43 @@ func (p *Policy) relation(n Name) *relation {
 
 func (p *Policy) setClosure(c Closure) {
 	p.closure = c
-	p.words = make(map[string]bool)
+	p.words = make(map[string][]string)
 	for name, relations := range p.byName {
 		for _, r := range relations {
-			p.words[name] = p.words[name] || r.table != nil || r.view
+			if r.table != nil || r.view {
+				p.words[name] = append(p.words[name], r.Schema)
+			}
 		}
 	}
 	for _, list := range [][]Name{c.Functions, c.TriggerFunctions, c.Sequences} {
 		for _, n := range list {
-			p.words[n.Name] = true
+			p.words[n.Name] = append(p.words[n.Name], n.Schema)
 		}
 	}
-	p.words["fencing"] = true
+	p.words["fencing"] = nil
 	p.quick = p.newQuickSet()
 }
 
 // isWord reports whether a name in a change of structure may be one that the
 // protection rests on, in whatever schema.
-func (p *Policy) isWord(name string) bool { return p.words[name] }
+func (p *Policy) isWord(name string) bool {
+	_, ok := p.words[name]
+	return ok
+}
 
-// elsewhere reports whether a qualified name is in a schema that holds nothing
-// of the protection and isn't on the session's path.
+// elsewhere reports whether a name, with or without a schema, stands for
+// something else than the protection rests on, and could not take its place on
+// the session's path either.
 func (p *Policy) elsewhere(schema, name string) bool {
-	return schema != "" && p.known && !slices.Contains(p.path, schema) && !strings.HasPrefix(schema, "pg_") && !p.holdsProtected(schema)
+	if !p.known || systemSchema(schema) || strings.HasPrefix(schema, "pg_") {
+		return false
+	}
+	for _, s := range p.words[name] {
+		if s == schema || slices.Contains(p.path, s) {
+			return false
+		}
+	}
+	return true
 }
 
 // holdsProtected reports whether a schema has something the protection rests

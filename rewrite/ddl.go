@@ -1,6 +1,9 @@
 package rewrite
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // checkDDL refuses a change of structure that names a protected table or
 // anything its protection rests on, in whatever schema: a relation of the same
@@ -84,10 +87,17 @@ var columnFields = setOf("colname", "conname", "keys", "fk_attrs", "pk_attrs", "
 // a schema in which it stands for something else.
 func findName(n *node, match func(string) bool, elsewhere func(schema, name string) bool) *node {
 	switch {
-	case n != nil && elsewhere != nil && n.kind == "RangeVar" && elsewhere(n.str("schemaname"), n.str("relname")) && n.str("relpersistence") != "t",
-		n.is("List") && elsewhere != nil && isElsewhere(n.list("items"), elsewhere):
-		return nil
 	case n == nil || n.kind == "A_Const" || n.kind == "ColumnRef" || columnFields[n.field]:
+		return nil
+	case n.kind == "RangeVar" && elsewhere != nil && elsewhere(n.str("schemaname"), n.str("relname")) && n.str("relpersistence") != "t":
+		return nil
+	case n.kind == "DropStmt" && droppedByName[n.str("removeType")] && elsewhere != nil:
+		for _, object := range n.list("objects") {
+			parts, ok := stringList(object.list("items"))
+			if at := findText(object, match); at != nil && !(ok && len(parts) < 3 && elsewhere(strings.Join(parts[:len(parts)-1], ""), parts[len(parts)-1])) {
+				return at
+			}
+		}
 		return nil
 	case n.kind == scalarKind:
 		if !n.isNum && match(n.text) {
@@ -106,10 +116,9 @@ func findName(n *node, match func(string) bool, elsewhere func(schema, name stri
 	return nil
 }
 
-func isElsewhere(parts []*node, elsewhere func(schema, name string) bool) bool {
-	names, ok := stringList(parts)
-	return ok && len(names) == 2 && elsewhere(names[0], names[1])
-}
+// droppedByName are the kinds of DROP whose names are a schema and a relation;
+// those of triggers, rules and policies begin with their table's.
+var droppedByName = setOf("OBJECT_TABLE", "OBJECT_VIEW", "OBJECT_MATVIEW", "OBJECT_INDEX", "OBJECT_SEQUENCE", "OBJECT_FOREIGN_TABLE")
 
 // findText returns the first string below n that matches.
 func findText(n *node, match func(string) bool) *node {

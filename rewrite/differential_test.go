@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"regexp"
@@ -19,7 +20,19 @@ import (
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
-func TestMain(m *testing.M) { localpg.Main(m) }
+// TestMain makes a thousand generated statements the default, and keeps rapid
+// from leaving files behind: a counterexample becomes a case by hand.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, value := range map[string]string{"rapid.checks": "1000", "rapid.nofailfile": "true"} {
+		if !given[name] {
+			_ = flag.Set(name, value)
+		}
+	}
+	localpg.Main(m)
+}
 
 var casesTemplate = localpg.Template{Name: "cases", Setup: func(ctx context.Context, dsn string) error {
 	conn, err := pgx.Connect(ctx, dsn)

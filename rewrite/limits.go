@@ -16,6 +16,11 @@ const maxNesting = 4000
 // maxText bounds the length of a text that has to be parsed, in bytes.
 const maxText = 16 << 20
 
+// maxOperator bounds a run of operator characters, in bytes. The lexer reads a
+// run again for each nested comment or sign in it, which takes hours for one
+// of a megabyte.
+const maxOperator = 512
+
 // checkText refuses what must not reach the parser.
 func checkText(sql string) *Violation {
 	switch {
@@ -25,11 +30,35 @@ func checkText(sql string) *Violation {
 		return &Violation{Rule: BadText, Message: "SQL text is not valid UTF-8; send it as UTF-8"}
 	case len(sql) > maxText:
 		return &Violation{Rule: TooLarge, Message: fmt.Sprintf("SQL text of %d bytes is longer than the %d that are checked; split it, or send it over a plain connection", len(sql), maxText)}
+	case longOperator(sql):
+		return &Violation{Rule: TooDeep, Message: fmt.Sprintf("SQL text has a run of more than %d operator characters or comment signs, which the parser reads too slowly; shorten it, or pass it as an argument", maxOperator)}
 	case tooDeep(sql):
 		return &Violation{Rule: TooDeep, Message: fmt.Sprintf("SQL text may nest deeper than %d levels, more than the parser can take; split the statement, or pass a long list as an array parameter", maxNesting)}
 	}
 	return nil
 }
+
+// longOperator reports whether a text has a run of operator characters that is
+// too long, wherever it stands.
+func longOperator(sql string) bool {
+	run := 0
+	for i := range len(sql) {
+		if !isOperatorByte[sql[i]] {
+			run = 0
+		} else if run++; run > maxOperator {
+			return true
+		}
+	}
+	return false
+}
+
+// isOperatorByte tells the characters of PostgreSQL's operators.
+var isOperatorByte = func() (table [256]bool) {
+	for _, c := range []byte("~!@#^&|`?+-*/%<>=") {
+		table[c] = true
+	}
+	return table
+}()
 
 // tooDeep reports whether the tree of sql may be deeper than maxNesting.
 // Every level costs at least one sign or word, so short texts need no look.

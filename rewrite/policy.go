@@ -72,7 +72,7 @@ type Policy struct {
 	byName  map[string][]*relation // protected tables and their closure, by bare name
 	tables  []*Table
 	closure Closure
-	words   map[string]bool // names that a change of structure must not mention
+	words   map[string][]string // names that a change of structure must not mention, with their schemas
 	quick   *quickSet
 	path    []string // the schemas a bare name is looked up in
 	known   bool     // whether path is known at all

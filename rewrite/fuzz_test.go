@@ -1,0 +1,164 @@
+package rewrite
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// seed adds every statement of testdata to a fuzz target.
+func seed(f *testing.F) {
+	for _, pattern := range []string{"testdata/cases/*.jsonl", "testdata/captured/*.jsonl"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(f, err)
+		for _, file := range files {
+			for _, s := range readStatements(f, file) {
+				f.Add(s.SQL)
+			}
+		}
+	}
+	for _, v := range kindVerdicts {
+		f.Add(v.passes)
+		f.Add(v.refused)
+	}
+	f.Add("SELECT $q$ text $q$protected_rows")
+	f.Add(`WITH a AS (SELECT '\', $q$'), b AS (UPDATE protected_rows SET value = 1) SELECT 1 --$q$) SELECT 1`)
+}
+
+// FuzzPlan looks for texts on which the check fails, and for guarded forms that
+// it doesn't accept itself.
+func FuzzPlan(f *testing.F) {
+	seed(f)
+	p := casesPolicy(f, Strict)
+	f.Fuzz(func(t *testing.T, sql string) {
+		for _, v := range p.fullPlan(sql).Violations {
+			require.NotEqual(t, CheckerPanic, v.Rule, v.Message)
+			require.NotContains(t, v.Error(), "%!")
+		}
+		if guarded, err := p.Guard(sql); err == nil {
+			require.NoError(t, p.Plan(guarded).Refusal())
+		}
+	})
+}
+
+// FuzzQuick looks for texts that the quick way out clears and the full check
+// would not let pass as they are. What the parser can't read it has no answer
+// for: that is what the quick way out is for.
+func FuzzQuick(f *testing.F) {
+	seed(f)
+	p := casesPolicy(f, Strict)
+	f.Fuzz(func(t *testing.T, sql string) {
+		if !p.clears(sql) {
+			return
+		}
+		plan := p.fullPlan(sql)
+		require.False(t, plan.Guarded())
+		for _, v := range plan.Violations {
+			require.Contains(t, []Rule{Unparsable, TooDeep, TooLarge}, v.Rule, v.Message)
+		}
+	})
+}
+
+// Long texts of every sort are answered or refused, soon, and the process
+// lives: the parser has no guard for its own stack.
+func TestLongTexts(t *testing.T) {
+	const size = 1 << 20
+	repeat := func(head, unit, tail string) string {
+		return head + strings.Repeat(unit, (size-len(head)-len(tail))/len(unit)) + tail
+	}
+	half := func(open, middle, end string) string {
+		n := size / (len(open) + len(end))
+		return strings.Repeat(open, n) + middle + strings.Repeat(end, n)
+	}
+	texts := map[string]string{
+		"operators":          repeat("", "1+", "1"),
+		"operators in a set": repeat("UPDATE protected_rows SET grp = ", "1+", "1"),
+		"parentheses":        half("(", "SELECT 1", ")"),
+		"in an expression":   "SELECT " + half("(", "1", ")") + " FROM protected_rows",
+		"open only":          repeat("SELECT protected_rows ", "(", ""),
+		"not":                repeat("SELECT protected_rows WHERE ", "NOT ", "true"),
+		"minus":              repeat("SELECT protected_rows, ", "- ", "1"),
+		"casts":              repeat("SELECT protected_rows, 1", "::int", ""),
+		"subscripts":         repeat("SELECT protected_rows.a", "[1]", ""),
+		"fields":             repeat("SELECT (protected_rows)", ".a", ""),
+		"is null":            repeat("SELECT protected_rows", " IS NULL", ""),
+		"collate":            repeat("SELECT protected_rows", ` COLLATE "C"`, ""),
+		"at time zone":       repeat("SELECT protected_rows", " AT TIME ZONE 'UTC'", ""),
+		"operator()":         repeat("SELECT protected_rows", " OPERATOR(pg_catalog.+) 1", ""),
+		"case":               "SELECT protected_rows, " + half("CASE WHEN true THEN ", "1", " END"),
+		"case else":          "SELECT protected_rows, " + half("CASE WHEN true THEN 1 ELSE ", "1", " END"),
+		"joins":              repeat("SELECT * FROM protected_rows", " CROSS JOIN a", ""),
+		"using":              repeat("SELECT * FROM protected_rows", " JOIN a USING (b, c)", ""),
+		"unions":             repeat("SELECT a, b FROM protected_rows", " UNION SELECT 1, 2", ""),
+		"values":             repeat("INSERT INTO protected_rows (id, last_token) VALUES (1, 8)", ", (1, 8)", ""),
+		"conjuncts":          repeat("DELETE FROM protected_rows WHERE last_token < 8", " AND a", ""),
+		"alternatives":       repeat("DELETE FROM protected_rows WHERE last_token < 8", " OR a", ""),
+		"mixed alternatives": repeat("DELETE FROM protected_rows WHERE last_token < 8", " OR a AND b", ""),
+		"list":               repeat("SELECT * FROM protected_rows WHERE id IN (1", ",1", ")"),
+		"arrays":             "SELECT protected_rows, " + half("ARRAY[", "1", "]"),
+		"rows":               "SELECT protected_rows, " + half("ROW(", "1", ")"),
+		"calls":              "SELECT protected_rows, " + half("f(", "1", ")"),
+		"sub-selects":        "SELECT protected_rows, " + half("(SELECT ", "1", ")"),
+		"derived tables":     "SELECT * FROM protected_rows, " + half("(SELECT * FROM ", "a", ") b"),
+		"exists":             "SELECT * FROM protected_rows WHERE " + half("EXISTS (SELECT 1 WHERE ", "true", ")"),
+		"with":               half("WITH a AS (", "SELECT 1 FROM protected_rows", ") SELECT 1"),
+		"flat with":          repeat("WITH a AS (SELECT 1 FROM protected_rows)", ", a AS (SELECT 1)", " SELECT 1"),
+		"statements":         repeat("SELECT 1 FROM protected_rows", ";SELECT 1", ""),
+		"semicolons":         repeat("SELECT 1 FROM protected_rows", ";", ""),
+		"comments":           half("/*", "protected_rows", "*/"),
+		"spaced comments":    half("/* ", "protected_rows", " */"),
+		"short comments":     repeat("SELECT protected_rows", strings.Repeat("/*", 256)+strings.Repeat(" */", 256), ""),
+		"signs":              repeat("SELECT protected_rows ", "+", "1"),
+		"short signs":        repeat("SELECT protected_rows ", strings.Repeat("+", 512)+"1 ", "1"),
+		"dollars":            repeat("SELECT protected_rows, $a$", "$b", ""),
+		"quotes":             repeat("SELECT protected_rows, '", "' '", "'"),
+		"quotes over lines":  repeat("SELECT protected_rows, 'a'", "\n'a'", ""),
+		"a string":           repeat("UPDATE protected_rows SET value = '", "+(", "'"),
+		"an identifier":      repeat("SELECT protected_rows.", "a", ""),
+		"placeholders":       repeat("SELECT protected_rows, $1", ", $2", ""),
+		"between":            repeat("SELECT protected_rows WHERE a", " BETWEEN b AND c", ""),
+		"like":               repeat("SELECT protected_rows WHERE a", " LIKE b", ""),
+		"concatenation":      repeat("SELECT protected_rows", "||a", ""),
+		"json":               repeat("SELECT protected_rows", "->a", ""),
+		"alter":              repeat("ALTER TABLE protected_rows ADD a int", ", ADD a int", ""),
+		"explain":            repeat("", "EXPLAIN ", "UPDATE protected_rows SET value = 1"),
+		"prepare":            repeat("", "PREPARE a AS ", "UPDATE protected_rows SET value = 1"),
+		"schema":             repeat("CREATE SCHEMA a", " CREATE TABLE protected_rows (a int)", ""),
+		"whitespace":         repeat("UPDATE protected_rows", " ", " SET value = 1"),
+	}
+	p := casesPolicy(t, Strict)
+	for name, sql := range texts {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			plan := p.Plan(sql)
+			for _, v := range plan.Violations {
+				require.NotEqual(t, CheckerPanic, v.Rule, v.Message)
+				require.Less(t, len(v.Error()), 2000)
+			}
+			t.Logf("%s: %d bytes in %s", name, len(sql), time.Since(start).Round(time.Millisecond))
+		})
+	}
+}
+
+// A chain just below the limit is parsed: the limit leaves the parser's stack
+// enough room.
+func TestDeepestTexts(t *testing.T) {
+	p := casesPolicy(t, Strict)
+	n := maxNesting - 100
+	for name, sql := range map[string]string{
+		"operators":   "SELECT protected_rows" + strings.Repeat("+1", n),
+		"casts":       "SELECT protected_rows" + strings.Repeat("::int", n/2-100),
+		"not":         "SELECT protected_rows WHERE " + strings.Repeat("NOT ", n) + "true",
+		"unions":      "SELECT protected_rows" + strings.Repeat(" UNION SELECT 1", n/2-100),
+		"joins":       "SELECT * FROM protected_rows" + strings.Repeat(" NATURAL JOIN a", n/2-100),
+		"sub-selects": "SELECT protected_rows, " + strings.Repeat("(SELECT ", n/3-100) + "1" + strings.Repeat(")", n/3-100),
+		"case":        "SELECT protected_rows, " + strings.Repeat("CASE WHEN a THEN ", n/2-100) + "1" + strings.Repeat(" END", n/2-100),
+		"bulk insert": "INSERT INTO protected_rows (id, last_token) VALUES " + strings.Repeat("(1+1::bigint, 8), ", 30_000) + "(1, 8)",
+		"long or":     "DELETE FROM protected_rows WHERE last_token < 8 AND (id = 1" + strings.Repeat(" OR id = 1", 30_000) + ")",
+	} {
+		t.Run(name, func(t *testing.T) { require.NoError(t, p.fullPlan(sql).Refusal()) })
+	}
+}
