@@ -15,9 +15,25 @@ type checker struct {
 	params   []paramUse   // every placeholder of the text
 	tokenPos map[int]bool // offsets of placeholders that stand in a token position
 
+	needed     map[tokenKey]bool
+	neededRows map[rowsKey]bool
+	seenRows   map[*operand]bool
+
 	single *node   // the statement, if it is one guarded write by itself
 	guards []guard // what proves it
 }
+
+// tokenKey and rowsKey say what has been noted in tokens already.
+type (
+	tokenKey struct {
+		table          *Table
+		param, literal int64
+	}
+	rowsKey struct {
+		table *Table
+		rows  *operand
+	}
+)
 
 // paramUse is one placeholder as it stands in the text.
 type paramUse struct {
@@ -26,7 +42,14 @@ type paramUse struct {
 	bigint bool // it is the direct operand of a cast to bigint
 }
 
-func (c *checker) report(v *Violation) { c.found = append(c.found, v) }
+// maxFound bounds the violations that are told of one text.
+const maxFound = 20
+
+func (c *checker) report(v *Violation) {
+	if len(c.found) < maxFound {
+		c.found = append(c.found, v)
+	}
+}
 
 // statement checks a statement at the top of the text.
 func (c *checker) statement(n *node) {
@@ -57,12 +80,15 @@ func (c *checker) walk(n, parent *node) {
 		return
 	case "FuncCall":
 		checkFunction(c, n)
+	case "TypeName":
+		checkType(c, n)
 	case "ColumnRef", "A_Indirection":
 		checkFieldCall(c, n)
 	case "A_Expr", "SubLink", "SortBy":
 		checkOperators(c, n)
 	case "IntoClause":
 		checkInto(c, n)
+		return
 	case listKind:
 		for _, k := range n.kids {
 			c.walk(k, parent)
@@ -92,7 +118,7 @@ func (c *checker) walkFields(n *node, but string) {
 // themselves: what they do, their parts do.
 var plainNodes = setOf(
 	// names, constants, types
-	"String", "Integer", "Float", "Boolean", "BitString", "List", "A_Const", "A_Star", "TypeName", "TypeCast",
+	"String", "Integer", "Float", "Boolean", "BitString", "List", "A_Const", "A_Star", "TypeCast",
 	"CollateClause", "Alias", "RangeVar",
 	// expressions
 	"A_ArrayExpr", "A_Indices", "BoolExpr", "NullTest", "BooleanTest", "CaseExpr", "CaseWhen",
@@ -128,17 +154,18 @@ func (c *checker) afterwards(stmts []*node) {
 // get another type than an integer's: PostgreSQL gives a placeholder one type
 // for the whole statement, by its first use, and compares by it.
 func (c *checker) checkTokenReuse() {
+	tables := make(map[int64]*Table, len(c.tokens))
+	for _, t := range c.tokens {
+		tables[t.param] = t.table
+	}
 	for _, use := range c.params {
 		if use.bigint || c.tokenPos[use.at.offset()] {
 			continue
 		}
-		for _, t := range c.tokens {
-			if t.param == use.number {
-				c.report(violation(TokenReuse, use.at,
-					"token placeholder $%d of protected table %s is used elsewhere in the statement, where it may take another type than bigint: use a placeholder of its own there, or write $%d::bigint",
-					use.number, quoted(t.table), use.number).on(t.table))
-				break
-			}
+		if table := tables[use.number]; table != nil {
+			c.report(violation(TokenReuse, use.at,
+				"token placeholder $%d of protected table %s is used elsewhere in the statement, where it may take another type than bigint: use a placeholder of its own there, or write $%d::bigint",
+				use.number, quoted(table), use.number).on(table))
 		}
 	}
 }

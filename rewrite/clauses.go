@@ -115,7 +115,7 @@ func (f *fixer) guardInsert(n *node, t target, c clauses) bool {
 	}
 	token := "EXCLUDED." + identifier(table.TokenColumn)
 	read := tokenOperand
-	if matches(f.policy.closure.InsertTriggers, table.Schema, table.Name) {
+	if f.policy.changesExcluded(table) {
 		token = f.next
 	} else {
 		read = excludedReader(table)

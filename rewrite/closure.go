@@ -24,9 +24,11 @@ type Closure struct {
 	Cascades []Cascade
 	// Writers are tables with rules or triggers that write protected tables.
 	Writers []Writer
-	// Functions are functions and procedures that write protected tables, and
-	// what uses them: aggregates, casts.
+	// Functions are functions, procedures and aggregates that write protected
+	// tables.
 	Functions []Name
+	// Types are types whose casts, input functions or constraints do.
+	Types []Name
 	// Operators are operators whose functions write protected tables.
 	Operators []Name
 	// TriggerFunctions are the functions of triggers on protected tables.
@@ -135,18 +137,30 @@ func (p *Policy) setClosure(c Closure) {
 	p.words = make(map[string][]string)
 	for name, relations := range p.byName {
 		for _, r := range relations {
-			if r.table != nil || r.view {
-				p.words[name] = append(p.words[name], r.Schema)
-			}
+			p.words[name] = append(p.words[name], r.Schema)
 		}
 	}
-	for _, list := range [][]Name{c.Functions, c.TriggerFunctions, c.Sequences} {
+	for _, list := range [][]Name{c.Functions, c.Types, c.TriggerFunctions, c.Sequences, c.Operators} {
 		for _, n := range list {
 			p.words[n.Name] = append(p.words[n.Name], n.Schema)
 		}
 	}
 	p.words["fencing"] = nil
 	p.quick = p.newQuickSet()
+}
+
+// changesExcluded reports whether a trigger may change the token that EXCLUDED
+// shows for a table: one of its own, or of any table it shares rows with.
+func (p *Policy) changesExcluded(t *Table) bool {
+	family := map[Name]bool{{t.Schema, t.Name}: true}
+	for range p.closure.Relatives {
+		for _, r := range p.closure.Relatives {
+			if family[r.Name] || family[r.Of] {
+				family[r.Name], family[r.Of] = true, true
+			}
+		}
+	}
+	return slices.ContainsFunc(p.closure.InsertTriggers, func(n Name) bool { return family[n] })
 }
 
 // isWord reports whether a name in a change of structure may be one that the
@@ -163,8 +177,9 @@ func (p *Policy) elsewhere(schema, name string) bool {
 	if !p.known || systemSchema(schema) || strings.HasPrefix(schema, "pg_") {
 		return false
 	}
+	reached := schema == "" || slices.Contains(p.path, schema)
 	for _, s := range p.words[name] {
-		if s == schema || slices.Contains(p.path, s) {
+		if s == schema || reached && slices.Contains(p.path, s) {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -32,7 +33,7 @@ func checkCreateRule(c *checker, n *node, top bool) {
 	checkCode(c, n, top)
 	before := len(c.writes)
 	for _, action := range n.list("actions") {
-		c.walk(action, n)
+		c.statement(action)
 	}
 	if len(c.writes) > before {
 		t := c.writes[before].Table
@@ -45,6 +46,16 @@ func checkCreateRule(c *checker, n *node, top bool) {
 func checkCode(c *checker, n *node, _ bool) {
 	if at := c.namesProtected(n); at != nil {
 		c.reportDDL(n, at)
+	}
+	c.walkExpressions(n)
+	if n.kind != "CreateTrigStmt" {
+		return
+	}
+	// a trigger's arguments may be names that its function writes
+	for _, arg := range n.list("args") {
+		if arg.is("String") && c.policy.hit(arg.str("sval")) != "" {
+			c.report(violation(HiddenCode, n, "an argument of this trigger names what the protection rests on: create it over a plain connection"))
+		}
 	}
 }
 
@@ -94,70 +105,131 @@ func (c *checker) checkBody(n *node, options []*node) {
 		return
 	}
 	if word := c.policy.bodyWord(body); word != "" {
-		c.report(violation(HiddenCode, n, "the code in this text contains %q, so what it does to protected tables cannot be checked: run it over a plain connection", word))
+		if !strings.Contains(word, " ") {
+			word = strconv.Quote(word)
+		}
+		c.report(violation(HiddenCode, n, "the code in this text contains %s, so what it does to protected tables cannot be checked: run it over a plain connection", word))
 	}
 }
 
 // bodyWord returns the word for which a body can't be cleared, "" if it can.
-// The words of EXECUTE FUNCTION and GRANT EXECUTE run nothing.
 func (p *Policy) bodyWord(body string) string {
-	tokens, err := scan(body)
+	all, err := scan(body)
 	if err != nil || strings.IndexByte(body, 0) >= 0 {
 		return "what the parser cannot read"
 	}
-	tokens = slices.DeleteFunc(tokens, isComment)
-	at := func(i int) (pg_query.Token, string) {
-		if i < 0 || i >= len(tokens) {
-			return pg_query.Token_NUL, ""
-		}
-		return tokens[i].kind, lower(body[tokens[i].start:tokens[i].end])
-	}
-	for i := range tokens {
-		kind, word := at(i)
-		before, _ := at(i - 1)
-		after, wordAfter := at(i + 1)
-		switch {
-		case kind == pg_query.Token_EXECUTE:
-			if after != pg_query.Token_FUNCTION && after != pg_query.Token_PROCEDURE && before != pg_query.Token_GRANT && before != pg_query.Token_REVOKE {
-				return word
-			}
-		case kind == pg_query.Token_UIDENT:
+	b := bodyTokens{text: body, tokens: slices.DeleteFunc(all, isComment)}
+	writes, system := false, ""
+	for i, t := range b.tokens {
+		switch word := b.word(i); {
+		case t.kind == pg_query.Token_UIDENT:
 			return word // may spell any name
-		case kind == pg_query.Token_SCONST || kind == pg_query.Token_USCONST:
-			// a string may be decoded into anything, a nested body too
-			if p.hit(strings.ReplaceAll(word, "'", " ")) != "" || strings.ContainsRune(word, '\\') {
-				return word
+		case isLiteral(t):
+			// strings are no code: what could run them is refused
+			if p.hit(strings.ReplaceAll(word, "'", " ")) != "" {
+				return "a string that names what the protection rests on"
 			}
-		case bodyPairs[word][wordAfter], word == "load" && after == pg_query.Token_SCONST:
-			return word + " " + wordAfter
+		case t.kind == pg_query.Token_EXECUTE && !b.harmlessExecute(i), b.changesSession(i), b.pair(i):
+			return strings.TrimSpace(word + " " + b.word(i+1))
+		case p.isWord(word), p.quick.word(word)&hitWord != 0 && word != "execute" && !p.partOfName(word):
+			return word
+		default:
+			kind := p.quick.word(word)
+			writes = writes || kind&writeWord != 0
+			if kind&systemWord != 0 {
+				system = word
+			}
 		}
 	}
-	return p.hit(withoutExecute(body, tokens))
-}
-
-// withoutExecute blanks the word EXECUTE where it has been judged, and the
-// comments.
-func withoutExecute(body string, tokens []token) string {
-	var b strings.Builder
-	for _, t := range tokens {
-		if t.kind != pg_query.Token_EXECUTE {
-			b.WriteString(body[t.start:t.end])
-		}
-		b.WriteByte(' ')
+	if writes && system != "" {
+		return system
 	}
-	return b.String()
+	return ""
 }
 
-// bodyPairs are words which together change the session, or objects that they
-// don't name.
+// partOfName reports whether a word is looked for by the quick way out only as
+// a part of a longer name, such as "order" of "Order Items".
+func (p *Policy) partOfName(word string) bool {
+	return !quickWords[word] && !sqlFunctions[word] && !strings.HasPrefix(word, "dblink")
+}
+
+// bodyTokens are the tokens of a body in SQL or PL/pgSQL.
+type bodyTokens struct {
+	text   string
+	tokens []token
+}
+
+// word returns a token's text: folded, and without the quotes of an identifier.
+func (b bodyTokens) word(i int) string {
+	if i < 0 || i >= len(b.tokens) {
+		return ""
+	}
+	s := b.text[b.tokens[i].start:b.tokens[i].end]
+	if b.tokens[i].kind == pg_query.Token_IDENT && s[0] == '"' {
+		return strings.ReplaceAll(strings.Trim(s, `"`), `""`, `"`)
+	}
+	return lower(s)
+}
+
+// starts reports whether a statement can begin at a token.
+func (b bodyTokens) starts(i int) bool {
+	return i == 0 || bodyStarts[b.word(i-1)]
+}
+
+var bodyStarts = setOf(";", "begin", "then", "else", "loop", ">>", "do", "atomic", "declare")
+
+// harmlessExecute reports whether EXECUTE is that of a trigger's definition or
+// of a right, which run nothing.
+func (b bodyTokens) harmlessExecute(i int) bool {
+	before := b.word(i - 1)
+	if before == "grant" || before == "revoke" {
+		return b.starts(i - 1)
+	}
+	if next := b.word(i + 1); next != "function" && next != "procedure" || b.starts(i) {
+		return false
+	}
+	for j := i - 1; j >= 0 && !b.starts(j+1); j-- {
+		if b.word(j) == "trigger" {
+			return slices.ContainsFunc([]int{j - 1, j - 2, j - 3}, func(k int) bool { return b.word(k) == "create" && b.starts(k) })
+		}
+	}
+	return false
+}
+
+// changesSession reports whether SET or RESET changes what the check rests on;
+// settings with a name of their own are words of the quick way out.
+func (b bodyTokens) changesSession(i int) bool {
+	if word := b.word(i); !b.starts(i) || word != "set" && word != "reset" {
+		return false
+	}
+	next := lower(b.word(i + 1))
+	if next == "local" || next == "session" {
+		next = lower(b.word(i + 2))
+	}
+	return bodySettings[next]
+}
+
+var bodySettings = setOf("role", "authorization", "session_authorization", "names", "schema", "all", "session")
+
+// pair reports whether two words together change objects that they don't name,
+// or run another body.
+func (b bodyTokens) pair(i int) bool {
+	next, literal := b.word(i+1), i+1 < len(b.tokens) && isLiteral(b.tokens[i+1])
+	switch word := b.word(i); word {
+	case "do", "load":
+		return literal || word == "do" && next == "language"
+	case "for", "query", "in":
+		return next == "execute"
+	default:
+		return bodyPairs[word][next]
+	}
+}
+
+// bodyPairs are words which together change objects that they don't name.
 var bodyPairs = map[string]map[string]bool{
-	"set":      setOf("role", "session", "local", "names", "schema"),
-	"local":    setOf("role", "schema"),
-	"session":  setOf("authorization", "role"),
-	"reset":    setOf("role", "session", "all"),
 	"import":   setOf("foreign"),
 	"reassign": setOf("owned"),
-	"alter":    setOf("schema", "subscription", "system"),
+	"alter":    setOf("schema", "subscription", "system", "operator", "function", "procedure", "routine", "role", "database"),
 	"create":   setOf("subscription", "language", "function", "procedure", "or"),
-	"drop":     setOf("schema", "type", "domain", "extension", "function", "procedure", "routine", "aggregate", "operator", "owned", "language"),
+	"drop":     setOf("schema", "type", "domain", "extension", "collation", "access", "function", "procedure", "routine", "aggregate", "operator", "owned", "language"),
 }

@@ -12,7 +12,47 @@ func checkDDL(c *checker, n *node, _ bool) {
 	if at := c.namesProtected(n); at != nil {
 		c.reportDDL(n, at)
 	}
+	c.checkReach(n)
 	c.walkExpressions(n)
+}
+
+// checkReach refuses changes of structure that reach further than their names:
+// to typed tables by CASCADE, to a program, to every table of a schema.
+func (c *checker) checkReach(n *node) {
+	switch n.kind {
+	case "AlterTableStmt":
+		if n.str("objtype") == "OBJECT_TYPE" && findText(n, func(s string) bool { return s == "DROP_CASCADE" }) != nil {
+			c.report(violation(ProtectedDDL, n, "ALTER TYPE ... CASCADE changes the tables of that type, a protected one may be among them: leave CASCADE out, or use a plain connection"))
+		}
+	case "RenameStmt":
+		if n.str("renameType") == "OBJECT_ATTRIBUTE" && n.str("behavior") == "DROP_CASCADE" {
+			c.report(violation(ProtectedDDL, n, "ALTER TYPE ... CASCADE changes the tables of that type, a protected one may be among them: leave CASCADE out, or use a plain connection"))
+		}
+	case "GrantStmt":
+		if n.str("targtype") == "ACL_TARGET_ALL_IN_SCHEMA" {
+			c.checkSchemas(n)
+		}
+	}
+	if n.kind == "CreateForeignTableStmt" || n.kind == "AlterTableStmt" {
+		c.checkForeignOptions(n)
+	}
+}
+
+// checkForeignOptions refuses a foreign table that runs a program, or that
+// reads a protected table over a connection of its own.
+func (c *checker) checkForeignOptions(n *node) {
+	if n.kind == "DefElem" {
+		arg := n.get("arg")
+		switch {
+		case n.str("defname") == "program":
+			c.report(violation(HiddenCode, n, "a foreign table that runs a program cannot be checked: use a plain connection"))
+		case arg.is("String") && c.policy.hit(arg.str("sval")) != "":
+			c.report(violation(ProtectedDDL, n, "option %s of a foreign table names what the protection rests on: use a plain connection", n.str("defname")))
+		}
+	}
+	for _, k := range n.kids {
+		c.checkForeignOptions(k)
+	}
 }
 
 // checkSchemaDDL also refuses to rename, move or give away the schema of a
@@ -73,6 +113,9 @@ func (c *checker) reportDDL(n, at *node) {
 // namesProtected returns the first name in a change of structure that the
 // protection rests on. Columns, constants and parameters are no such names.
 func (c *checker) namesProtected(n *node) *node {
+	if at := builtinObject(n); at != nil {
+		return at
+	}
 	// RENAME and SET SCHEMA can bring a name from elsewhere to where it counts
 	if n.kind == "RenameStmt" || n.kind == "AlterObjectSchemaStmt" {
 		return findName(n, c.policy.isWord, nil)
@@ -81,7 +124,62 @@ func (c *checker) namesProtected(n *node) *node {
 }
 
 // columnFields hold names of columns, constraints and the like.
-var columnFields = setOf("colname", "conname", "keys", "fk_attrs", "pk_attrs", "fk_del_set_cols", "including", "indexcolname", "colnames", "aliascolnames")
+var columnFields = setOf("colname", "keys", "fk_attrs", "pk_attrs", "fk_del_set_cols", "including", "indexcolname", "colnames", "aliascolnames")
+
+// builtinObject returns the name of a built-in object that a statement changes:
+// anything in pg_catalog, and what the guard itself is made of.
+func builtinObject(n *node) *node {
+	for _, field := range []string{"object", "objects", "funcname", "defnames", "opername", "func"} {
+		if _, ok := treeSchema()[n.kind][field]; !ok {
+			continue
+		}
+		if at := n.get(field); at != nil {
+			creates := n.kind == "CreateFunctionStmt" || n.kind == "DefineStmt"
+			if found := findName(objectNames(at), func(s string) bool { return s == "pg_catalog" || !creates && guardParts[s] }, nil); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+// objectNames drops the arguments' types of an operator or function, which are
+// built in most of the time.
+func objectNames(n *node) *node {
+	if n.kind == "ObjectWithArgs" {
+		return n.get("objname")
+	}
+	if n.kind == listKind || n.kind == "List" {
+		out := &node{kind: n.kind}
+		for _, k := range n.kids {
+			if at := objectNames(k); at != nil {
+				out.kids = append(out.kids, at)
+			}
+		}
+		return out
+	}
+	if n.kind == "TypeName" {
+		return nil
+	}
+	return n
+}
+
+// guardParts are the operators of a guard and the functions behind them.
+var guardParts = setOf("<", ">", "<=", ">=", "int8lt", "int8gt", "int8le", "int8ge", "int84lt", "int84gt", "int84le", "int84ge",
+	"int48lt", "int48gt", "int48le", "int48ge", "int82lt", "int82gt", "int82le", "int82ge", "int28lt", "int28gt", "int28le", "int28ge")
+
+// ownName reports whether a field of n names a part of the object at hand: a column, a
+// constraint, a trigger.
+func ownName(n, k *node) bool {
+	switch n.kind {
+	case "ResTarget", "IndexElem", "AlterTableCmd":
+		return k.field == "name"
+	case "RenameStmt":
+		part := setOf("OBJECT_COLUMN", "OBJECT_ATTRIBUTE", "OBJECT_TABCONSTRAINT", "OBJECT_DOMCONSTRAINT", "OBJECT_TRIGGER", "OBJECT_RULE", "OBJECT_POLICY")
+		return k.field == "subname" || k.field == "newname" && part[n.str("renameType")]
+	}
+	return false
+}
 
 // findName returns the first name below n that matches and isn't qualified with
 // a schema in which it stands for something else.
@@ -89,6 +187,8 @@ func findName(n *node, match func(string) bool, elsewhere func(schema, name stri
 	switch {
 	case n == nil || n.kind == "A_Const" || n.kind == "ColumnRef" || columnFields[n.field]:
 		return nil
+	case n.kind == "RangeVar" && systemSchema(n.str("schemaname")) && n.str("schemaname") != "information_schema":
+		return n.get("schemaname")
 	case n.kind == "RangeVar" && elsewhere != nil && elsewhere(n.str("schemaname"), n.str("relname")) && n.str("relpersistence") != "t":
 		return nil
 	case n.kind == "DropStmt" && droppedByName[n.str("removeType")] && elsewhere != nil:
@@ -99,6 +199,9 @@ func findName(n *node, match func(string) bool, elsewhere func(schema, name stri
 			}
 		}
 		return nil
+	case n.kind == "CommentStmt" && n.str("objtype") == "OBJECT_COLUMN":
+		parts := n.get("object").list("items")
+		return findName(&node{kind: listKind, kids: parts[:max(0, len(parts)-1)]}, match, elsewhere)
 	case n.kind == scalarKind:
 		if !n.isNum && match(n.text) {
 			return n
@@ -106,7 +209,7 @@ func findName(n *node, match func(string) bool, elsewhere func(schema, name stri
 		return nil
 	}
 	for _, k := range n.kids {
-		if n.kind == "ResTarget" && k.field == "name" || n.kind == "IndexElem" && k.field == "name" {
+		if ownName(n, k) {
 			continue
 		}
 		if at := findName(k, match, elsewhere); at != nil {
@@ -138,7 +241,7 @@ func findText(n *node, match func(string) bool) *node {
 func (c *checker) walkExpressions(n *node) {
 	for _, k := range n.kids {
 		switch {
-		case k.kind == "SelectStmt" || k.kind == "FuncCall":
+		case expressionKinds[k.kind]:
 			c.walk(k, n)
 		case statementRules[k.kind] != nil:
 			c.statement(k)
@@ -147,6 +250,10 @@ func (c *checker) walkExpressions(n *node) {
 		}
 	}
 }
+
+// expressionKinds are where an expression or a query begins.
+var expressionKinds = setOf("SelectStmt", "FuncCall", "A_Expr", "ColumnRef", "A_Indirection", "A_ArrayExpr", "TypeCast", "CollateClause", "BoolExpr", "NullTest",
+	"BooleanTest", "SubLink", "CaseExpr", "CoalesceExpr", "MinMaxExpr", "RowExpr", "XmlExpr")
 
 // firstOffset returns the first place in the text that n or a part of it has.
 func firstOffset(n *node) int {

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"regexp"
 	"strings"
 )
 
@@ -17,6 +18,9 @@ var sqlFunctions = setOf(
 	"schema_to_xml", "schema_to_xmlschema", "schema_to_xml_and_xmlschema",
 	"database_to_xml", "database_to_xmlschema", "database_to_xml_and_xmlschema",
 	"ts_stat", "ts_rewrite", "lo_import", "lo_export",
+	"connectby", "xpath_table", // contrib: tablefunc, xml2
+	"crosstab", "crosstab2", "crosstab3", "crosstab4", "crosstabn",
+	"schedule", "schedule_in_database", "alter_job", // pg_cron
 )
 
 // checkFunction checks the call of a function, by the last part of its name:
@@ -65,6 +69,21 @@ func checkFieldCall(c *checker, n *node) {
 		if f.is("String") && (i > 0 || n.kind == "A_Indirection") && c.writesProtected("", f.str("sval")) {
 			c.reportFunction(n, "", f.str("sval"))
 		}
+	}
+}
+
+// checkType refuses a cast to a type whose conversion writes a protected table.
+func checkType(c *checker, n *node) {
+	parts, ok := stringList(n.list("names"))
+	if len(c.policy.closure.Types) == 0 || !ok || len(parts) == 0 {
+		return
+	}
+	schema := ""
+	if len(parts) > 1 {
+		schema = parts[len(parts)-2]
+	}
+	if matches(c.policy.closure.Types, schema, parts[len(parts)-1]) {
+		c.report(violation(UnsafeFunction, n, "the conversion to type %s writes a protected table: use a plain connection", quotedName(schema, parts[len(parts)-1])))
 	}
 }
 
@@ -133,27 +152,48 @@ func (c *checker) otherSequence(n *node) bool {
 		if !ok || parts[len(parts)-1] != "pg_get_serial_sequence" || len(args) != 2 {
 			return false
 		}
-		_, table := textConstant(args[0])
+		table, ok := plainName(args[0])
 		_, column := textConstant(args[1])
-		return table && column
+		return ok && column && table[0] != "fencing"
 	}
+	parts, ok := plainName(n)
+	return ok && !c.isTokenSequence(parts)
+}
+
+// plainName reads a constant that names a relation as SQL does. Anything that
+// regclass would read in another way (white space, a number that is an oid) is
+// none.
+func plainName(n *node) (parts []string, ok bool) {
 	name, ok := textConstant(n)
-	if !ok || strings.ContainsAny(name, "\\") {
-		return false
+	if !ok || !relationName.MatchString(name) {
+		return nil, false
 	}
-	// The name is an SQL identifier again; any token sequence in it is enough.
-	for _, part := range strings.FieldsFunc(name, func(r rune) bool { return r == '.' || r == '"' || r == ' ' }) {
-		if c.isTokenSequence([]string{lower(part)}) || c.isTokenSequence([]string{part}) || lower(part) == "fencing" {
-			return false
+	for _, part := range relationPart.FindAllString(name, -1) {
+		if part[0] == '"' {
+			parts = append(parts, part[1:len(part)-1])
+		} else {
+			parts = append(parts, lower(part))
+		}
+		if len(parts[len(parts)-1]) > maxName {
+			return nil, false // would be cut to another name
 		}
 	}
-	return true
+	return parts, true
 }
+
+var (
+	relationPart = regexp.MustCompile(`"[^"\\]+"|[A-Za-z_][A-Za-z0-9_$]*`)
+	relationName = regexp.MustCompile(`^(?:` + relationPart.String() + `)(?:\.(?:` + relationPart.String() + `))?$`)
+)
 
 // isBuiltinCast reports whether a cast is to one of the built-in types, named
 // with or without their schema.
 func isBuiltinCast(n *node, types ...string) bool {
-	parts, ok := stringList(n.get("typeName").list("names"))
+	typeName := n.get("typeName")
+	if len(typeName.list("typmods")) > 0 || len(typeName.list("arrayBounds")) > 0 || typeName.flag("setof") {
+		return false // varchar(n) cuts a constant short
+	}
+	parts, ok := stringList(typeName.list("names"))
 	if !ok || len(parts) == 0 || len(parts) > 2 || len(parts) == 2 && parts[0] != "pg_catalog" {
 		return false
 	}

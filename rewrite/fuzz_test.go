@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -110,9 +111,22 @@ func TestLongTexts(t *testing.T) {
 		"semicolons":         repeat("SELECT 1 FROM protected_rows", ";", ""),
 		"comments":           half("/*", "protected_rows", "*/"),
 		"spaced comments":    half("/* ", "protected_rows", " */"),
-		"short comments":     repeat("SELECT protected_rows", strings.Repeat("/*", 256)+strings.Repeat(" */", 256), ""),
+		"short comments":     repeat("SELECT protected_rows", strings.Repeat("/*", 64)+strings.Repeat(" */", 64), ""),
 		"signs":              repeat("SELECT protected_rows ", "+", "1"),
-		"short signs":        repeat("SELECT protected_rows ", strings.Repeat("+", 512)+"1 ", "1"),
+		"short signs":        repeat("SELECT protected_rows ", strings.Repeat("+", 128)+"1 ", "1"),
+		"end as a name":      "SELECT ((((1" + strings.Repeat(strings.Repeat("+1", 1800)+"+a.end", 280) + ")))) FROM protected_rows",
+		"end as a label":     repeat("SELECT protected_rows, 1 case", " UNION SELECT 1 end", ""),
+		"ands of between":    repeat("SELECT protected_rows, a", " ISNULL"+strings.Repeat("+1", 3000)+" BETWEEN 1 AND 1", ""),
+		"between is null":    repeat("SELECT protected_rows, a", " BETWEEN 1 AND 1 IS NULL", ""),
+		"columns of a row":   "UPDATE protected_rows SET (" + strings.Repeat("a,", 6000) + "a) = (" + strings.Repeat("1,", 6000) + "1)",
+		"rows in comments":   "UPDATE protected_rows SET/**/(" + strings.Repeat("a[f(1)],", 3000) + "a)/**/=/**/(" + strings.Repeat("1,", 3000) + "1)",
+		"guards by values":   "UPDATE protected_rows t SET last_token = v.k FROM (VALUES (1, 8)" + strings.Repeat(", (1, $1)", 40_000) + ") v(id, k) WHERE true" + strings.Repeat(" AND t.last_token < v.k", 20_000),
+		"own placeholders":   "INSERT INTO protected_rows (id, last_token) VALUES (1, $1)" + numbered(", (1, $%d)", 70_000),
+		"own literals":       "INSERT INTO protected_rows (id, last_token) VALUES (1, 1)" + numbered(", (1, %d)", 70_000),
+		"lists in FROM":      "UPDATE protected_rows t SET last_token = 8 FROM jobs" + numbered(", (VALUES (1)) v%d", 40_000) + " WHERE t.last_token < 8",
+		"unguarded CTEs":     "WITH a AS (SELECT 1)" + numbered(", a%d AS (UPDATE protected_rows SET value = 1)", 20_000) + " SELECT 1",
+		"unguarded writes":   repeat("", "UPDATE protected_rows SET value = 1;", ""),
+		"many guards":        "DELETE FROM protected_rows WHERE true" + numbered(" AND last_token < $%[1]d AND id = $%[1]d", 20_000),
 		"dollars":            repeat("SELECT protected_rows, $a$", "$b", ""),
 		"quotes":             repeat("SELECT protected_rows, '", "' '", "'"),
 		"quotes over lines":  repeat("SELECT protected_rows, 'a'", "\n'a'", ""),
@@ -131,7 +145,7 @@ func TestLongTexts(t *testing.T) {
 	}
 	p := casesPolicy(t, Strict)
 	for name, sql := range texts {
-		t.Run(name, func(t *testing.T) {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			start := time.Now()
 			plan := p.Plan(sql)
 			for _, v := range plan.Violations {
@@ -141,6 +155,15 @@ func TestLongTexts(t *testing.T) {
 			t.Logf("%s: %d bytes in %s", name, len(sql), time.Since(start).Round(time.Millisecond))
 		})
 	}
+}
+
+// numbered repeats a format with the numbers from 1 to n.
+func numbered(format string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i+1)
+	}
+	return b.String()
 }
 
 // A chain just below the limit is parsed: the limit leaves the parser's stack

@@ -71,8 +71,14 @@ func comparison(n *node) (op string, left, right *node, ok bool) {
 // markToken notes that a placeholder stands in a token position. Its place in
 // the text tells it, since the tree repeats the source of "(a, b) = (x, y)".
 func (c *checker) markToken(o operand) {
-	for _, row := range o.rows {
-		c.markToken(row)
+	if len(o.rows) > 0 && !c.seenRows[&o.rows[0]] {
+		if c.seenRows == nil {
+			c.seenRows = make(map[*operand]bool)
+		}
+		c.seenRows[&o.rows[0]] = true
+		for _, row := range o.rows {
+			c.markToken(row)
+		}
 	}
 	if o.param > 0 {
 		if c.tokenPos == nil {
@@ -86,16 +92,26 @@ func (c *checker) markToken(o operand) {
 func (c *checker) needToken(table *Table, o operand) {
 	c.markToken(o)
 	if o.name != "" {
-		for _, row := range o.rows {
-			c.needToken(table, row)
+		// the same list stands behind each mention of its column
+		if len(o.rows) > 0 && !c.neededRows[rowsKey{table, &o.rows[0]}] {
+			if c.neededRows == nil {
+				c.neededRows = make(map[rowsKey]bool)
+			}
+			c.neededRows[rowsKey{table, &o.rows[0]}] = true
+			for _, row := range o.rows {
+				c.needToken(table, row)
+			}
 		}
 		return
 	}
-	for _, t := range c.tokens {
-		if t.table == table && t.same(o) {
-			return
-		}
+	key := tokenKey{table, o.param, o.literal}
+	if c.needed[key] {
+		return
 	}
+	if c.needed == nil {
+		c.needed = make(map[tokenKey]bool)
+	}
+	c.needed[key] = true
 	c.tokens = append(c.tokens, tokenUse{table, o})
 }
 

@@ -37,7 +37,7 @@ func (c *checker) insertedTokens(n *node, t target, table *Table) ([]operand, bo
 	case n.str("override") != "" && n.str("override") != "OVERRIDING_NOT_SET":
 		why = "uses OVERRIDING"
 	default:
-		rows, ok := sourceTokens(n.get("selectStmt"), position, false)
+		rows, ok := c.sourceTokens(n.get("selectStmt"), position, false)
 		if ok {
 			return rows, true
 		}
@@ -72,26 +72,26 @@ func tokenPosition(cols []*node, column string) (position int, why string) {
 
 // sourceTokens returns what every row of an INSERT's source has at a position.
 // In an arm of a set operation a bare placeholder would become text.
-func sourceTokens(source *node, position int, arm bool) ([]operand, bool) {
+func (c *checker) sourceTokens(source *node, position int, arm bool) ([]operand, bool) {
 	if !source.is("SelectStmt") {
 		return nil, false // DEFAULT VALUES
 	}
 	if source.str("op") != "SETOP_NONE" {
-		left, ok := sourceTokens(source.get("larg"), position, true)
+		left, ok := c.sourceTokens(source.get("larg"), position, true)
 		if !ok {
 			return nil, false
 		}
-		right, ok := sourceTokens(source.get("rarg"), position, true)
+		right, ok := c.sourceTokens(source.get("rarg"), position, true)
 		return append(left, right...), ok
 	}
 	rows := source.list("valuesLists")
 	if rows == nil {
-		o, ok := itemToken(source.list("targetList"), position, arm)
+		o, ok := itemToken(source.list("targetList"), position, arm, c.reader(source, "fromClause"))
 		return []operand{o}, ok
 	}
 	tokens := make([]operand, 0, len(rows))
 	for _, row := range rows {
-		o, ok := itemToken(row.list("items"), position, arm)
+		o, ok := itemToken(row.list("items"), position, arm, tokenOperand)
 		if !ok {
 			return nil, false
 		}
@@ -102,7 +102,7 @@ func sourceTokens(source *node, position int, arm bool) ([]operand, bool) {
 
 // itemToken reads one output list at a position. Nothing up to it may stand
 // for several columns, or the position would not be the column's.
-func itemToken(items []*node, position int, arm bool) (operand, bool) {
+func itemToken(items []*node, position int, arm bool, read operandReader) (operand, bool) {
 	if position >= len(items) {
 		return operand{}, false
 	}
@@ -114,7 +114,7 @@ func itemToken(items []*node, position int, arm bool) (operand, bool) {
 			return operand{}, false
 		}
 		if i == position {
-			o, ok := tokenOperand(item)
+			o, ok := read(item)
 			return o, ok && (!arm || o.param == 0 || item.is("TypeCast"))
 		}
 	}
@@ -131,14 +131,19 @@ func (c *checker) proveUpsert(conflict *node, t target, table *Table) {
 		return
 	}
 	read := tokenOperand
-	if !matches(c.policy.closure.InsertTriggers, table.Schema, table.Name) {
+	if !c.policy.changesExcluded(table) {
 		read = excludedReader(table)
 	}
 	guards := c.findGuards(t, table, conjuncts(where), read)
 	if len(guards) == 0 {
 		v := c.noGuard(where, t, table, "ON CONFLICT DO UPDATE of", UnguardedUpsert)
-		v.Fix = fmt.Sprintf("end the action with: SET ..., %s = EXCLUDED.%s WHERE %s < EXCLUDED.%s", identifier(table.TokenColumn),
-			identifier(table.TokenColumn), c.qualified(t, table.TokenColumn), identifier(table.TokenColumn))
+		token := "EXCLUDED." + identifier(table.TokenColumn)
+		if c.policy.changesExcluded(table) {
+			token = "$n"
+			v.Message += "; EXCLUDED does not count, since a BEFORE INSERT trigger of this table may change it"
+		}
+		op := map[Mode]string{Strict: "<", Lease: "<="}[table.Mode]
+		v.Fix = fmt.Sprintf("end the action with: SET ..., %s = %s WHERE %s %s %s", identifier(table.TokenColumn), token, c.qualified(t, table.TokenColumn), op, token)
 		c.report(v)
 		return
 	}

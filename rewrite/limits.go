@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -19,7 +20,7 @@ const maxText = 16 << 20
 // maxOperator bounds a run of operator characters, in bytes. The lexer reads a
 // run again for each nested comment or sign in it, which takes hours for one
 // of a megabyte.
-const maxOperator = 512
+const maxOperator = 128
 
 // checkText refuses what must not reach the parser.
 func checkText(sql string) *Violation {
@@ -32,6 +33,8 @@ func checkText(sql string) *Violation {
 		return &Violation{Rule: TooLarge, Message: fmt.Sprintf("SQL text of %d bytes is longer than the %d that are checked; split it, or send it over a plain connection", len(sql), maxText)}
 	case longOperator(sql):
 		return &Violation{Rule: TooDeep, Message: fmt.Sprintf("SQL text has a run of more than %d operator characters or comment signs, which the parser reads too slowly; shorten it, or pass it as an argument", maxOperator)}
+	case spreads(sql):
+		return &Violation{Rule: TooLarge, Message: "SQL text sets too many columns at once by (a, b, ...) = (...) for its length; write them one by one"}
 	case tooDeep(sql):
 		return &Violation{Rule: TooDeep, Message: fmt.Sprintf("SQL text may nest deeper than %d levels, more than the parser can take; split the statement, or pass a long list as an array parameter", maxNesting)}
 	}
@@ -90,43 +93,138 @@ func marks(sql string) int {
 
 // level counts what can nest between two brackets, or between CASE and END.
 type level struct {
-	chained int // operators and keywords of the current list item or conjunct
-	kept    int // what goes on past a comma: joins, set operations
+	chained int  // operators and keywords of the current list item or conjunct
+	kept    int  // what goes on past a comma: joins, set operations
+	between int  // BETWEENs whose AND is still to come
+	isCase  bool // it began with CASE
 }
 
 // depth returns an upper bound of the depth of the tree that the tokens make.
 // A chain of operators nests as deep as it is long, but ends at a comma, at
-// AND and OR (which make one flat list) and at the parts of a CASE.
+// AND and OR (which make one flat list, unless the AND is a BETWEEN's) and at
+// the parts of a CASE.
 func depth(tokens []token) int {
-	levels := make([]level, 1, 64)
-	total, deepest := 0, 0
+	d := depthCounter{levels: make([]level, 1, 64)}
+	var before pg_query.Token
 	for _, t := range tokens {
-		top := &levels[len(levels)-1]
-		switch t.kind {
-		case pg_query.Token_ASCII_40, pg_query.Token_ASCII_91, pg_query.Token_CASE: // ( [ CASE
-			top.chained++
-			levels = append(levels, level{})
-			total += 2
-		case pg_query.Token_ASCII_41, pg_query.Token_ASCII_93, pg_query.Token_END_P: // ) ] END
-			if len(levels) > 1 {
-				total -= top.chained + top.kept + 1
-				levels = levels[:len(levels)-1]
-			}
-		case pg_query.Token_ASCII_44, pg_query.Token_AND, pg_query.Token_OR, // ,
-			pg_query.Token_WHEN, pg_query.Token_THEN, pg_query.Token_ELSE, pg_query.Token_ASCII_59: // ;
-			total -= top.chained
-			top.chained = 0
-		case pg_query.Token_UNION, pg_query.Token_INTERSECT, pg_query.Token_EXCEPT, pg_query.Token_JOIN:
-			top.kept++
-			total++
-		case pg_query.Token_IDENT, pg_query.Token_SCONST, pg_query.Token_ICONST, pg_query.Token_FCONST, pg_query.Token_BCONST,
-			pg_query.Token_XCONST, pg_query.Token_PARAM, pg_query.Token_ASCII_46, // .
-			pg_query.Token_SQL_COMMENT, pg_query.Token_C_COMMENT:
-		default:
-			top.chained++
-			total++
+		if isComment(t) {
+			continue
 		}
-		deepest = max(deepest, total)
+		d.count(t.kind, before)
+		d.deepest = max(d.deepest, d.total)
+		before = t.kind
 	}
-	return deepest
+	return d.deepest
+}
+
+type depthCounter struct {
+	levels         []level
+	total, deepest int
+}
+
+func (d *depthCounter) count(kind, before pg_query.Token) {
+	top := &d.levels[len(d.levels)-1]
+	field := before == pg_query.Token_ASCII_46 // a key word behind a dot is a name
+	switch kind {
+	case pg_query.Token_ASCII_40, pg_query.Token_ASCII_91, pg_query.Token_CASE: // ( [ CASE
+		top.chained++
+		d.total += 2
+		d.levels = append(d.levels, level{isCase: kind == pg_query.Token_CASE})
+	case pg_query.Token_ASCII_41, pg_query.Token_ASCII_93: // ) ]
+		for len(d.levels) > 1 && d.pop() {
+		}
+	case pg_query.Token_END_P:
+		if top.isCase && !field {
+			d.pop()
+		}
+	case pg_query.Token_ASCII_44, pg_query.Token_ASCII_59, pg_query.Token_OR: // , ;
+		d.reset(top)
+	case pg_query.Token_WHEN, pg_query.Token_THEN, pg_query.Token_ELSE:
+		if top.isCase && !field {
+			d.reset(top)
+		} else {
+			d.chain(top)
+		}
+	case pg_query.Token_BETWEEN:
+		top.between++
+		d.chain(top)
+	case pg_query.Token_AND:
+		if top.between > 0 {
+			top.between--
+			d.chain(top)
+		} else {
+			d.reset(top)
+		}
+	case pg_query.Token_UNION, pg_query.Token_INTERSECT, pg_query.Token_EXCEPT, pg_query.Token_JOIN:
+		top.kept++
+		d.total++
+	case pg_query.Token_IDENT, pg_query.Token_SCONST, pg_query.Token_ICONST, pg_query.Token_FCONST, pg_query.Token_BCONST,
+		pg_query.Token_XCONST, pg_query.Token_PARAM, pg_query.Token_ASCII_46: // .
+	default:
+		d.chain(top)
+	}
+}
+
+func (d *depthCounter) chain(top *level) {
+	top.chained++
+	d.total++
+}
+
+// reset ends the chain of a level.
+func (d *depthCounter) reset(top *level) {
+	d.total -= top.chained
+	top.chained, top.between = 0, 0
+}
+
+// pop closes the innermost level, and reports whether it began with CASE. What
+// may have begun with a column called "case" leaves its joins behind.
+func (d *depthCounter) pop() bool {
+	popped := d.levels[len(d.levels)-1]
+	d.levels = d.levels[:len(d.levels)-1]
+	d.total -= popped.chained + 1
+	if popped.isCase {
+		d.levels[len(d.levels)-1].kept += popped.kept
+	} else {
+		d.total -= popped.kept
+	}
+	return popped.isCase
+}
+
+// maxSpread bounds how much of a text may be repeated in its tree: the source
+// of "(a, b) = (x, y)" stands there once for each column.
+const maxSpread = 2 << 20
+
+// spreads reports whether the lists of columns of a text's SET clauses make its
+// tree too large. n columns need as many commas, so few texts need a look.
+func spreads(sql string) bool {
+	if (strings.Count(sql, ",")+1)*len(sql) <= maxSpread {
+		return false
+	}
+	tokens, err := scan(sql)
+	if err != nil {
+		return false
+	}
+	tokens = slices.DeleteFunc(tokens, isComment)
+	columns := 0
+	var lists []int // the items of each open bracket
+	for i, t := range tokens {
+		switch t.kind {
+		case pg_query.Token_ASCII_40: // (
+			lists = append(lists, 1)
+		case pg_query.Token_ASCII_44: // ,
+			if len(lists) > 0 {
+				lists[len(lists)-1]++
+			}
+		case pg_query.Token_ASCII_41: // )
+			if len(lists) == 0 {
+				return false // not SQL
+			}
+			items := lists[len(lists)-1]
+			lists = lists[:len(lists)-1]
+			if items > 1 && i+1 < len(tokens) && tokens[i+1].kind == pg_query.Token_ASCII_61 { // =
+				columns += items
+			}
+		}
+	}
+	return columns*len(sql) > maxSpread
 }

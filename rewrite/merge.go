@@ -50,7 +50,7 @@ func (c *checker) proveWhen(when *node, t target, table *Table, read operandRead
 			refuse("its INSERT %s", why)
 			return
 		}
-		token, ok := itemToken(when.list("values"), position, false)
+		token, ok := itemToken(when.list("values"), position, false, read)
 		if !ok {
 			refuse("its INSERT does not have the token itself at the place of %s", table.TokenColumn)
 			return
@@ -59,7 +59,7 @@ func (c *checker) proveWhen(when *node, t target, table *Table, read operandRead
 	case (kind == "CMD_UPDATE" || kind == "CMD_DELETE") && when.flag("matched"):
 		guards := c.findGuards(t, table, conjuncts(when.get("condition")), read)
 		if len(guards) == 0 {
-			refuse("an action WHEN MATCHED has no %s guard in its own condition", table.TokenColumn)
+			refuse("an action WHEN MATCHED has no guard in its own condition that compares %s, so named, with the token", c.qualified(t, table.TokenColumn))
 			return
 		}
 		if kind == "CMD_DELETE" {

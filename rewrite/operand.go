@@ -75,6 +75,9 @@ func (c *checker) reader(stmt *node, fromField string) operandReader {
 // holds an int4 as a number, left out unless it is positive, and any larger
 // number as its text.
 func integerLiteral(n *node) (int64, bool) {
+	if n.odd {
+		return 0, false
+	}
 	if i := n.get("ival"); i != nil {
 		v, ok := i.number("ival")
 		return v, ok && v > 0

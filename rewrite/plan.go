@@ -20,6 +20,11 @@ type Plan struct {
 	// policy that knows no path.
 	ChangesPath bool
 
+	// Cleared reports that no lexer could find a name or word in the text by
+	// which it reaches a protected table, so that it may also be sent on a
+	// session whose settings the check does not know.
+	Cleared bool
+
 	writes []Write
 	tokens []tokenUse
 	tree   *node   // the single statement of the text, if it is a guarded write
@@ -47,16 +52,19 @@ type tokenUse struct {
 // Plan checks one SQL text. It never returns nil, and touches no database.
 func (p *Policy) Plan(sql string) *Plan {
 	if p.clears(sql) {
-		return &Plan{text: sql}
+		return &Plan{text: sql, Cleared: true}
 	}
 	plan := p.fullPlan(sql)
-	if len(plan.Violations) == 1 && guardable[plan.Violations[0].Rule] {
+	if len(plan.Violations) == 1 && guardable[plan.Violations[0].Rule] && len(sql) <= maxFixed {
 		if guarded, err := p.Guard(sql); err == nil {
 			plan.Violations[0].showFix(guarded)
 		}
 	}
 	return plan
 }
+
+// maxFixed is the longest text that is shown guarded, in bytes.
+const maxFixed = 16 << 10
 
 // guardable are the rules whose violations can be mended by adding to the text.
 var guardable = map[Rule]bool{UnguardedUpdate: true, UnraisedUpdate: true, UnguardedDelete: true, UnguardedInsert: true, UnguardedUpsert: true}
@@ -67,8 +75,8 @@ func (p *Policy) fullPlan(sql string) *Plan {
 	c.text()
 	plan := &Plan{ChangesPath: c.changesPath, writes: c.writes, tokens: c.tokens, text: sql}
 	if len(c.found) > 0 {
+		c.locate()
 		for _, v := range c.found {
-			v.locate(sql)
 			plan.Violations = append(plan.Violations, *v)
 		}
 		return plan
@@ -135,6 +143,9 @@ func (c *checker) text() {
 	c.several = len(stmts) > 1
 	for _, raw := range stmts {
 		c.statement(raw.get("stmt"))
+		if c.changesPath {
+			c.policy = c.policy.anyPath() // what follows is looked up in another path
+		}
 	}
 	c.afterwards(stmts)
 }

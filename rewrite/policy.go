@@ -119,6 +119,13 @@ func (p *Policy) ForPath(schemas ...string) *Policy {
 	return &view
 }
 
+// anyPath returns the policy as a session sees it whose path isn't known.
+func (p *Policy) anyPath() *Policy {
+	view := *p
+	view.path, view.known = nil, false
+	return &view
+}
+
 // Tables returns the protected tables, sorted by schema and name.
 func (p *Policy) Tables() []Table {
 	out := make([]Table, len(p.tables))

@@ -219,8 +219,8 @@ func refName(rel *pg_query.RangeVar) string {
 }
 
 // keyMembers returns which members of an AND list pin the whole primary key of
-// a table: each of its columns is compared for equality with a constant or a
-// placeholder. It returns nil if they don't.
+// a table: each of its columns is equal to, or in a list of, constants and
+// placeholders. It returns nil if they don't.
 func keyMembers(members []*node, table *Table) []int {
 	if len(table.Key) == 0 {
 		return nil
@@ -228,6 +228,9 @@ func keyMembers(members []*node, table *Table) []int {
 	var pinned []int
 	for _, column := range table.Key {
 		found := slices.IndexFunc(members, func(n *node) bool {
+			if n.is("A_Expr") && n.str("kind") == "AEXPR_IN" {
+				return endsIn(n.get("lexpr"), column) && constants(n.get("rexpr"))
+			}
 			op, left, right, ok := comparison(n)
 			return ok && op == "=" && (endsIn(left, column) && constant(right) || endsIn(right, column) && constant(left))
 		})
@@ -254,6 +257,14 @@ func constant(n *node) bool {
 		n = n.get("arg")
 	}
 	return n.is("ParamRef") || n.is("A_Const")
+}
+
+// constants reports whether a list of IN holds constants and placeholders only.
+func constants(n *node) bool {
+	if !n.is("List") {
+		return false
+	}
+	return !slices.ContainsFunc(n.list("items"), func(item *node) bool { return !constant(item) })
 }
 
 // steadyFunctions give the same answer when the condition is asked again in

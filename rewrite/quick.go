@@ -19,7 +19,7 @@ var quickKinds = setOf("select", "insert", "update", "delete", "merge", "values"
 
 // quickWords can run other code or change what the check rests on.
 var quickWords = setOf("fencing", "set_config", "setval",
-	"session_replication_role", "session_authorization", "standard_conforming_strings", "client_encoding", "search_path",
+	"session_replication_role", "session_authorization", "allow_system_table_mods", "standard_conforming_strings", "client_encoding", "search_path",
 	"execute", "prepare", "prepared", "deallocate", "discard", "program")
 
 // quickWrites can write a catalog, if one is named.
@@ -47,7 +47,7 @@ func (p *Policy) newQuickSet() *quickSet {
 		q.add(name)
 	}
 	c := p.closure
-	for _, list := range [][]Name{c.Functions, c.Sequences, c.TriggerFunctions} {
+	for _, list := range [][]Name{c.Functions, c.Types, c.Sequences, c.TriggerFunctions} {
 		for _, n := range list {
 			q.add(n.Name)
 		}
@@ -60,8 +60,11 @@ func (p *Policy) newQuickSet() *quickSet {
 
 // add looks for a name by its longest run of identifier bytes. Between quotes
 // the run stands as it is, since what bounds it there is no such byte.
+//
+// A longer identifier is cut to the name's length, which only its last run
+// doesn't show; where that may be, the last run is not the one to look for.
 func (q *quickSet) add(name string) {
-	best := ""
+	best, whole := "", strings.IndexFunc(name, func(r rune) bool { return !isRunRune(r) }) < 0
 	for rest := lower(name); rest != ""; {
 		start := strings.IndexFunc(rest, isRunRune)
 		if start < 0 {
@@ -72,7 +75,8 @@ func (q *quickSet) add(name string) {
 		if end < 0 {
 			end = len(rest)
 		}
-		if end > len(best) {
+		last := end == len(rest) && !whole && len(name) > maxName-utf8.UTFMax
+		if end > len(best) && !last {
 			best = rest[:end]
 		}
 		rest = rest[end:]

@@ -12,11 +12,31 @@ const snippetLength = 160
 // without any literal, since a literal may be somebody's data. A text that
 // can't be scanned has no snippet: what its literals are is then unknown.
 func (v *Violation) locate(sql string) {
-	if v.offset < 0 || v.offset >= len(sql) {
-		return
-	}
 	tokens, err := scan(sql)
-	if err != nil {
+	if err == nil {
+		v.locateIn(sql, tokens)
+	}
+}
+
+// locate fills in the snippets of what was found, scanning the text once.
+func (c *checker) locate() {
+	var tokens []token
+	for _, v := range c.found {
+		if v.offset < 0 {
+			continue
+		}
+		if tokens == nil {
+			var err error
+			if tokens, err = scan(c.sql); err != nil {
+				return
+			}
+		}
+		v.locateIn(c.sql, tokens)
+	}
+}
+
+func (v *Violation) locateIn(sql string, tokens []token) {
+	if v.offset < 0 || v.offset >= len(sql) {
 		return
 	}
 	text, at, width := redact(sql, tokens, v.offset)

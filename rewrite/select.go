@@ -19,7 +19,11 @@ func checkInner(c *checker, n *node, _ bool) {
 	for _, k := range n.kids {
 		switch k.field {
 		case "query", "funccall", "into":
-			c.walk(k, n)
+			if rule := statementRules[k.kind]; rule != nil {
+				rule(c, k, false)
+			} else {
+				c.walk(k, n)
+			}
 		}
 	}
 }

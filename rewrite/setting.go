@@ -31,7 +31,7 @@ func checkStoredSetting(c *checker, n *node, _ bool) {
 		return
 	}
 	if lower(set.str("name")) == "search_path" || set.str("kind") == "VAR_RESET_ALL" {
-		c.report(violation(SessionSetting, n, "%s of search_path changes sessions to come: use a plain connection", statementName(n.kind)))
+		c.report(violation(SessionSetting, n, "%s of search_path or of all settings changes sessions to come: use a plain connection", statementName(n.kind)))
 		return
 	}
 	checkVariableSet(c, set, false)
@@ -43,7 +43,7 @@ func (c *checker) setting(at *node, name string, values []string, known bool) {
 	folded := strings.ToLower(name)
 	const advice = "; set it on the role or in the connection string, over a plain connection"
 	switch {
-	case folded == "session_replication_role" || folded == "role" || folded == "session_authorization" || strings.HasPrefix(folded, "fencing."):
+	case protectedSettings[folded] || strings.HasPrefix(folded, "fencing."):
 		c.report(violation(SessionSetting, at, "setting %s is not changed through fencerow: the protection rests on it%s", folded, advice))
 	case folded == "standard_conforming_strings" && !(known && len(values) == 1 && isOn(values[0])):
 		c.report(violation(SessionSetting, at, "standard_conforming_strings must stay on: with it off the server reads texts otherwise than the check%s", advice))
@@ -56,6 +56,11 @@ func (c *checker) setting(at *node, name string, values []string, known bool) {
 		}
 	}
 }
+
+// protectedSettings are those that the protection rests on, and those that
+// bring code into later sessions.
+var protectedSettings = setOf("session_replication_role", "role", "session_authorization", "allow_system_table_mods",
+	"session_preload_libraries", "local_preload_libraries", "shared_preload_libraries")
 
 // settingValues returns the constants of a SET's list.
 func settingValues(args []*node) ([]string, bool) {

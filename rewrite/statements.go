@@ -90,9 +90,23 @@ func init() {
 
 func allow(*checker, *node, bool) {}
 
+// statementNames are the kinds whose names aren't SQL's words.
+var statementNames = map[string]string{
+	"CreateStmt": "CREATE TABLE", "ViewStmt": "CREATE VIEW", "IndexStmt": "CREATE INDEX", "RenameStmt": "ALTER ... RENAME",
+	"CreateTrigStmt": "CREATE TRIGGER", "CreateEventTrigStmt": "CREATE EVENT TRIGGER", "CreateSeqStmt": "CREATE SEQUENCE", "AlterSeqStmt": "ALTER SEQUENCE",
+	"AlterObjectSchemaStmt": "ALTER ... SET SCHEMA", "AlterOwnerStmt": "ALTER ... OWNER TO", "CompositeTypeStmt": "CREATE TYPE", "CreateEnumStmt": "CREATE TYPE",
+	"CreateRangeStmt": "CREATE TYPE", "AlterEnumStmt": "ALTER TYPE", "DefineStmt": "CREATE OPERATOR, AGGREGATE or TYPE", "DoStmt": "DO",
+	"CreateAmStmt": "CREATE ACCESS METHOD", "CreatePLangStmt": "CREATE LANGUAGE", "SecLabelStmt": "SECURITY LABEL", "DropStmt": "DROP",
+	"RuleStmt": "CREATE RULE", "AlterRoleSetStmt": "ALTER ROLE ... SET", "AlterDatabaseSetStmt": "ALTER DATABASE ... SET", "AlterSystemStmt": "ALTER SYSTEM",
+	"AlterTableMoveAllStmt": "ALTER TABLE ALL", "CommentStmt": "COMMENT", "GrantStmt": "GRANT or REVOKE",
+}
+
 // statementName turns a node's kind into words: "AlterTableStmt" is
 // "ALTER TABLE".
 func statementName(kind string) string {
+	if name := statementNames[kind]; name != "" {
+		return name
+	}
 	var b strings.Builder
 	for i, r := range strings.TrimSuffix(kind, "Stmt") {
 		if i > 0 && r >= 'A' && r <= 'Z' {

@@ -19,6 +19,7 @@ type node struct {
 	text  string // a scalar's string or enum name; "true" or "false"
 	num   int64  // a scalar's number
 	isNum bool
+	odd   bool // a number that is not written in plain decimal digits
 	kids  []*node
 }
 
@@ -35,7 +36,7 @@ func parse(sql string) ([]*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := decoder{src: tree, schema: treeSchema()}
+	d := decoder{src: tree, sql: sql, schema: treeSchema()}
 	root, err := d.object("ParseResult")
 	if err != nil {
 		return nil, fmt.Errorf("parse tree: %w", err)
@@ -119,6 +120,7 @@ func stringList(list []*node) (parts []string, ok bool) {
 // decoder reads the parser's JSON into nodes, checking it against the schema.
 type decoder struct {
 	src    string
+	sql    string // the text that was parsed
 	pos    int
 	schema map[string]map[string]fieldType
 	slab   []node
@@ -165,7 +167,20 @@ func (d *decoder) object(kind string) (*node, error) {
 		k.field = name
 		n.kids = append(n.kids, k)
 	}
+	if kind == "A_Const" {
+		n.odd = !plainDecimal(d.sql, n.offset())
+	}
 	return n, nil
+}
+
+// plainDecimal reports whether a plain decimal integer stands in a text: the
+// tree doesn't tell 10 from 1_0 or 0xA, and older servers read those otherwise.
+func plainDecimal(sql string, at int) bool {
+	end := at
+	for end >= 0 && end < len(sql) && sql[end] >= '0' && sql[end] <= '9' {
+		end++
+	}
+	return end > at && (end == len(sql) || !isWordByte(sql[end]) && sql[end] != '.')
 }
 
 // wrapped reads a node that carries its kind: {"ColumnRef":{...}}. An empty

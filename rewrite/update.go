@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -50,7 +51,7 @@ func (c *checker) findRaise(sets []*node, t target, table *Table, verb, token st
 	}
 	raised, isToken := read(value)
 	if !ok || !isToken {
-		v := violation(RaiseValue, at, "%s protected table %s sets %s to something other than the token: write it once, as the token's placeholder or literal itself", verb, quoted(table), table.TokenColumn)
+		v := violation(RaiseValue, at, "%s protected table %s sets %s to something other than the token: write it once, as the token's placeholder or literal itself, bare or cast by ::bigint", verb, quoted(table), table.TokenColumn)
 		v.Fix = fmt.Sprintf("SET %s = %s", identifier(table.TokenColumn), token)
 		c.report(v.on(table))
 		return operand{}, false
@@ -92,7 +93,7 @@ func (c *checker) noGuard(where *node, t target, table *Table, verb string, none
 			continue
 		}
 		rule, why := GuardPosition, "where it does not decide alone"
-		if left, isOp := exprSides(n); isOp {
+		if left, isOp := exprSides(n); isOp && (comparesColumn(n, column) || !hasKind(n, "SubLink")) {
 			rule, why = GuardComparison, "in a way that does not prove "+column+" "+op+" token"
 			if !t.alone && left {
 				rule, why = AmbiguousTarget, "without naming the table it belongs to, or on another table"
@@ -112,6 +113,15 @@ func (c *checker) noGuard(where *node, t target, table *Table, verb string, none
 	}
 	v.Fix += ", where $n is the token (tokenctx.Arg)"
 	return v.on(table)
+}
+
+// comparesColumn reports whether a side of an operator is the column itself.
+func comparesColumn(n *node, column string) bool {
+	return endsIn(n.get("lexpr"), column) || endsIn(n.get("rexpr"), column)
+}
+
+func hasKind(n *node, kind string) bool {
+	return n.kind == kind || slices.ContainsFunc(n.kids, func(k *node) bool { return hasKind(k, kind) })
 }
 
 // exprSides reports whether n is an operator expression, and whether one of

@@ -1,19 +1,17 @@
 package rewrite
 
-import (
-	"slices"
-	"strconv"
-)
+import "strconv"
 
 // valuesList is a list of VALUES that a statement reads in FROM under a name.
 type valuesList struct {
+	tokens  map[int]*operand // what has been read of a column; nil: it holds no token
 	ref     string
 	columns []string // names that are given, the rest is column1, column2, ...
 	rows    []*node
 }
 
 // valuesSources are the lists that a statement can refer to.
-type valuesSources []valuesList
+type valuesSources map[string]valuesList
 
 // findValues finds the items of FROM or USING that are nothing but VALUES:
 // derived tables, and names of such a WITH query of the statement itself. A
@@ -23,11 +21,15 @@ func findValues(stmt *node, fromField string) valuesSources {
 	if f := items[0]; f != nil && f.kind == listKind {
 		items = f.kids
 	}
-	all := rangeNames(items, nil)
-	var lists valuesSources
+	named := make(map[string]int)
+	for _, name := range rangeNames(items, nil) {
+		named[name]++
+	}
+	lists := make(valuesSources)
 	for _, item := range items {
-		if list, ok := valuesItem(item, stmt.get("withClause")); ok && count(all, list.ref) == 1 {
-			lists = append(lists, list)
+		if list, ok := valuesItem(item, stmt.get("withClause")); ok && named[list.ref] == 1 {
+			list.tokens = make(map[int]*operand)
+			lists[list.ref] = list
 		}
 	}
 	return lists
@@ -85,25 +87,36 @@ func (lists valuesSources) token(n *node) (operand, bool) {
 	if !ok || len(parts) != 2 {
 		return operand{}, false
 	}
-	for _, list := range lists {
-		if list.ref != parts[0] {
-			continue
-		}
-		position, ok := list.position(parts[1])
-		if !ok {
-			return operand{}, false
-		}
-		o := operand{name: identifier(parts[0]) + "." + identifier(parts[1]), at: n}
-		for _, row := range list.rows {
-			token, ok := itemToken(row.list("items"), position, false)
-			if !ok {
-				return operand{}, false
-			}
-			o.rows = append(o.rows, token)
-		}
-		return o, true
+	list, ok := lists[parts[0]]
+	if !ok {
+		return operand{}, false
 	}
-	return operand{}, false
+	position, ok := list.position(parts[1])
+	if !ok {
+		return operand{}, false
+	}
+	read, ok := list.tokens[position]
+	if !ok {
+		read = list.column(position)
+		list.tokens[position] = read
+	}
+	if read == nil {
+		return operand{}, false
+	}
+	return operand{name: identifier(parts[0]) + "." + identifier(parts[1]), rows: read.rows, at: n}, true
+}
+
+// column reads a column as tokens, nil if one of its rows has none there.
+func (l valuesList) column(position int) *operand {
+	o := &operand{rows: make([]operand, 0, len(l.rows))}
+	for _, row := range l.rows {
+		token, ok := itemToken(row.list("items"), position, false, tokenOperand)
+		if !ok {
+			return nil
+		}
+		o.rows = append(o.rows, token)
+	}
+	return o
 }
 
 // position finds a column of the list by its name.
@@ -123,15 +136,4 @@ func (l valuesList) position(column string) (int, bool) {
 		}
 	}
 	return found, found >= 0
-}
-
-func count(list []string, s string) int {
-	n := 0
-	for rest := list; ; n++ {
-		i := slices.Index(rest, s)
-		if i < 0 {
-			return n
-		}
-		rest = rest[i+1:]
-	}
 }
