@@ -166,6 +166,9 @@ func (c *Conn) admit(ctx context.Context, query string, args []sqldriver.NamedVa
 	if err != nil {
 		return nil, err
 	}
+	if v := c.interpolationViolation(call); v != nil {
+		return nil, c.connector.settings.located(v)
+	}
 	bound, err := plan.BindAll(ctx, call.args)
 	if err != nil {
 		return nil, c.connector.settings.located(err)
@@ -180,8 +183,10 @@ func (c *Conn) check(ctx context.Context, sql string) (*rewrite.Plan, error) {
 	if err := plan.Refusal(); err != nil {
 		return nil, c.connector.settings.located(err)
 	}
-	if v := c.sessionViolation(); v != nil {
-		return nil, c.connector.settings.located(v)
+	if !plan.Cleared {
+		if v := c.sessionViolation(); v != nil {
+			return nil, c.connector.settings.located(v)
+		}
 	}
 	if plan.ChangesPath {
 		c.pathKnown = false
@@ -198,7 +203,7 @@ func (c *Conn) currentView() *view {
 		}
 		return c.view
 	}
-	c.view = p.anyPath()
+	c.view = p.anyPath(c.path)
 	return c.view
 }
 

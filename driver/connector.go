@@ -73,7 +73,7 @@ func (c *Connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	}
 	conn := &Conn{inner: inner, connector: c}
 	if !c.sessions {
-		conn.view = c.current.Load().anyPath()
+		conn.view = c.current.Load().anyPath(nil)
 		return conn, nil
 	}
 	std, ok := inner.(*stdlib.Conn)

@@ -2,13 +2,14 @@ package driver
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // splitName reads a table's name as SQL writes it, with or without a schema.
 func splitName(name string) (schema, table string, err error) {
 	parts, err := identifiers(name, '.')
-	if err != nil || len(parts) == 0 || len(parts) > 2 {
+	if err != nil || len(parts) == 0 || len(parts) > 2 || slices.Contains(parts, "") {
 		return "", "", fmt.Errorf("fencerow: malformed table name %q: write it as in SQL, such as orders, app.orders or \"Order Items\"", name)
 	}
 	if len(parts) == 1 {
@@ -61,9 +62,6 @@ func identifier(s string, separator byte) (name, rest string, err error) {
 			b.WriteByte('"')
 			i++
 			continue
-		}
-		if b.Len() == 0 {
-			return "", "", fmt.Errorf("a quoted name is empty")
 		}
 		return b.String(), s[i+1:], nil
 	}

@@ -163,6 +163,8 @@ func TestSessionState(t *testing.T) {
 		db, err := driver.Open(dsn+"&"+parameter, driver.Protect("orders", rewrite.Lease))
 		require.NoError(t, err)
 		_, err = db.Exec(`SELECT 1`)
+		require.NoError(t, err, "what no lexer can read as a write may pass")
+		_, err = db.Exec(`SELECT 1 FROM orders`)
 		var v *rewrite.Violation
 		require.ErrorAs(t, err, &v)
 		require.Equal(t, rewrite.SessionState, v.Rule)
@@ -191,6 +193,10 @@ func TestSearchPath(t *testing.T) {
 	require.NoError(t, exec(`SET search_path = app`))
 	require.ErrorIs(t, exec(`UPDATE orders SET id = 1`), rewrite.ErrRefused)
 
+	empty, err := driver.Open(dsn+"&search_path=", driver.Protect("app.orders", rewrite.Lease))
+	require.NoError(t, err)
+	require.NoError(t, empty.Close())
+
 	run(t, dsn, `CREATE SCHEMA mine`)
 	hostile, err := driver.Open(dsn+"&search_path=mine,app,pg_catalog", driver.Protect("app.orders", rewrite.Lease))
 	require.NoError(t, err)
@@ -199,4 +205,48 @@ func TestSearchPath(t *testing.T) {
 	var v *rewrite.Violation
 	require.True(t, errors.As(err, &v))
 	require.Equal(t, rewrite.UnsafePath, v.Rule)
+
+	// a path that was unsafe at first may come back
+	hostile.SetMaxOpenConns(1)
+	for _, sql := range []string{`SET LOCAL search_path TO public`, `SET search_path TO public`, `RESET search_path`} {
+		_, err = hostile.ExecContext(ctx, sql)
+		require.NoError(t, err)
+		_, err = hostile.ExecContext(ctx, `UPDATE app.orders SET id = 1, last_token = 7 WHERE last_token <= 7`)
+		require.ErrorAs(t, err, &v, sql)
+		require.Equal(t, rewrite.UnsafePath, v.Rule)
+	}
+}
+
+// pgx's simple protocol writes arguments into the text; where its lexer and the
+// server's differ, an argument would become SQL.
+func TestSimpleProtocol(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, `CREATE TABLE orders (id int, note text, last_token bigint NOT NULL DEFAULT 0)`, `INSERT INTO orders VALUES (1, 'a', 9)`)
+	for name, dsn := range map[string]string{"dsn": dsn + "&default_query_exec_mode=simple_protocol", "argument": dsn} {
+		db, err := driver.Open(dsn, driver.Protect("orders", rewrite.Lease))
+		require.NoError(t, err)
+		defer db.Close()
+		exec := func(token tokenctx.Token, sql string, args ...any) error {
+			if name == "argument" {
+				args = append([]any{pgx.QueryExecModeSimpleProtocol}, args...)
+			}
+			_, err := db.ExecContext(tokenctx.With(t.Context(), token), sql, args...)
+			return err
+		}
+		for _, sql := range []string{
+			"UPDATE orders SET note = E'a'\n'b\\' , $1 ', last_token = $2 WHERE id = $3 AND last_token < $2 -- ' $2 $3",
+			"UPDATE orders AS a$$ SET note = 'b$$ $1 ', last_token = $2 WHERE id = $3 AND last_token < $2 -- ' $2 $3",
+		} {
+			require.ErrorIs(t, exec(7, sql, " WHERE id = 1 --", tokenctx.Arg, 1), rewrite.ErrRefused)
+		}
+		for _, sql := range []string{"SELECT E'a'\n'b\\' || $1 ' -- '", "SELECT 1 AS a$$, 'b$$ $1 ' -- '", "SELECT name'a\\', '$1 ' -- '"} {
+			var v *rewrite.Violation
+			require.ErrorAs(t, exec(7, sql, "; UPDATE orders SET note = $$q$$ --"), &v)
+			require.Equal(t, rewrite.SimpleProtocol, v.Rule)
+		}
+		const guarded = `UPDATE orders SET note = $1, last_token = $2 WHERE id = $3 AND last_token <= $2`
+		require.ErrorIs(t, exec(7, guarded, "it's $1", tokenctx.Arg, 1), driver.ErrStale)
+		require.NoError(t, exec(10, guarded, "it's $1", tokenctx.Arg, 1))
+		require.NoError(t, exec(10, `SELECT E'a\nb'`), "without arguments nothing is written into it")
+	}
 }

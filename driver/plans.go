@@ -64,9 +64,10 @@ func (p *protection) view(path []string) *view {
 	return p.viewAs("\x00"+strings.Join(path, "\x00"), func() *rewrite.Policy { return p.policy.ForPath(path...) })
 }
 
-// anyPath returns the protection under a search path that isn't known.
-func (p *protection) anyPath() *view {
-	return p.viewAs("", func() *rewrite.Policy { return p.policy })
+// anyPath returns the protection under a search path that isn't known any more:
+// it may be the one that the session began with again.
+func (p *protection) anyPath(first []string) *view {
+	return p.viewAs("any\x00"+strings.Join(first, "\x00"), func() *rewrite.Policy { return p.policy.ForPath(first...).ForAnyPath() })
 }
 
 func (p *protection) viewAs(key string, policy func() *rewrite.Policy) *view {

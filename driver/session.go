@@ -200,7 +200,8 @@ func searchPath(setting, user string) ([]string, error) {
 			schemas[i] = user
 		}
 	}
-	return schemas, nil
+	// SET search_path = '' leaves one empty name
+	return slices.DeleteFunc(schemas, func(s string) bool { return s == "" }), nil
 }
 
 func ascii(s string) bool {

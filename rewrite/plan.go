@@ -144,7 +144,7 @@ func (c *checker) text() {
 	for _, raw := range stmts {
 		c.statement(raw.get("stmt"))
 		if c.changesPath {
-			c.policy = c.policy.anyPath() // what follows is looked up in another path
+			c.policy = c.policy.ForAnyPath() // what follows is looked up in another path
 		}
 	}
 	c.afterwards(stmts)

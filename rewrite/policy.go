@@ -119,8 +119,10 @@ func (p *Policy) ForPath(schemas ...string) *Policy {
 	return &view
 }
 
-// anyPath returns the policy as a session sees it whose path isn't known.
-func (p *Policy) anyPath() *Policy {
+// ForAnyPath returns the policy as a session sees it that has changed its path:
+// a bare name stands for every protected table of that name, and what made the
+// first path unsafe may come back.
+func (p *Policy) ForAnyPath() *Policy {
 	view := *p
 	view.path, view.known = nil, false
 	return &view

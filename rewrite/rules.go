@@ -40,6 +40,7 @@ const (
 	MisplacedArg    Rule = "FR305"
 	MissingArgument Rule = "FR306"
 	QueryRewriter   Rule = "FR307"
+	SimpleProtocol  Rule = "FR308"
 
 	Unparsable   Rule = "FR901"
 	UnknownNode  Rule = "FR902"
@@ -95,6 +96,7 @@ var ruleTable = []RuleInfo{
 	{MisplacedArg, "misplaced-arg", "tokenctx.Arg where the statement has no token position"},
 	{MissingArgument, "missing-argument", "a token position without an argument"},
 	{QueryRewriter, "query-rewriter", "a pgx.QueryRewriter that needs the connection, or returns what steers pgx"},
+	{SimpleProtocol, "simple-protocol", "arguments of a text in which pgx's simple protocol may find other places for them than the server"},
 
 	{Unparsable, "unparsable", "a text that the parser does not understand"},
 	{UnknownNode, "unknown-node", "a statement or expression that the check does not know"},

@@ -23,9 +23,10 @@ import (
 // testedElsewhere are the rules that no text alone can break, with the test
 // that covers each.
 var testedElsewhere = map[Rule]struct{ file, test, mentions string }{
-	QueryRewriter: {"../driver/wrap_test.go", "TestSpecialArguments", "rewrite.QueryRewriter"},
-	SessionState:  {"../driver/open_test.go", "TestSessionState", "rewrite.SessionState"},
-	CheckerPanic:  {"rules_test.go", "TestRuleCheckerPanic", "CheckerPanic"},
+	QueryRewriter:  {"../driver/wrap_test.go", "TestSpecialArguments", "rewrite.QueryRewriter"},
+	SessionState:   {"../driver/open_test.go", "TestSessionState", "rewrite.SessionState"},
+	SimpleProtocol: {"../driver/open_test.go", "TestSimpleProtocol", "rewrite.SimpleProtocol"},
+	CheckerPanic:   {"rules_test.go", "TestRuleCheckerPanic", "CheckerPanic"},
 }
 
 // ruleLine is one line of testdata/rules/FRnnn.jsonl, a statement against
