@@ -18,10 +18,8 @@ type Conn struct {
 	std       *stdlib.Conn // inner, where it is pgx's and its session is checked
 	connector *Connector
 
-	path      []string // the session's search path
-	pathKnown bool     // false once a statement may have changed it
-	view      *view    // what is protected, as this session sees it
-	inTx      bool     // a transaction begun by BeginTx is open
+	session *session
+	view    *view // what is protected, as this session sees it
 }
 
 var (
@@ -113,8 +111,7 @@ func (c *Conn) BeginTx(ctx context.Context, opts sqldriver.TxOptions) (sqldriver
 	if err != nil {
 		return nil, err
 	}
-	c.inTx = true
-	return &Tx{inner: inner, conn: c}, nil
+	return &Tx{inner: inner}, nil
 }
 
 // Ping asks the server for a sign of life.
@@ -127,7 +124,6 @@ func (c *Conn) Ping(ctx context.Context) error {
 
 // ResetSession is called before the connection is used again.
 func (c *Conn) ResetSession(ctx context.Context) error {
-	c.inTx = false
 	if r, ok := c.inner.(sqldriver.SessionResetter); ok {
 		return r.ResetSession(ctx)
 	}
@@ -189,7 +185,7 @@ func (c *Conn) check(ctx context.Context, sql string) (*rewrite.Plan, error) {
 		}
 	}
 	if plan.ChangesPath {
-		c.pathKnown = false
+		c.session.pathKnown = false
 	}
 	return plan, nil
 }
@@ -197,13 +193,13 @@ func (c *Conn) check(ctx context.Context, sql string) (*rewrite.Plan, error) {
 // currentView returns the newest protection as this session sees it.
 func (c *Conn) currentView() *view {
 	p := c.connector.current.Load()
-	if c.pathKnown {
+	if c.session.pathKnown {
 		if c.view == nil || c.view.protection != p {
-			c.view = p.view(c.path)
+			c.view = p.view(c.session.path)
 		}
 		return c.view
 	}
-	c.view = p.anyPath(c.path)
+	c.view = p.anyPath(c.session.path)
 	return c.view
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/fencerow/fencerow/rewrite"
@@ -32,7 +33,26 @@ var _ sqldriver.Connector = (*Connector)(nil)
 // [Protect] and [ProtectTable] say what is protected; without them it is what
 // the database's registry says.
 func NewConnector(config pgx.ConnConfig, opts ...Option) (*Connector, error) {
-	return newConnector(stdlib.GetConnector(config), true, opts)
+	s, err := collect(opts)
+	if err != nil {
+		return nil, err
+	}
+	return connectorOf(stdlib.GetConnector(config, s.pgx...), true, s)
+}
+
+// NewPoolConnector returns a connector that takes its connections from a pool
+// of pgx's. Use it with [database/sql.OpenDB] and SetMaxIdleConns(0), so that
+// the pool alone keeps connections; closing the handle leaves the pool open.
+// The pool's hooks are trusted, and so is who takes connections from it.
+func NewPoolConnector(pool *pgxpool.Pool, opts ...Option) (*Connector, error) {
+	if pool == nil {
+		return nil, errors.New("fencerow: NewPoolConnector needs a pool")
+	}
+	s, err := collect(opts)
+	if err != nil {
+		return nil, err
+	}
+	return connectorOf(stdlib.GetPoolConnector(pool, s.pgx...), true, s)
 }
 
 // Wrap returns a connector that checks what is sent through another driver's
@@ -51,6 +71,13 @@ func newConnector(inner sqldriver.Connector, sessions bool, opts []Option) (*Con
 	if err != nil {
 		return nil, err
 	}
+	if len(s.pgx) > 0 {
+		return nil, errors.New("fencerow: WithPgx is an option of NewConnector and NewPoolConnector")
+	}
+	return connectorOf(inner, sessions, s)
+}
+
+func connectorOf(inner sqldriver.Connector, sessions bool, s *settings) (*Connector, error) {
 	c := &Connector{inner: inner, settings: s, sessions: sessions}
 	if s.fromCode || !sessions {
 		if err := c.protect(s.tables); err != nil {
@@ -71,7 +98,7 @@ func (c *Connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn := &Conn{inner: inner, connector: c}
+	conn := &Conn{inner: inner, connector: c, session: &session{}}
 	if !c.sessions {
 		conn.view = c.current.Load().anyPath(nil)
 		return conn, nil

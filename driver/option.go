@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5/stdlib"
+
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -18,6 +20,7 @@ type settings struct {
 	cacheBytes   uint64
 	probeTimeout time.Duration
 	callerSkip   []string
+	pgx          []stdlib.OptionOpenDB
 }
 
 const (
@@ -68,6 +71,16 @@ func WithProbeTimeout(d time.Duration) Option {
 			return errors.New("fencerow: WithProbeTimeout needs a positive duration")
 		}
 		s.probeTimeout = d
+		return nil
+	}
+}
+
+// WithPgx passes options of pgx's stdlib on: what runs before and after a
+// connection is made, when it is reset, and whether it is pinged. What they run
+// is trusted: it has pgx's own connection.
+func WithPgx(opts ...stdlib.OptionOpenDB) Option {
+	return func(s *settings) error {
+		s.pgx = append(s.pgx, opts...)
 		return nil
 	}
 }

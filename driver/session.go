@@ -52,9 +52,24 @@ type column struct {
 	Key                                                  []string
 }
 
-// start reads the session of a new connection and chooses its view.
+// session is what the check of a connection's statements rests on. It stays
+// with pgx's connection, so that one from a pool keeps it.
+type session struct {
+	path      []string // the search path that it began with
+	pathKnown bool     // false once a statement may have changed it
+}
+
+// sessionKey is where a pgx connection keeps its session.
+const sessionKey = "fencerow.session"
+
+// start reads the session of a new connection. One that comes from a pool again
+// has been read before.
 func (c *Conn) start(ctx context.Context) error {
 	conn := c.std.Conn()
+	if s, ok := conn.PgConn().CustomData()[sessionKey].(*session); ok && c.connector.current.Load() != nil {
+		c.session = s
+		return nil
+	}
 	tables := append([]rewrite.Table{}, c.connector.settings.tables...) // never nil: JSON's null is no list
 	if !c.connector.settings.fromCode {
 		var err error
@@ -91,10 +106,11 @@ func (c *Conn) start(ctx context.Context) error {
 	if err := c.connector.protect(tables); err != nil {
 		return err
 	}
-	if c.path, err = searchPath(path, user); err != nil {
+	if c.session.path, err = searchPath(path, user); err != nil {
 		return fmt.Errorf("fencerow: the session's search_path %q cannot be read: %w", path, err)
 	}
-	c.pathKnown = true
+	c.session.pathKnown = true
+	conn.PgConn().CustomData()[sessionKey] = c.session
 	return nil
 }
 

@@ -3,21 +3,12 @@ package driver
 import sqldriver "database/sql/driver"
 
 // Tx is a transaction.
-type Tx struct {
-	inner sqldriver.Tx
-	conn  *Conn
-}
+type Tx struct{ inner sqldriver.Tx }
 
 var _ sqldriver.Tx = (*Tx)(nil)
 
 // Commit commits the transaction.
-func (tx *Tx) Commit() error {
-	tx.conn.inTx = false
-	return tx.inner.Commit()
-}
+func (tx *Tx) Commit() error { return tx.inner.Commit() }
 
 // Rollback rolls the transaction back.
-func (tx *Tx) Rollback() error {
-	tx.conn.inTx = false
-	return tx.inner.Rollback()
-}
+func (tx *Tx) Rollback() error { return tx.inner.Rollback() }
