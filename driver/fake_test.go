@@ -13,6 +13,7 @@ type fake struct {
 	calls []fakeCall
 	rows  [][]sqldriver.Value // what a query returns
 	count int64               // the rows that an Exec affects
+	quiet bool                // nothing is recorded
 }
 
 type fakeCall struct {
@@ -24,6 +25,9 @@ func (f *fake) Connect(context.Context) (sqldriver.Conn, error) { return &fakeCo
 func (f *fake) Driver() sqldriver.Driver                        { return nil }
 
 func (f *fake) record(sql string, args []sqldriver.NamedValue) {
+	if f.quiet {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	call := fakeCall{sql: sql}

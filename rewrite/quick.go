@@ -76,8 +76,8 @@ func (q *quickSet) add(name string) {
 			end = len(rest)
 		}
 		last := end == len(rest) && !whole && len(name) > maxName-utf8.UTFMax
-		if end > len(best) && !last {
-			best = rest[:end]
+		if run := rest[:end]; !last && rank(run) > rank(best) {
+			best = run
 		}
 		rest = rest[end:]
 	}
@@ -86,6 +86,15 @@ func (q *quickSet) add(name string) {
 		return
 	}
 	q.words[best] = true
+}
+
+// rank prefers long words, and those that aren't SQL's own: nearly every text
+// has an ORDER.
+func rank(run string) int {
+	if reserved[run] {
+		return 1
+	}
+	return 2 * len(run)
 }
 
 func isRunRune(r rune) bool { return r >= utf8.RuneSelf || isRunByte[byte(r)] }

@@ -1,0 +1,37 @@
+package driver
+
+import (
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"testing"
+
+	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+// BenchmarkExec is the cost in the process, against a driver that does nothing:
+// through the connector alone, and through fencerow.
+func BenchmarkExec(b *testing.B) {
+	quiet := &fake{count: 1, quiet: true}
+	fenced, err := Wrap(quiet, Protect("orders", rewrite.Strict))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, connector := range map[string]sqldriver.Connector{"raw": quiet, "fencerow": fenced} {
+		db := sql.OpenDB(connector)
+		for kind, query := range map[string]string{"unprotected": `UPDATE notes SET body = $1, kind = $2 WHERE id = $3`, "guarded": guarded} {
+			b.Run(name+"/"+kind, func(b *testing.B) {
+				ctx := tokenctx.With(b.Context(), 7)
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := db.ExecContext(ctx, query, "paid", int64(7), int64(17)); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+		if err := db.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
