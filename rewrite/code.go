@@ -130,7 +130,7 @@ func (p *Policy) bodyWord(body string) string {
 				return "a string that names what the protection rests on"
 			}
 		case t.kind == pg_query.Token_EXECUTE && !b.harmlessExecute(i), b.changesSession(i), b.pair(i):
-			return strings.TrimSpace(word + " " + b.word(i+1))
+			return strings.TrimSpace(word + " " + b.shown(i+1))
 		case p.isWord(word), p.quick.word(word)&hitWord != 0 && word != "execute" && !p.partOfName(word):
 			return word
 		default:
@@ -169,6 +169,14 @@ func (b bodyTokens) word(i int) string {
 		return strings.ReplaceAll(strings.Trim(s, `"`), `""`, `"`)
 	}
 	return lower(s)
+}
+
+// shown is word for messages: a literal is not repeated.
+func (b bodyTokens) shown(i int) string {
+	if i < len(b.tokens) && isLiteral(b.tokens[i]) {
+		return "?"
+	}
+	return b.word(i)
 }
 
 // starts reports whether a statement can begin at a token.

@@ -3,6 +3,7 @@ package rewrite
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/pganalyze/pg_query_go/v5/parser"
@@ -161,16 +162,27 @@ func parseViolation(sql string, err error) *Violation {
 		near = wordAt(sql, v.offset)
 	}
 	advice := "correct the syntax, or send it over a plain connection if the server's grammar is newer and it touches no protected table"
-	switch near {
-	case "":
-	case "?", "@":
-		advice = "write placeholders as $1, $2"
-		fallthrough
-	default:
+	if near != "" {
 		near = fmt.Sprintf(" (syntax error at or near %q)", near)
+	}
+	if otherPlaceholders(sql) {
+		advice = "write placeholders as $1, $2, or pass pgx.NamedArgs for @name"
 	}
 	v.Message = "SQL text cannot be parsed, so it cannot be checked" + near + ": " + advice
 	return v
+}
+
+// otherPlaceholders reports whether a text may have placeholders of another
+// kind than PostgreSQL's.
+func otherPlaceholders(sql string) bool {
+	tokens, err := scan(sql)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(tokens, func(t token) bool {
+		word := sql[t.start:t.end]
+		return word == "?" || word == "@" || word == ":"
+	})
 }
 
 // wordAt returns the token at an offset, "" if it is a literal.
