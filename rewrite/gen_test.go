@@ -71,7 +71,7 @@ func (g *gen) param(v any) string {
 // token returns a token operand, mostly a sound one.
 func (g *gen) token() string {
 	if g.odds(5) {
-		return g.pick("T::bigint", "CAST(T AS bigint)", "8::int", "T.0", "T.4", "'T'", "'N'", "9", "N", "-T", "0x20000000000000", "1e1", "T::float8", "NULL",
+		return g.pick("T::bigint", "CAST(T AS bigint)", "8::int", "T.4", "T.4", "'T'", "'N'", "9", "N", "-T", "0x20000000000000", "1e1", "T::double precision", "NULL",
 			"(SELECT T)", "greatest(T, N)", "9223372036854775807", "T::numeric", "currval('write_epoch')", "T::int8", "(T)", "+T")
 	}
 	if g.odds(4) {
@@ -90,13 +90,16 @@ func (g *gen) token() string {
 	}
 	p := fmt.Sprintf("$%d", g.tok)
 	if g.odds(4) {
-		return g.pick(p+"::bigint", p+"::int4", "("+p+")", p+"::float8", p+"::numeric", p+"::text::bigint", p+" + 1", p+" * 10", "greatest("+p+", N)", "-"+p, p+"::int8", "CAST("+p+" AS bigint)")
+		return g.pick(p+"::bigint", p+"::double precision", "("+p+")", p+"::float8", p+"::numeric", p+"::text::bigint", p+" + 1", p+" * 10", "greatest("+p+", N)", "-"+p, p+"::int8", "CAST("+p+" AS bigint)")
 	}
 	return p
 }
 
 // column returns the token column, mostly as it should be written.
 func (g *gen) column(t genTable, ref string, alone bool) string {
+	if !alone && g.odds(8) {
+		return g.pick("s.", "x.") + t.token
+	}
 	if g.odds(6) {
 		return g.pick(t.token, ref+"."+t.token, "s."+t.token, "x.tok", "public."+t.ref+"."+t.token, "("+ref+"."+t.token+")", ref+"."+t.key, "(SELECT "+t.token+")", "abs("+t.token+")", t.token+"::int4", t.token+"::text", t.token+" - 100")
 	}
@@ -128,6 +131,9 @@ func (g *gen) other(t genTable, ref string, alone bool) string {
 	key := ref + "." + t.key
 	if alone && g.odds(2) {
 		key = t.key
+	}
+	if g.odds(8) {
+		return g.token() + "::float8 > 0"
 	}
 	return g.pick(key+" = 1", key+" > 0", key+" IN (1, 2, 3)", key+" = "+g.param(int64(1)), "true", key+" = ANY (ARRAY[1, 2, 3])", key+" BETWEEN 1 AND 9", "NOT false")
 }
@@ -285,7 +291,7 @@ func (g *gen) insert(t genTable, depth int) string {
 		"SELECT "+row+" UNION ALL SELECT "+strings.Join(row2, ", "), "(VALUES ("+row+")) ORDER BY 1 LIMIT 1", "DEFAULT VALUES", "TABLE "+t.name, "SELECT * FROM (VALUES ("+row+")) v",
 		"SELECT (v).* FROM (VALUES ("+row+")) v", "SELECT DISTINCT "+row, "WITH q AS (SELECT 1) SELECT "+row+" FROM q", "VALUES (DEFAULT, "+row+")")
 	if g.odds(20) {
-		return with + "INSERT INTO " + t.name + " (id, " + t.token + ", grp) SELECT v.*, T FROM (VALUES (60, 0::bigint)) v"
+		return with + "INSERT INTO app.accounts (id, last_token, balance) SELECT v.*, T FROM (VALUES (60, 0::bigint)) v"
 	}
 	conflict := ""
 	if g.odds(2) {

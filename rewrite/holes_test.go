@@ -27,7 +27,7 @@ var holes = []hole{
 	{"an equal token is enough in strict mode", "guard.go", `op == "<=" && table.Mode == Lease`, `op == "<="`},
 	{"any operator of the name counts", "guard.go", `len(parts) == 2 && parts[0] != "pg_catalog"`, `false`},
 	{"a token in arithmetic counts", "operand.go", "\tif n == nil {\n\t\treturn operand{}, false\n\t}\n", "\tif n.is(\"A_Expr\") { n = n.get(\"lexpr\") }\n\tif n == nil {\n\t\treturn operand{}, false\n\t}\n"},
-	{"a fraction counts", "operand.go", `if s[i] < '0' || s[i] > '9' {`, "if s[i] == '.' {\n\t\t\ts = s[:i]\n\t\t\tbreak\n\t\t}\n\t\tif s[i] < '0' || s[i] > '9' {"},
+	{"a fraction counts", "operand.go", "\tif n.odd {\n\t\treturn 0, false\n\t}\n", "\tif f := n.get(\"fval\"); n.odd && f != nil {\n\t\tv, err := strconv.ParseFloat(f.str(\"fval\"), 64)\n\t\treturn int64(v), err == nil\n\t}\n"},
 	{"the raise may be missing", "update.go", `if token, ok := c.findRaise(n.list("targetList"), t, table, "UPDATE on", guards[0].spelled(), read); ok {`, `if token, ok := guards[0].operand, true; ok {`},
 	{"another table's column counts", "names.go", `return parts[0] == t.ref()`, `return true`},
 	{"a cast to any number counts", "operand.go", `return isBuiltinType(typeName, "int2", "int4", "int8")`, `return isBuiltinType(typeName, "int2", "int4", "int8", "float8")`},

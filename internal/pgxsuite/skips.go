@@ -1,0 +1,59 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/fencerow/fencerow/internal/pgxsuite/opening"
+)
+
+// skip is a test, or one mode of a test, that can't pass through fencerow.
+type skip struct {
+	name   string
+	reason string
+	says   string // what its failure says, so that no other one hides behind it
+	only   string // the run in which it can't pass; "" is every one
+}
+
+const (
+	needsOptions = "not built yet: stdlib's options BeforeConnect, AfterConnect, ResetSession and ShouldPing"
+	forbidsRaw   = "design forbids: Raw must not give pgx's connection"
+	saysRaw      = "is *driver.Conn, not *stdlib.Conn"
+)
+
+var skips = []skip{
+	{name: "TestSQLOpenFromPool", reason: "not built yet: OpenDBFromPool", says: opening.NoPool},
+	{name: "TestConnQueryFailure", only: checkAll, says: "FR901",
+		reason: "design forbids: a text that can't be parsed can't be checked (FR901), so the server's own error stays unknown"},
+	{name: "TestConnRaw", reason: forbidsRaw, says: saysRaw},
+	{name: "TestConnQueryRowConstraintErrors", says: "DROP ... CASCADE of this kind",
+		reason: "design forbids: DROP FUNCTION ... CASCADE, which may take a protected table's triggers along (FR201)"},
+	{name: "TestOptionBeforeAfterConnect", reason: needsOptions, says: opening.NoOptions},
+	{name: "TestResetSessionHookCalled", reason: needsOptions, says: opening.NoOptions},
+	{name: "TestCheckIdleConn", reason: forbidsRaw, says: saysRaw},
+	{name: "TestOptionShouldPing_HookCalledOnReuse", reason: needsOptions, says: opening.NoOptions},
+}
+
+// covers reports whether a test or subtest is the listed one or in it.
+func (s skip) covers(test string) bool {
+	return test == s.name || strings.HasPrefix(test, s.name+"/")
+}
+
+// skipsOf are the entries for a run.
+func skipsOf(run string, list []skip) (out []skip) {
+	for _, s := range list {
+		if s.only == "" || s.only == run {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// listed finds the entry for a test.
+func listed(list []skip, test string) (skip, bool) {
+	for _, s := range list {
+		if s.covers(test) {
+			return s, true
+		}
+	}
+	return skip{}, false
+}
