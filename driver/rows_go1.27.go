@@ -1,0 +1,18 @@
+//go:build go1.27
+
+package driver
+
+import sqldriver "database/sql/driver"
+
+// As of Go 1.27 database/sql advances pgx's rows by NextRow and scans straight
+// from them; the row that was read ahead is still the current one there.
+var _ sqldriver.RowsColumnScanner = (*pgxRows)(nil)
+
+// NextRow advances to the next row.
+func (r *pgxRows) NextRow() error {
+	if r.first.pending {
+		r.first = &firstRow{}
+		return nil
+	}
+	return r.Rows.NextRow()
+}
