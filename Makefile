@@ -5,16 +5,19 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench fuzz lint postgres
+.PHONY: help demo test test-pgx bench fuzz lint postgres
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: postgres ## run the pause scenario on a throwaway PostgreSQL
 	go run ./example
 
 test: postgres ## run every test of every module, with the race detector
 	@set -e; for m in $(MODULES); do (cd $$m && go test -race ./...); done
+
+test-pgx: postgres ## run pgx's own database/sql test suite through the driver
+	go run ./internal/pgxsuite
 
 bench: postgres ## run the benchmarks, with allocations
 	go test -run '^$$' -bench . -benchmem ./...

@@ -78,7 +78,7 @@ func checkDrop(c *checker, n *node, top bool) {
 	default:
 		return
 	}
-	if cascade {
+	if cascade && len(c.policy.tables) > 0 {
 		c.report(violation(ProtectedDDL, n, "DROP ... CASCADE of this kind can take columns, triggers or functions of a protected table along: leave CASCADE out, or use a plain connection"))
 	}
 }

@@ -1,10 +1,6 @@
 package main
 
-import (
-	"strings"
-
-	"github.com/fencerow/fencerow/internal/pgxsuite/opening"
-)
+import "strings"
 
 // skip is a test, or one mode of a test, that can't pass through fencerow.
 type skip struct {
@@ -15,22 +11,20 @@ type skip struct {
 }
 
 const (
-	needsOptions = "not built yet: stdlib's options BeforeConnect, AfterConnect, ResetSession and ShouldPing"
-	forbidsRaw   = "design forbids: Raw must not give pgx's connection"
-	saysRaw      = "is *driver.Conn, not *stdlib.Conn"
+	forbidsRaw = "design forbids: Raw must not give pgx's connection"
+	saysRaw    = "is *driver.Conn, not *stdlib.Conn"
+
+	forbidsCascade = "design forbids: DROP FUNCTION ... CASCADE, which may take a protected table's triggers along (FR201)"
+	saysCascade    = "DROP ... CASCADE of this kind"
 )
 
 var skips = []skip{
-	{name: "TestSQLOpenFromPool", reason: "not built yet: OpenDBFromPool", says: opening.NoPool},
 	{name: "TestConnQueryFailure", only: checkAll, says: "FR901",
 		reason: "design forbids: a text that can't be parsed can't be checked (FR901), so the server's own error stays unknown"},
 	{name: "TestConnRaw", reason: forbidsRaw, says: saysRaw},
-	{name: "TestConnQueryRowConstraintErrors", says: "DROP ... CASCADE of this kind",
-		reason: "design forbids: DROP FUNCTION ... CASCADE, which may take a protected table's triggers along (FR201)"},
-	{name: "TestOptionBeforeAfterConnect", reason: needsOptions, says: opening.NoOptions},
-	{name: "TestResetSessionHookCalled", reason: needsOptions, says: opening.NoOptions},
+	{name: "TestConnQueryRowConstraintErrors", only: protectOther, says: saysCascade, reason: forbidsCascade},
+	{name: "TestConnQueryRowConstraintErrors", only: checkAll, says: saysCascade, reason: forbidsCascade},
 	{name: "TestCheckIdleConn", reason: forbidsRaw, says: saysRaw},
-	{name: "TestOptionShouldPing_HookCalledOnReuse", reason: needsOptions, says: opening.NoOptions},
 }
 
 // covers reports whether a test or subtest is the listed one or in it.

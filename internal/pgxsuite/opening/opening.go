@@ -1,6 +1,6 @@
 // Package opening stands in for pgx's package stdlib in pgx's own test suite:
 // it has the names that the suite uses, with fencerow's driver behind those
-// that open a database. What fencerow has no counterpart for panics, saying so.
+// that open a database.
 package opening
 
 import (
@@ -17,12 +17,6 @@ import (
 
 // EnvDSN is where pgx's suite reads its connection string from.
 const EnvDSN = "PGX_TEST_DATABASE"
-
-// What panics instead of opening; the list of skips knows them.
-const (
-	NoOptions = "not built yet: a counterpart of stdlib's options for OpenDB"
-	NoPool    = "not built yet: a counterpart of stdlib's OpenDBFromPool"
-)
 
 // The names of package stdlib that open nothing.
 type (
@@ -46,10 +40,7 @@ func Open(_, dsn string) (*sql.DB, error) { return sql.Open(driver.Name, dsn) }
 
 // OpenDB stands in for stdlib.OpenDB.
 func OpenDB(config pgx.ConnConfig, opts ...OptionOpenDB) *sql.DB {
-	if len(opts) > 0 {
-		panic(NoOptions)
-	}
-	connector, err := driver.NewConnector(config)
+	connector, err := driver.NewConnector(config, driver.WithPgx(opts...))
 	if err != nil {
 		panic(err)
 	}
@@ -57,7 +48,15 @@ func OpenDB(config pgx.ConnConfig, opts ...OptionOpenDB) *sql.DB {
 }
 
 // OpenDBFromPool stands in for stdlib.OpenDBFromPool.
-func OpenDBFromPool(*pgxpool.Pool, ...OptionOpenDB) *sql.DB { panic(NoPool) }
+func OpenDBFromPool(pool *pgxpool.Pool, opts ...OptionOpenDB) *sql.DB {
+	connector, err := driver.NewPoolConnector(pool, driver.WithPgx(opts...))
+	if err != nil {
+		panic(err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxIdleConns(0)
+	return db
+}
 
 // Plain opens the database with pgx's own driver. The suite's helpers that
 // skip a test on some servers ask pgx's connection which server it is; that is
