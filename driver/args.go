@@ -21,13 +21,21 @@ type call struct {
 // resolve takes pgx's special leading arguments apart, as pgx itself would:
 // they shift the positions of the others, and a QueryRewriter replaces the
 // statement.
-func resolve(ctx context.Context, sql string, args []sqldriver.NamedValue) (call, error) {
+//
+// Result formats are special to pgx's Query only; its Exec would send them, and
+// every argument behind them, as one more.
+func resolve(ctx context.Context, sql string, args []sqldriver.NamedValue, query bool) (call, error) {
 	c := call{sql: sql, args: args}
 	var rewriter pgx.QueryRewriter
 loop:
 	for len(c.args) > 0 {
 		switch arg := c.args[0].Value.(type) {
-		case pgx.QueryExecMode, pgx.QueryResultFormats, pgx.QueryResultFormatsByOID:
+		case pgx.QueryExecMode:
+			c.leading = append(c.leading, c.args[0])
+		case pgx.QueryResultFormats, pgx.QueryResultFormatsByOID:
+			if !query {
+				break loop
+			}
 			c.leading = append(c.leading, c.args[0])
 		case pgx.QueryRewriter:
 			rewriter = arg
@@ -113,6 +121,18 @@ func special(v any) bool {
 		return true
 	}
 	return false
+}
+
+// forExec is the call as pgx's Exec takes it.
+func (c call) forExec() call {
+	leading := c.leading
+	c.leading = nil
+	for _, a := range leading {
+		if _, ok := a.Value.(pgx.QueryExecMode); ok {
+			c.leading = append(c.leading, a)
+		}
+	}
+	return c
 }
 
 // with puts the leading arguments before bound ones.

@@ -63,7 +63,7 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []sqldriver.N
 	if !ok {
 		return nil, sqldriver.ErrSkip // nothing was done: database/sql prepares it, which is checked
 	}
-	s, err := c.admit(ctx, query, args)
+	s, err := c.admit(ctx, query, args, false)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []sqldriver.
 	if !ok {
 		return nil, sqldriver.ErrSkip
 	}
-	s, err := c.admit(ctx, query, args)
+	s, err := c.admit(ctx, query, args, true)
 	if err != nil {
 		return nil, err
 	}
@@ -153,8 +153,8 @@ type statement struct {
 
 // admit checks a statement and binds its token. Everything that is sent comes
 // through here, right before it is sent.
-func (c *Conn) admit(ctx context.Context, query string, args []sqldriver.NamedValue) (*statement, error) {
-	call, err := resolve(ctx, query, args)
+func (c *Conn) admit(ctx context.Context, query string, args []sqldriver.NamedValue, asQuery bool) (*statement, error) {
+	call, err := resolve(ctx, query, args, asQuery)
 	if err != nil {
 		return nil, c.connector.settings.located(err)
 	}

@@ -40,7 +40,9 @@ func (c *Conn) exec(ctx context.Context, s *statement, run execFunc) (sqldriver.
 func (c *Conn) query(ctx context.Context, s *statement, canExec bool, exec execFunc, query queryFunc) (sqldriver.Rows, error) {
 	main, ok := s.plan.Main()
 	if ok && !main.Returning && canExec {
-		if _, err := c.exec(ctx, s, exec); err != nil {
+		executed := *s
+		executed.call = s.forExec()
+		if _, err := c.exec(ctx, &executed, exec); err != nil {
 			return nil, err
 		}
 		return noRows{}, nil

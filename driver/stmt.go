@@ -49,7 +49,7 @@ func (s *Stmt) CheckNamedValue(v *sqldriver.NamedValue) error {
 
 // ExecContext checks the statement with the token of ctx, and runs it.
 func (s *Stmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Result, error) {
-	admitted, err := s.admit(ctx, args)
+	admitted, err := s.admit(ctx, args, false)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (s *Stmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sq
 
 // QueryContext checks the statement with the token of ctx, and runs it.
 func (s *Stmt) QueryContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
-	admitted, err := s.admit(ctx, args)
+	admitted, err := s.admit(ctx, args, true)
 	if err != nil {
 		return nil, err
 	}
@@ -77,8 +77,8 @@ func (s *Stmt) QueryContext(ctx context.Context, args []sqldriver.NamedValue) (s
 
 // admit checks the prepared text again. An argument that would replace the
 // text has no place here: what runs is what was prepared.
-func (s *Stmt) admit(ctx context.Context, args []sqldriver.NamedValue) (*statement, error) {
-	admitted, err := s.conn.admit(ctx, s.query, args)
+func (s *Stmt) admit(ctx context.Context, args []sqldriver.NamedValue, asQuery bool) (*statement, error) {
+	admitted, err := s.conn.admit(ctx, s.query, args, asQuery)
 	if err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func TestSpecialArguments(t *testing.T) {
 		rule rewrite.Rule // or the rule that refuses
 	}{
 		"exec mode shifts the placeholders": {guarded, []any{pgx.QueryExecModeExec, "paid", tokenctx.Arg, 17}, []any{pgx.QueryExecModeExec, "paid", int64(7), 17}, ""},
-		"formats too":                       {guarded, []any{pgx.QueryResultFormats{1}, pgx.QueryExecModeExec, "paid", 7, 17}, []any{pgx.QueryResultFormats{1}, pgx.QueryExecModeExec, "paid", int64(7), 17}, ""},
+		"formats are arguments to Exec":     {guarded, []any{pgx.QueryResultFormats{1}, "paid", 7, 17}, nil, rewrite.TokenArgument},
 		"exec mode with a wrong token":      {guarded, []any{pgx.QueryExecModeExec, "paid", 8, 17}, nil, rewrite.OtherToken},
 		"named arguments":                   {named, []any{pgx.NamedArgs{"status": "paid", "token": tokenctx.Arg, "id": 17}}, []any{"paid", int64(7), 17}, ""},
 		"strict named arguments":            {named, []any{pgx.StrictNamedArgs{"status": "paid", "token": 7, "id": 17}}, []any{"paid", int64(7), 17}, ""},
@@ -139,6 +139,25 @@ func TestSpecialArguments(t *testing.T) {
 			require.Len(t, f.calls, 1)
 			require.Equal(t, test.want, f.calls[0].args)
 		})
+	}
+}
+
+// pgx's Query takes result formats, its Exec doesn't: a guarded write that is
+// executed although it was queried must not be sent with them.
+func TestFormatsOfAnExecutedQuery(t *testing.T) {
+	f := &fake{count: 1}
+	db := wrapped(t, f)
+	ctx := tokenctx.With(t.Context(), 7)
+	for _, query := range []string{guarded, `SELECT $1, $2, $3`} {
+		f.calls = nil
+		rows, err := db.QueryContext(ctx, query, pgx.QueryResultFormats{1}, pgx.QueryExecModeExec, "paid", 7, 17)
+		require.NoError(t, err)
+		require.NoError(t, rows.Close())
+		want := []any{pgx.QueryExecModeExec, "paid", int64(7), 17}
+		if query != guarded {
+			want = []any{pgx.QueryResultFormats{1}, pgx.QueryExecModeExec, "paid", 7, 17}
+		}
+		require.Equal(t, want, f.calls[0].args)
 	}
 }
 
