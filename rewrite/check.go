@@ -7,6 +7,7 @@ type checker struct {
 
 	several     bool // more than one statement in the text
 	changesPath bool
+	stored      bool // what is walked is stored in an object, and runs later
 
 	found  []*Violation
 	writes []Write
@@ -78,6 +79,8 @@ func (c *checker) walk(n, parent *node) {
 		number, _ := n.number("number")
 		c.params = append(c.params, paramUse{number, n, isBigintCast(parent)})
 		return
+	case "JsonObjectConstructor", "JsonArrayConstructor", "JsonArrayQueryConstructor", "JsonObjectAgg", "JsonArrayAgg":
+		checkConstructor(c, n)
 	case "FuncCall":
 		checkFunction(c, n)
 	case "TypeName":
@@ -124,8 +127,7 @@ var plainNodes = setOf(
 	"A_ArrayExpr", "A_Indices", "BoolExpr", "NullTest", "BooleanTest", "CaseExpr", "CaseWhen",
 	"CoalesceExpr", "MinMaxExpr", "RowExpr", "GroupingFunc", "GroupingSet", "SQLValueFunction", "NamedArgExpr", "SetToDefault",
 	"MultiAssignRef", "XmlExpr", "XmlSerialize",
-	"JsonFormat", "JsonReturning", "JsonValueExpr", "JsonOutput", "JsonKeyValue", "JsonObjectConstructor", "JsonArrayConstructor",
-	"JsonArrayQueryConstructor", "JsonAggConstructor", "JsonObjectAgg", "JsonArrayAgg", "JsonIsPredicate",
+	"JsonFormat", "JsonReturning", "JsonValueExpr", "JsonOutput", "JsonKeyValue", "JsonAggConstructor", "JsonIsPredicate",
 	// queries
 	"ResTarget", "WindowDef", "RangeSubselect", "RangeFunction", "RangeTableFunc", "RangeTableFuncCol", "RangeTableSample",
 	"JoinExpr", "WithClause", "CommonTableExpr", "CTESearchClause", "CTECycleClause", "LockingClause", "ColumnDef",

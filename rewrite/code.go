@@ -14,7 +14,20 @@ func checkDo(c *checker, n *node, _ bool) { c.checkBody(n, n.list("args")) }
 // checkCreateFunction checks CREATE FUNCTION and PROCEDURE: the name, and the
 // body in the same way as what is sent directly.
 func checkCreateFunction(c *checker, n *node, top bool) {
-	checkDDL(c, n, top)
+	if at := c.namesProtected(n); at != nil {
+		c.reportDDL(n, at)
+	}
+	defer func(before bool) { c.stored = before }(c.stored)
+	c.stored = true
+	for _, parameter := range n.list("parameters") {
+		c.walkExpressions(parameter)
+	}
+	for _, o := range n.list("options") {
+		// its own search_path ends with the call
+		if set := o.get("arg"); set.is("VariableSetStmt") && lower(set.str("name")) != "search_path" {
+			checkVariableSet(c, set, false)
+		}
+	}
 	if body := n.get("sql_body"); body != nil {
 		before := len(c.writes)
 		c.walkCode(body)
@@ -32,6 +45,8 @@ func checkCreateFunction(c *checker, n *node, top bool) {
 func checkCreateRule(c *checker, n *node, top bool) {
 	checkCode(c, n, top)
 	before := len(c.writes)
+	defer func(before bool) { c.stored = before }(c.stored)
+	c.stored = true
 	for _, action := range n.list("actions") {
 		c.statement(action)
 	}
@@ -119,30 +134,28 @@ func (p *Policy) bodyWord(body string) string {
 		return "what the parser cannot read"
 	}
 	b := bodyTokens{text: body, tokens: slices.DeleteFunc(all, isComment)}
-	writes, system := false, ""
+	inTrigger := false
 	for i, t := range b.tokens {
+		if b.starts(i) {
+			inTrigger = false
+		}
 		switch word := b.word(i); {
-		case t.kind == pg_query.Token_UIDENT:
-			return word // may spell any name
+		case t.kind == pg_query.Token_UIDENT || len(word) > maxName && !isLiteral(t):
+			return "a name that may stand for another"
 		case isLiteral(t):
 			// strings are no code: what could run them is refused
 			if p.hit(strings.ReplaceAll(word, "'", " ")) != "" {
 				return "a string that names what the protection rests on"
 			}
-		case t.kind == pg_query.Token_EXECUTE && !b.harmlessExecute(i), b.changesSession(i), b.pair(i):
+		case t.kind == pg_query.Token_EXECUTE && !b.harmlessExecute(i, inTrigger), b.changesSession(i), b.pair(i), b.writesCatalog(i):
 			return strings.TrimSpace(word + " " + b.shown(i+1))
 		case p.isWord(word), p.quick.word(word)&hitWord != 0 && word != "execute" && !p.partOfName(word):
 			return word
-		default:
-			kind := p.quick.word(word)
-			writes = writes || kind&writeWord != 0
-			if kind&systemWord != 0 {
-				system = word
-			}
+		case word == "trigger":
+			inTrigger = inTrigger || b.creates(i)
+		case word == "execute":
+			inTrigger = false
 		}
-	}
-	if writes && system != "" {
-		return system
 	}
 	return ""
 }
@@ -166,7 +179,7 @@ func (b bodyTokens) word(i int) string {
 	}
 	s := b.text[b.tokens[i].start:b.tokens[i].end]
 	if b.tokens[i].kind == pg_query.Token_IDENT && s[0] == '"' {
-		return strings.ReplaceAll(strings.Trim(s, `"`), `""`, `"`)
+		return strings.ReplaceAll(s[1:len(s)-1], `""`, `"`)
 	}
 	return lower(s)
 }
@@ -186,22 +199,49 @@ func (b bodyTokens) starts(i int) bool {
 
 var bodyStarts = setOf(";", "begin", "then", "else", "loop", ">>", "do", "atomic", "declare")
 
-// harmlessExecute reports whether EXECUTE is that of a trigger's definition or
-// of a right, which run nothing.
-func (b bodyTokens) harmlessExecute(i int) bool {
-	before := b.word(i - 1)
-	if before == "grant" || before == "revoke" {
-		return b.starts(i - 1)
-	}
-	if next := b.word(i + 1); next != "function" && next != "procedure" || b.starts(i) {
-		return false
-	}
-	for j := i - 1; j >= 0 && !b.starts(j+1); j-- {
-		if b.word(j) == "trigger" {
-			return slices.ContainsFunc([]int{j - 1, j - 2, j - 3}, func(k int) bool { return b.word(k) == "create" && b.starts(k) })
+// creates reports whether CREATE, or CREATE OR REPLACE, stands before a token
+// and begins a statement.
+func (b bodyTokens) creates(i int) bool {
+	for k := i - 1; k >= i-4; k-- {
+		if b.word(k) == "create" {
+			return b.starts(k)
 		}
 	}
 	return false
+}
+
+// harmlessExecute reports whether EXECUTE is that of a trigger's definition
+// without arguments, or of a right, which run nothing.
+func (b bodyTokens) harmlessExecute(i int, inTrigger bool) bool {
+	if before := b.word(i - 1); before == "grant" || before == "revoke" {
+		return b.starts(i - 1)
+	}
+	if next := b.word(i + 1); !inTrigger || next != "function" && next != "procedure" {
+		return false
+	}
+	j := i + 3 // past the function's name
+	for b.word(j) == "." {
+		j += 2
+	}
+	return b.word(j) == "(" && b.word(j+1) == ")"
+}
+
+// writesCatalog reports whether a name is a catalog's and the target of a
+// write.
+func (b bodyTokens) writesCatalog(i int) bool {
+	word := b.word(i)
+	if !strings.HasPrefix(word, "pg_") && word != "information_schema" {
+		return false
+	}
+	if b.word(i-1) == "." {
+		i -= 2
+	}
+	before := b.word(i - 1)
+	if before == "only" {
+		i--
+		before = b.word(i - 1)
+	}
+	return before == "update" || before == "into" || before == "truncate" || before == "copy" || before == "table" || before == "from" && b.word(i-2) == "delete"
 }
 
 // changesSession reports whether SET or RESET changes what the check rests on;
@@ -237,7 +277,8 @@ func (b bodyTokens) pair(i int) bool {
 var bodyPairs = map[string]map[string]bool{
 	"import":   setOf("foreign"),
 	"reassign": setOf("owned"),
-	"alter":    setOf("schema", "subscription", "system", "operator", "function", "procedure", "routine", "role", "database"),
-	"create":   setOf("subscription", "language", "function", "procedure", "or"),
+	"alter":    setOf("schema", "subscription", "system", "operator", "function", "procedure", "routine", "role", "user", "group", "database", "type", "language", "foreign", "server", "extension"),
+	"create":   setOf("subscription", "language", "function", "procedure", "or", "foreign", "server", "user", "aggregate", "operator", "cast", "rule", "event"),
+	"all":      setOf("tables"),
 	"drop":     setOf("schema", "type", "domain", "extension", "collation", "access", "function", "procedure", "routine", "aggregate", "operator", "owned", "language"),
 }

@@ -28,6 +28,12 @@ func (c *checker) checkReach(n *node) {
 		if n.str("renameType") == "OBJECT_ATTRIBUTE" && n.str("behavior") == "DROP_CASCADE" {
 			c.report(violation(ProtectedDDL, n, "ALTER TYPE ... CASCADE changes the tables of that type, a protected one may be among them: leave CASCADE out, or use a plain connection"))
 		}
+		if n.str("renameType") == "OBJECT_LANGUAGE" {
+			refuseDDL(c, n, false)
+		}
+		if n.str("renameType") == "OBJECT_SCHEMA" && (!c.policy.known || slices.Contains(c.policy.path, n.str("newname"))) {
+			c.report(violation(ProtectedDDL, n, "a schema called %q would come first in this session's search_path, and its tables in the place of protected ones: use a plain connection", n.str("newname")))
+		}
 	case "GrantStmt":
 		if n.str("targtype") == "ACL_TARGET_ALL_IN_SCHEMA" {
 			c.checkSchemas(n)
@@ -116,6 +122,15 @@ func (c *checker) namesProtected(n *node) *node {
 	if at := builtinObject(n); at != nil {
 		return at
 	}
+	if callers[n.kind] {
+		if at := findCall(n); at != nil {
+			return at
+		}
+	}
+	if n.kind == "CreateForeignTableStmt" {
+		// its rows are another table's, by default one of the same name
+		return findName(n, c.policy.isWord, nil)
+	}
 	// RENAME and SET SCHEMA can bring a name from elsewhere to where it counts
 	if n.kind == "RenameStmt" || n.kind == "AlterObjectSchemaStmt" {
 		return findName(n, c.policy.isWord, nil)
@@ -125,6 +140,31 @@ func (c *checker) namesProtected(n *node) *node {
 
 // columnFields hold names of columns, constraints and the like.
 var columnFields = setOf("colname", "keys", "fk_attrs", "pk_attrs", "fk_del_set_cols", "including", "indexcolname", "colnames", "aliascolnames")
+
+// callers are the kinds of statement that make an object which calls functions,
+// or that give a function another name.
+var callers = setOf("DefineStmt", "CreateCastStmt", "CreateOpClassStmt", "AlterOpFamilyStmt", "CreateTrigStmt", "CreateEventTrigStmt", "CreateTransformStmt",
+	"CreateConversionStmt", "CreateRangeStmt", "AlterFunctionStmt", "AlterOperatorStmt", "AlterTypeStmt", "RenameStmt", "AlterObjectSchemaStmt", "AlterOwnerStmt")
+
+// findCall returns the name of a function that runs SQL, among the names of a
+// statement that are no table's.
+func findCall(n *node) *node {
+	switch {
+	case n.kind == "RangeVar" || n.kind == "A_Const" || n.kind == "ColumnRef":
+		return nil
+	case n.kind == scalarKind:
+		if !n.isNum && runsSQL(n.text) {
+			return n
+		}
+		return nil
+	}
+	for _, k := range n.kids {
+		if at := findCall(k); at != nil {
+			return at
+		}
+	}
+	return nil
+}
 
 // builtinObject returns the name of a built-in object that a statement changes:
 // anything in pg_catalog, and what the guard itself is made of.
@@ -175,7 +215,8 @@ func ownName(n, k *node) bool {
 	case "ResTarget", "IndexElem", "AlterTableCmd":
 		return k.field == "name"
 	case "RenameStmt":
-		part := setOf("OBJECT_COLUMN", "OBJECT_ATTRIBUTE", "OBJECT_TABCONSTRAINT", "OBJECT_DOMCONSTRAINT", "OBJECT_TRIGGER", "OBJECT_RULE", "OBJECT_POLICY")
+		// not of a constraint: its index takes the name
+		part := setOf("OBJECT_COLUMN", "OBJECT_ATTRIBUTE", "OBJECT_DOMCONSTRAINT", "OBJECT_TRIGGER", "OBJECT_RULE", "OBJECT_POLICY")
 		return k.field == "subname" || k.field == "newname" && part[n.str("renameType")]
 	}
 	return false
@@ -185,7 +226,7 @@ func ownName(n, k *node) bool {
 // a schema in which it stands for something else.
 func findName(n *node, match func(string) bool, elsewhere func(schema, name string) bool) *node {
 	switch {
-	case n == nil || n.kind == "A_Const" || n.kind == "ColumnRef" || columnFields[n.field]:
+	case n == nil || n.kind == "A_Const" || n.kind == "ColumnRef" || n.kind == "TableLikeClause" || columnFields[n.field]:
 		return nil
 	case n.kind == "RangeVar" && systemSchema(n.str("schemaname")) && n.str("schemaname") != "information_schema":
 		return n.get("schemaname")
@@ -238,7 +279,11 @@ func findText(n *node, match func(string) bool) *node {
 
 // walkExpressions checks the queries and calls inside a change of structure:
 // defaults, checks, generated columns, views, the elements of CREATE SCHEMA.
+//
+// They run later, in other sessions: what they change there is not seen.
 func (c *checker) walkExpressions(n *node) {
+	defer func(before bool) { c.stored = before }(c.stored)
+	c.stored = true
 	for _, k := range n.kids {
 		switch {
 		case expressionKinds[k.kind]:

@@ -20,7 +20,10 @@ var sqlFunctions = setOf(
 	"ts_stat", "ts_rewrite", "lo_import", "lo_export",
 	"connectby", "xpath_table", // contrib: tablefunc, xml2
 	"crosstab", "crosstab2", "crosstab3", "crosstab4", "crosstabn",
-	"schedule", "schedule_in_database", "alter_job", // pg_cron
+	// pg_surgery, adminpack, Citus, pg_background, aws_s3
+	"heap_force_kill", "heap_force_freeze", "pg_file_write", "pg_file_rename", "pg_file_unlink",
+	"run_command_on_workers", "run_command_on_shards", "run_command_on_placements", "run_command_on_coordinator", "run_command_on_all_nodes",
+	"pg_background_launch", "table_import_from_s3",
 )
 
 // checkFunction checks the call of a function, by the last part of its name:
@@ -44,9 +47,15 @@ func checkFunction(c *checker, n *node) {
 		checkSetConfig(c, n)
 	case name == "setval":
 		c.checkSetval(n)
-	case sqlFunctions[name] && !(name == "ts_rewrite" && len(n.list("args")) == 3), strings.HasPrefix(name, "dblink"):
+	case sqlFunctions[name] && !(name == "ts_rewrite" && len(n.list("args")) == 3), strings.HasPrefix(name, "dblink"), schema == "cron":
 		c.report(violation(UnsafeFunction, n, "function %s runs SQL or writes files that cannot be checked: use a plain connection", name))
 	}
+}
+
+// runsSQL reports whether a function of that name runs SQL or changes what the
+// check rests on, so that no other object may call it under its own name.
+func runsSQL(name string) bool {
+	return sqlFunctions[name] || name == "set_config" || name == "setval" || strings.HasPrefix(name, "dblink")
 }
 
 func (c *checker) writesProtected(schema, name string) bool {
@@ -72,6 +81,17 @@ func checkFieldCall(c *checker, n *node) {
 	}
 }
 
+// constructors are the functions that the parser's grammar builds in and an
+// older server looks up like any other.
+var constructors = map[string]string{"JsonObjectConstructor": "json_object", "JsonArrayConstructor": "json_array", "JsonArrayQueryConstructor": "json_array",
+	"JsonObjectAgg": "json_objectagg", "JsonArrayAgg": "json_arrayagg"}
+
+func checkConstructor(c *checker, n *node) {
+	if name := constructors[n.kind]; c.writesProtected("", name) {
+		c.reportFunction(n, "", name)
+	}
+}
+
 // checkType refuses a cast to a type whose conversion writes a protected table.
 func checkType(c *checker, n *node) {
 	parts, ok := stringList(n.list("names"))
@@ -82,7 +102,8 @@ func checkType(c *checker, n *node) {
 	if len(parts) > 1 {
 		schema = parts[len(parts)-2]
 	}
-	if matches(c.policy.closure.Types, schema, parts[len(parts)-1]) {
+	// _evil is the type of arrays of evil
+	if name := parts[len(parts)-1]; matches(c.policy.closure.Types, schema, name) || matches(c.policy.closure.Types, schema, strings.TrimPrefix(name, "_")) {
 		c.report(violation(UnsafeFunction, n, "the conversion to type %s writes a protected table: use a plain connection", quotedName(schema, parts[len(parts)-1])))
 	}
 }
@@ -117,6 +138,9 @@ func checkSetConfig(c *checker, n *node) {
 	if ok {
 		name, ok = textConstant(args[0])
 	}
+	if !ok && len(args) > 0 && customSetting(args[0]) {
+		return
+	}
 	if !ok {
 		c.report(violation(SessionSetting, n, "set_config with a name that is not a constant cannot be checked: write the setting's name as a literal"))
 		return
@@ -130,6 +154,20 @@ func checkSetConfig(c *checker, n *node) {
 		}
 	}
 	c.setting(n, name, values, known)
+}
+
+// customSetting reports whether an expression begins with the constant prefix
+// of an application's own settings, such as 'app.' || $1.
+func customSetting(n *node) bool {
+	for n.is("A_Expr") && n.str("kind") == "AEXPR_OP" {
+		if parts, ok := stringList(n.list("name")); !ok || len(parts) != 1 || parts[0] != "||" {
+			return false
+		}
+		n = n.get("lexpr")
+	}
+	prefix, ok := textConstant(n)
+	name, _, dot := strings.Cut(prefix, ".")
+	return ok && dot && name != "" && lower(name) != "fencing"
 }
 
 // checkSetval allows setval on a sequence that is named by a constant, or by

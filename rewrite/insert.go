@@ -37,7 +37,7 @@ func (c *checker) insertedTokens(n *node, t target, table *Table) ([]operand, bo
 	case n.str("override") != "" && n.str("override") != "OVERRIDING_NOT_SET":
 		why = "uses OVERRIDING"
 	default:
-		rows, ok := c.sourceTokens(n.get("selectStmt"), position, false)
+		rows, ok := c.sourceTokens(n.get("selectStmt"), position, false, n.get("withClause"))
 		if ok {
 			return rows, true
 		}
@@ -72,21 +72,21 @@ func tokenPosition(cols []*node, column string) (position int, why string) {
 
 // sourceTokens returns what every row of an INSERT's source has at a position.
 // In an arm of a set operation a bare placeholder would become text.
-func (c *checker) sourceTokens(source *node, position int, arm bool) ([]operand, bool) {
+func (c *checker) sourceTokens(source *node, position int, arm bool, with *node) ([]operand, bool) {
 	if !source.is("SelectStmt") {
 		return nil, false // DEFAULT VALUES
 	}
 	if source.str("op") != "SETOP_NONE" {
-		left, ok := c.sourceTokens(source.get("larg"), position, true)
+		left, ok := c.sourceTokens(source.get("larg"), position, true, nil)
 		if !ok {
 			return nil, false
 		}
-		right, ok := c.sourceTokens(source.get("rarg"), position, true)
+		right, ok := c.sourceTokens(source.get("rarg"), position, true, nil)
 		return append(left, right...), ok
 	}
 	rows := source.list("valuesLists")
 	if rows == nil {
-		o, ok := itemToken(source.list("targetList"), position, arm, c.reader(source, "fromClause"))
+		o, ok := itemToken(source.list("targetList"), position, arm, c.readerWith(source, "fromClause", with))
 		return []operand{o}, ok
 	}
 	tokens := make([]operand, 0, len(rows))

@@ -15,12 +15,12 @@ import (
 const maxNesting = 4000
 
 // maxText bounds the length of a text that has to be parsed, in bytes.
-const maxText = 16 << 20
+const maxText = 2 << 20
 
-// maxOperator bounds a run of operator characters, in bytes. The lexer reads a
-// run again for each nested comment or sign in it, which takes hours for one
-// of a megabyte.
-const maxOperator = 128
+// maxRestarts bounds how often the lexer has to start anew in one run of
+// operator characters. It reads the run again for each nested comment and for
+// each "+" at its end, which takes hours for a run of a megabyte.
+const maxRestarts = 64
 
 // checkText refuses what must not reach the parser.
 func checkText(sql string) *Violation {
@@ -32,7 +32,7 @@ func checkText(sql string) *Violation {
 	case len(sql) > maxText:
 		return &Violation{Rule: TooLarge, Message: fmt.Sprintf("SQL text of %d bytes is longer than the %d that are checked; split it, or send it over a plain connection", len(sql), maxText)}
 	case longOperator(sql):
-		return &Violation{Rule: TooDeep, Message: fmt.Sprintf("SQL text has a run of more than %d operator characters or comment signs, which the parser reads too slowly; shorten it, or pass it as an argument", maxOperator)}
+		return &Violation{Rule: TooDeep, Message: fmt.Sprintf("SQL text has more than %d comment or plus signs in one run, which the parser reads too slowly; shorten it, or pass it as an argument", maxRestarts)}
 	case spreads(sql):
 		return &Violation{Rule: TooLarge, Message: "SQL text sets too many columns at once by (a, b, ...) = (...) for its length; write them one by one"}
 	case tooDeep(sql):
@@ -41,15 +41,18 @@ func checkText(sql string) *Violation {
 	return nil
 }
 
-// longOperator reports whether a text has a run of operator characters that is
-// too long, wherever it stands.
+// longOperator reports whether a text has a run of operator characters on which
+// the lexer is slow, wherever it stands.
 func longOperator(sql string) bool {
-	run := 0
+	restarts := 0
 	for i := range len(sql) {
-		if !isOperatorByte[sql[i]] {
-			run = 0
-		} else if run++; run > maxOperator {
-			return true
+		switch {
+		case !isOperatorByte[sql[i]]:
+			restarts = 0
+		case sql[i] == '+' || sql[i] == '*' && i > 0 && sql[i-1] == '/':
+			if restarts++; restarts > maxRestarts {
+				return true
+			}
 		}
 	}
 	return false
@@ -190,14 +193,14 @@ func (d *depthCounter) pop() bool {
 	return popped.isCase
 }
 
-// maxSpread bounds how much of a text may be repeated in its tree: the source
-// of "(a, b) = (x, y)" stands there once for each column.
-const maxSpread = 2 << 20
+// maxSpread bounds the tokens that a text's tree may stand for. The source of
+// "(a, b) = (x, y)" stands in it once for each column, with all that is in it.
+const maxSpread = 1 << 20
 
 // spreads reports whether the lists of columns of a text's SET clauses make its
-// tree too large. n columns need as many commas, so few texts need a look.
+// tree too large. A few short lists can't, however they are nested.
 func spreads(sql string) bool {
-	if (strings.Count(sql, ",")+1)*len(sql) <= maxSpread {
+	if strings.Count(sql, ",") < 8 || !hasList(sql) {
 		return false
 	}
 	tokens, err := scan(sql)
@@ -205,26 +208,45 @@ func spreads(sql string) bool {
 		return false
 	}
 	tokens = slices.DeleteFunc(tokens, isComment)
-	columns := 0
-	var lists []int // the items of each open bracket
+	type bracket struct{ items, times int }
+	open := []bracket{{1, 1}} // how often what is in it stands in the tree
+	source, total := 1, 0     // the columns of the list whose source comes next
 	for i, t := range tokens {
+		top := &open[len(open)-1]
+		total += top.times
+		if total > maxSpread {
+			return true
+		}
 		switch t.kind {
 		case pg_query.Token_ASCII_40: // (
-			lists = append(lists, 1)
+			open = append(open, bracket{1, top.times * source})
+			source = 1
 		case pg_query.Token_ASCII_44: // ,
-			if len(lists) > 0 {
-				lists[len(lists)-1]++
-			}
+			top.items++
 		case pg_query.Token_ASCII_41: // )
-			if len(lists) == 0 {
+			if len(open) == 1 {
 				return false // not SQL
 			}
-			items := lists[len(lists)-1]
-			lists = lists[:len(lists)-1]
-			if items > 1 && i+1 < len(tokens) && tokens[i+1].kind == pg_query.Token_ASCII_61 { // =
-				columns += items
+			items := top.items
+			open = open[:len(open)-1]
+			if i+1 < len(tokens) && tokens[i+1].kind == pg_query.Token_ASCII_61 { // =
+				source = items
 			}
 		}
 	}
-	return columns*len(sql) > maxSpread
+	return false
+}
+
+// hasList reports whether a closing bracket may be followed by "=".
+func hasList(sql string) bool {
+	for i := range len(sql) {
+		if sql[i] != ')' {
+			continue
+		}
+		rest := strings.TrimLeft(sql[i+1:], " \t\r\n\f\v")
+		if rest != "" && (rest[0] == '=' || rest[0] == '/' || rest[0] == '-') {
+			return true
+		}
+	}
+	return false
 }

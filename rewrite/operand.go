@@ -62,7 +62,12 @@ func tokenOperand(n *node) (operand, bool) {
 // operands it knows the columns of VALUES lists in FROM that hold a token in
 // every row, as bulk updates write them.
 func (c *checker) reader(stmt *node, fromField string) operandReader {
-	lists := findValues(stmt, fromField)
+	return c.readerWith(stmt, fromField, nil)
+}
+
+// readerWith is reader for a part of a statement that has a WITH of its own.
+func (c *checker) readerWith(stmt *node, fromField string, outer *node) operandReader {
+	lists := findValues(stmt, fromField, outer)
 	return func(n *node) (operand, bool) {
 		if o, ok := tokenOperand(n); ok {
 			return o, true

@@ -28,7 +28,7 @@ func (p *Plan) Probes() []Probe {
 }
 
 func (p *Plan) makeProbes() []Probe {
-	if p.tree == nil || p.tree.get("withClause") != nil {
+	if p.tree == nil || p.tree.get("withClause") != nil || len(p.text) > maxFixed {
 		return nil
 	}
 	parsed, err := pg_query.Parse(p.text)
@@ -101,8 +101,8 @@ func conflictProbe(table *Table, tree *node, insert *pg_query.InsertStmt) []Prob
 // met: the columns of the conflict target are equal to what is inserted.
 func conflictKey(tree, conflict *node, items []*pg_query.Node) *pg_query.Node {
 	infer := conflict.get("infer")
-	if infer == nil {
-		return nil
+	if infer == nil || infer.get("whereClause") != nil {
+		return nil // a partial index: other rows may have the same columns
 	}
 	var equal []*pg_query.Node
 	for _, elem := range infer.list("indexElems") {

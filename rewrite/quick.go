@@ -20,7 +20,7 @@ var quickKinds = setOf("select", "insert", "update", "delete", "merge", "values"
 // quickWords can run other code or change what the check rests on.
 var quickWords = setOf("fencing", "set_config", "setval",
 	"session_replication_role", "session_authorization", "allow_system_table_mods", "standard_conforming_strings", "client_encoding", "search_path",
-	"execute", "prepare", "prepared", "deallocate", "discard", "program")
+	"execute", "prepare", "prepared", "deallocate", "discard", "program", "cron")
 
 // quickWrites can write a catalog, if one is named.
 var quickWrites = setOf("insert", "update", "delete", "merge", "copy", "truncate")
@@ -51,6 +51,9 @@ func (p *Policy) newQuickSet() *quickSet {
 		for _, n := range list {
 			q.add(n.Name)
 		}
+	}
+	for _, n := range c.Types {
+		q.add("_" + n.Name)
 	}
 	for _, n := range c.Operators {
 		q.operators = append(q.operators, n.Name)

@@ -34,6 +34,10 @@ func checkStoredSetting(c *checker, n *node, _ bool) {
 		c.report(violation(SessionSetting, n, "%s of search_path or of all settings changes sessions to come: use a plain connection", statementName(n.kind)))
 		return
 	}
+	if name := lower(set.str("name")); strings.HasSuffix(name, "_command") || strings.HasSuffix(name, "_libraries") || strings.HasSuffix(name, "_library") {
+		c.report(violation(SessionSetting, n, "setting %s makes the server run commands or code: use a plain connection", name))
+		return
+	}
 	checkVariableSet(c, set, false)
 }
 
@@ -49,6 +53,8 @@ func (c *checker) setting(at *node, name string, values []string, known bool) {
 		c.report(violation(SessionSetting, at, "standard_conforming_strings must stay on: with it off the server reads texts otherwise than the check%s", advice))
 	case folded == "client_encoding" && !(known && len(values) == 1 && isUTF8(values[0])):
 		c.report(violation(SessionSetting, at, "client_encoding must stay UTF8: in another the server reads texts otherwise than the check%s", advice))
+	case folded == "search_path" && c.stored:
+		c.report(violation(SessionSetting, at, "a change of search_path that is stored in an object would not be seen when it runs: leave it out, or use a plain connection"))
 	case folded == "search_path":
 		c.changesPath = true
 		if !known || slices.ContainsFunc(values, func(v string) bool { return strings.Contains(strings.ToLower(v), "pg_catalog") }) {

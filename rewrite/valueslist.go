@@ -16,7 +16,9 @@ type valuesSources map[string]valuesList
 // findValues finds the items of FROM or USING that are nothing but VALUES:
 // derived tables, and names of such a WITH query of the statement itself. A
 // name that two items share is left out.
-func findValues(stmt *node, fromField string) valuesSources {
+//
+// outer is the WITH of the statement around it, such as an INSERT's.
+func findValues(stmt *node, fromField string, outer *node) valuesSources {
 	items := []*node{stmt.get(fromField)}
 	if f := items[0]; f != nil && f.kind == listKind {
 		items = f.kids
@@ -25,9 +27,17 @@ func findValues(stmt *node, fromField string) valuesSources {
 	for _, name := range rangeNames(items, nil) {
 		named[name]++
 	}
+	queries := make(map[string]*node)
+	for _, with := range []*node{outer, stmt.get("withClause")} {
+		if with != nil {
+			for _, cte := range with.list("ctes") {
+				queries[cte.str("ctename")] = cte
+			}
+		}
+	}
 	lists := make(valuesSources)
 	for _, item := range items {
-		if list, ok := valuesItem(item, stmt.get("withClause")); ok && named[list.ref] == 1 {
+		if list, ok := valuesItem(item, queries); ok && named[list.ref] == 1 {
 			list.tokens = make(map[int]*operand)
 			lists[list.ref] = list
 		}
@@ -35,7 +45,7 @@ func findValues(stmt *node, fromField string) valuesSources {
 	return lists
 }
 
-func valuesItem(item, with *node) (valuesList, bool) {
+func valuesItem(item *node, queries map[string]*node) (valuesList, bool) {
 	var list valuesList
 	var query *node
 	switch {
@@ -43,7 +53,10 @@ func valuesItem(item, with *node) (valuesList, bool) {
 		query = item.get("subquery")
 	case item.is("RangeVar") && item.str("schemaname") == "":
 		list.ref = item.str("relname")
-		query, list.columns = withQuery(with, list.ref)
+		if cte := queries[list.ref]; cte != nil {
+			query = cte.get("ctequery")
+			list.columns, _ = stringList(cte.list("aliascolnames"))
+		}
 	}
 	if alias := aliasOf(item); alias != nil {
 		list.ref = alias.str("aliasname")
@@ -62,20 +75,6 @@ func aliasOf(item *node) *node {
 		return item.get("alias")
 	}
 	return nil
-}
-
-// withQuery returns the query of that name in a WITH clause.
-func withQuery(with *node, name string) (query *node, columns []string) {
-	if with == nil {
-		return nil, nil
-	}
-	for _, cte := range with.list("ctes") {
-		if cte.str("ctename") == name {
-			columns, _ = stringList(cte.list("aliascolnames"))
-			return cte.get("ctequery"), columns
-		}
-	}
-	return nil, nil
 }
 
 // token reads x.col as a token operand if every row of x has a token there.
