@@ -23,7 +23,7 @@ bench: postgres ## run the benchmarks, with allocations
 	go test -run '^$$' -bench . -benchmem ./...
 
 fuzz: postgres ## fuzz the check: 50,000 statements on a server, planted holes, FUZZTIME (5m) for each target
-	go test ./rewrite -run '^TestDifferential$$' -count=1 -v -rapid.checks=50000
+	go test ./rewrite -run '^TestDifferential$$' -count=1 -v -rapid.checks=50000 -rapid.seed=$$(date +%s)
 	go test ./rewrite -run '^TestHoles$$' -count=1 -v -timeout 60m -holes
 	@set -e; for t in $$(go test -list '^Fuzz' ./rewrite | grep '^Fuzz'); do \
 		go test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) ./rewrite; done
