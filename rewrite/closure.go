@@ -33,7 +33,9 @@ type Closure struct {
 	Operators []Name
 	// TriggerFunctions are the functions of triggers on protected tables.
 	TriggerFunctions []Name
-	// Sequences are the sequences that tokens come from.
+	// Sequences are the sequences that tokens come from. One that belongs to a
+	// column can also be reset through its table (RESTART IDENTITY), which is
+	// not looked at: let tokens come from a sequence of their own.
 	Sequences []Name
 	// InsertTriggers are protected tables with a user's BEFORE INSERT trigger,
 	// which may change the token that EXCLUDED shows.
