@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -27,6 +28,17 @@ func run(t *testing.T, dsn string, statements ...string) {
 		_, err := conn.Exec(t.Context(), s)
 		require.NoError(t, err, s)
 	}
+}
+
+// withParameter adds key=value to a DSN of either form.
+func withParameter(dsn, parameter string) string {
+	switch {
+	case !strings.Contains(dsn, "://"):
+		return dsn + " " + parameter
+	case strings.Contains(dsn, "?"):
+		return dsn + "&" + parameter
+	}
+	return dsn + "?" + parameter
 }
 
 func TestMalformedDSN(t *testing.T) {
@@ -160,7 +172,7 @@ func TestSessionState(t *testing.T) {
 		"standard_conforming_strings=off": "standard_conforming_strings is not on",
 		"client_encoding=latin1":          "client_encoding is not UTF8",
 	} {
-		db, err := driver.Open(dsn+"&"+parameter, driver.Protect("orders", rewrite.Lease))
+		db, err := driver.Open(withParameter(dsn, parameter), driver.Protect("orders", rewrite.Lease))
 		require.NoError(t, err)
 		_, err = db.Exec(`SELECT 1`)
 		require.NoError(t, err, "what no lexer can read as a write may pass")
@@ -193,12 +205,12 @@ func TestSearchPath(t *testing.T) {
 	require.NoError(t, exec(`SET search_path = app`))
 	require.ErrorIs(t, exec(`UPDATE orders SET id = 1`), rewrite.ErrRefused)
 
-	empty, err := driver.Open(dsn+"&search_path=", driver.Protect("app.orders", rewrite.Lease))
+	empty, err := driver.Open(withParameter(dsn, "search_path="), driver.Protect("app.orders", rewrite.Lease))
 	require.NoError(t, err)
 	require.NoError(t, empty.Close())
 
 	run(t, dsn, `CREATE SCHEMA mine`)
-	hostile, err := driver.Open(dsn+"&search_path=mine,app,pg_catalog", driver.Protect("app.orders", rewrite.Lease))
+	hostile, err := driver.Open(withParameter(dsn, "search_path=mine,app,pg_catalog"), driver.Protect("app.orders", rewrite.Lease))
 	require.NoError(t, err)
 	defer hostile.Close()
 	_, err = hostile.ExecContext(ctx, `UPDATE app.orders SET id = 1, last_token = 7 WHERE last_token <= 7`)
@@ -222,7 +234,7 @@ func TestSearchPath(t *testing.T) {
 func TestSimpleProtocol(t *testing.T) {
 	dsn := localpg.Database(t)
 	run(t, dsn, `CREATE TABLE orders (id int, note text, last_token bigint NOT NULL DEFAULT 0)`, `INSERT INTO orders VALUES (1, 'a', 9)`)
-	for name, dsn := range map[string]string{"dsn": dsn + "&default_query_exec_mode=simple_protocol", "argument": dsn} {
+	for name, dsn := range map[string]string{"dsn": withParameter(dsn, "default_query_exec_mode=simple_protocol"), "argument": dsn} {
 		db, err := driver.Open(dsn, driver.Protect("orders", rewrite.Lease))
 		require.NoError(t, err)
 		defer db.Close()
