@@ -4,6 +4,7 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"io"
+	"time"
 
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
@@ -71,7 +72,11 @@ func (c *Conn) explainZero(ctx context.Context, s *statement, w rewrite.Write) e
 		return nil
 	}
 	token, _ := w.Table.Token(ctx)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.connector.settings.probeTimeout)
+	limit := c.connector.settings.probeTimeout
+	if c.inTransaction() {
+		limit += shieldGrace // the server's timeout comes first: one kept here closes the connection
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	done, err := c.shield(ctx)
 	if err != nil {
@@ -99,6 +104,10 @@ func (c *Conn) explainZero(ctx context.Context, s *statement, w rewrite.Write) e
 	return nil
 }
 
+// shieldGrace is what a probe inside a transaction may take beyond the timeout
+// that the server keeps for it.
+const shieldGrace = 10 * time.Second
+
 // shield keeps a failing probe from aborting the caller's transaction: it sets
 // a savepoint, and a timeout that the server keeps, since one kept here would
 // close the connection. done takes both back.
@@ -107,12 +116,14 @@ func (c *Conn) shield(ctx context.Context) (done func(), err error) {
 	if !ok || !c.inTransaction() {
 		return func() {}, nil
 	}
+	done = func() {
+		_, _ = execer.ExecContext(ctx, `ROLLBACK TO SAVEPOINT fencerow_probe; RELEASE SAVEPOINT fencerow_probe`, nil)
+	}
 	if _, err := execer.ExecContext(ctx, c.connector.settings.shieldSQL(), nil); err != nil {
+		done()
 		return nil, err
 	}
-	return func() {
-		_, _ = execer.ExecContext(ctx, `ROLLBACK TO SAVEPOINT fencerow_probe; RELEASE SAVEPOINT fencerow_probe`, nil)
-	}, nil
+	return done, nil
 }
 
 func (c *Conn) inTransaction() bool {
