@@ -154,7 +154,7 @@ func (p *Policy) hit(text string) string {
 			i++
 		}
 		run := text[start:i]
-		if len(run) > maxName || len(run) == 1 && (run == "u" || run == "U") && i < len(text) && text[i] == '&' {
+		if len(run) > maxName || run[len(run)-1]|0x20 == 'u' && i < len(text) && text[i] == '&' {
 			return run // may be cut to another name, or spell one with escapes
 		}
 		kind := q.kind(lower(run))
