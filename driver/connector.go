@@ -100,6 +100,9 @@ func (c *Connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	}
 	conn := &Conn{inner: inner, connector: c, session: &session{}}
 	if !c.sessions {
+		if _, ok := inner.(*stdlib.Conn); ok {
+			return nil, errors.Join(errors.New("fencerow: Wrap does not look at pgx's sessions: use NewConnector or NewPoolConnector"), inner.Close())
+		}
 		conn.view = c.current.Load().anyPath(nil)
 		return conn, nil
 	}

@@ -111,4 +111,10 @@ func TestPgxOptions(t *testing.T) {
 	require.ErrorIs(t, db.Ping(), failure)
 	_, err = driver.Open(dsn, driver.WithPgx(stdlib.OptionResetSession(nil)))
 	require.ErrorContains(t, err, "an option of NewConnector")
+
+	wrapped, err := driver.Wrap(stdlib.GetConnector(*config), driver.Protect("orders", rewrite.Strict))
+	require.NoError(t, err)
+	handle := sql.OpenDB(wrapped)
+	defer handle.Close()
+	require.ErrorContains(t, handle.Ping(), "use NewConnector")
 }

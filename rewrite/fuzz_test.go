@@ -129,6 +129,10 @@ func TestLongTexts(t *testing.T) {
 		"many guards":        "DELETE FROM protected_rows WHERE true" + numbered(" AND last_token < $%[1]d AND id = $%[1]d", 20_000),
 		"nested rows":        strings.Repeat("UPDATE protected_rows SET (a,b,c,d)=(SELECT 1 FROM (WITH u AS (", 10) + "SELECT 1" + strings.Repeat(") SELECT 1) z)", 10),
 		"nested pairs":       strings.Repeat("UPDATE protected_rows SET (a,b)/**/=(SELECT 1 FROM (WITH u AS (", 40) + "SELECT 1" + strings.Repeat(") SELECT 1) z)", 40),
+		"rows behind a sign": nested(8, "WITH x AS (UPDATE t SET (a,b,c,d,e,f,g,h,i) = (1)+(", ") RETURNING 1) SELECT 1") + " FROM protected_rows",
+		"rows in brackets":   nested(14, "WITH x AS (UPDATE t SET (a,b) = ARRAY[(1),(", ")] RETURNING 1) SELECT 1") + " FROM protected_rows",
+		"a row of no list":   "UPDATE protected_rows SET (" + strings.Repeat("a,", 4999) + "a) = 1" + strings.Repeat(" OR 1", 4000),
+		"few commas":         strings.Replace(nested(7, "WITH x AS (UPDATE t SET (a,b) = (", ") RETURNING 1) SELECT 1"), "SELECT 1", "SELECT 1 FROM protected_rows WHERE a"+strings.Repeat(" OR b", 30_000), 1),
 		"triggers in a body": "DO $$ BEGIN CREATE TRIGGER t" + strings.Repeat(" EXECUTE FUNCTION", 60_000) + " END $$",
 		"names in WITH":      "WITH v0(a) AS (VALUES (1))" + numbered(", v%[1]d(a) AS (VALUES (1))", 20_000) + " UPDATE protected_rows t SET last_token = 8 FROM v0" + numbered(", v%d", 20_000) + " WHERE t.last_token < 8",
 		"banners":            repeat("SELECT protected_rows", " /*"+strings.Repeat("=", 200)+"*/ -- "+strings.Repeat("-", 200)+"\n", ""),
@@ -162,6 +166,11 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
+// nested puts a text between others n times, beginning with a query.
+func nested(n int, head, tail string) string {
+	return strings.Repeat(head, n) + "SELECT 1" + strings.Repeat(tail, n)
+}
+
 // numbered repeats a format with the numbers from 1 to n.
 func numbered(format string, n int) string {
 	var b strings.Builder
@@ -177,15 +186,17 @@ func TestDeepestTexts(t *testing.T) {
 	p := casesPolicy(t, Strict)
 	n := maxNesting - 100
 	for name, sql := range map[string]string{
-		"operators":   "SELECT protected_rows" + strings.Repeat("+1", n),
-		"casts":       "SELECT protected_rows" + strings.Repeat("::int", n/2-100),
-		"not":         "SELECT protected_rows WHERE " + strings.Repeat("NOT ", n) + "true",
-		"unions":      "SELECT protected_rows" + strings.Repeat(" UNION SELECT 1", n/2-100),
-		"joins":       "SELECT * FROM protected_rows" + strings.Repeat(" NATURAL JOIN a", n/2-100),
-		"sub-selects": "SELECT protected_rows, " + strings.Repeat("(SELECT ", n/3-100) + "1" + strings.Repeat(")", n/3-100),
-		"case":        "SELECT protected_rows, " + strings.Repeat("CASE WHEN a THEN ", n/2-100) + "1" + strings.Repeat(" END", n/2-100),
-		"bulk insert": "INSERT INTO protected_rows (id, last_token) VALUES " + strings.Repeat("(1+1::bigint, 8), ", 30_000) + "(1, 8)",
-		"long or":     "DELETE FROM protected_rows WHERE last_token < 8 AND (id = 1" + strings.Repeat(" OR id = 1", 30_000) + ")",
+		"operators":     "SELECT protected_rows" + strings.Repeat("+1", n),
+		"casts":         "SELECT protected_rows" + strings.Repeat("::int", n/2-100),
+		"not":           "SELECT protected_rows WHERE " + strings.Repeat("NOT ", n) + "true",
+		"unions":        "SELECT protected_rows" + strings.Repeat(" UNION SELECT 1", n/2-100),
+		"joins":         "SELECT * FROM protected_rows" + strings.Repeat(" NATURAL JOIN a", n/2-100),
+		"sub-selects":   "SELECT protected_rows, " + strings.Repeat("(SELECT ", n/3-100) + "1" + strings.Repeat(")", n/3-100),
+		"case":          "SELECT protected_rows, " + strings.Repeat("CASE WHEN a THEN ", n/2-100) + "1" + strings.Repeat(" END", n/2-100),
+		"bulk insert":   "INSERT INTO protected_rows (id, last_token) VALUES " + strings.Repeat("(1+1::bigint, 8), ", 30_000) + "(1, 8)",
+		"long or":       "DELETE FROM protected_rows WHERE last_token < 8 AND (id = 1" + strings.Repeat(" OR id = 1", 30_000) + ")",
+		"rows compared": "SELECT 1 FROM protected_rows WHERE (a, b) = (1, 2)" + strings.Repeat(" OR (a, b) = (1, 2)", 10_000),
+		"rows set":      "UPDATE protected_rows SET (value, grp, last_token) = ('a', 1, 8), id = (1) WHERE last_token < 8 AND id IN (1" + strings.Repeat(", 1", 100_000) + ")",
 	} {
 		t.Run(name, func(t *testing.T) { require.NoError(t, p.fullPlan(sql).Refusal()) })
 	}

@@ -193,48 +193,56 @@ func (d *depthCounter) pop() bool {
 	return popped.isCase
 }
 
-// maxSpread bounds the tokens that a text's tree may stand for. The source of
+// maxSpread bounds the tokens that a text's tree repeats. The source of
 // "(a, b) = (x, y)" stands in it once for each column, with all that is in it.
-const maxSpread = 1 << 20
+const maxSpread = 1 << 18
 
-// spreads reports whether the lists of columns of a text's SET clauses make its
-// tree too large. A few short lists can't, however they are nested.
+// spreads reports whether the lists of columns of a text's SET clauses repeat
+// too much in its tree.
 func spreads(sql string) bool {
-	if strings.Count(sql, ",") < 8 || !hasList(sql) {
+	if !hasList(sql) {
 		return false
 	}
 	tokens, err := scan(sql)
 	if err != nil {
-		return false
+		return false // the parser fails on it too, and builds no tree
 	}
 	tokens = slices.DeleteFunc(tokens, isComment)
-	type bracket struct{ items, times int }
-	open := []bracket{{1, 1}} // how often what is in it stands in the tree
-	source, total := 1, 0     // the columns of the list whose source comes next
+	open := []spread{{items: 1, times: 1, columns: 1}}
+	repeated := 0
 	for i, t := range tokens {
 		top := &open[len(open)-1]
-		total += top.times
-		if total > maxSpread {
+		if repeated += top.times*top.columns - 1; repeated > maxSpread {
 			return true
 		}
 		switch t.kind {
 		case pg_query.Token_ASCII_40: // (
-			open = append(open, bracket{1, top.times * source})
-			source = 1
+			list := i > 0 && (tokens[i-1].kind == pg_query.Token_SET || tokens[i-1].kind == pg_query.Token_ASCII_44)
+			open = append(open, spread{items: 1, times: min(top.times*top.columns, maxSpread), columns: 1, list: list})
 		case pg_query.Token_ASCII_44: // ,
 			top.items++
+			top.columns = 1
+		case pg_query.Token_WHERE, pg_query.Token_RETURNING:
+			top.columns = 1
 		case pg_query.Token_ASCII_41: // )
 			if len(open) == 1 {
 				return false // not SQL
 			}
-			items := top.items
 			open = open[:len(open)-1]
-			if i+1 < len(tokens) && tokens[i+1].kind == pg_query.Token_ASCII_61 { // =
-				source = items
+			if top.list && i+1 < len(tokens) && tokens[i+1].kind == pg_query.Token_ASCII_61 { // =
+				open[len(open)-1].columns = top.items
 			}
 		}
 	}
 	return false
+}
+
+// spread is an open bracket: how often what is in it stands in the tree.
+type spread struct {
+	items   int
+	times   int
+	columns int  // those of the SET list whose source goes on, 1 outside of one
+	list    bool // it may be the list of a SET clause
 }
 
 // hasList reports whether a closing bracket may be followed by "=".
