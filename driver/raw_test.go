@@ -92,6 +92,15 @@ func TestPool(t *testing.T) {
 	require.NoError(t, err)
 	_, err = db.Exec(`UPDATE jobs SET id = 1`)
 	require.ErrorIs(t, err, rewrite.ErrRefused, "the pool's connection remembers that its path has changed")
+	// another connector looks at its own tables over the same connection
+	run(t, dsn, `CREATE TABLE fuzzy (id int, last_token float8 NOT NULL DEFAULT 0)`)
+	second, err := driver.NewPoolConnector(pool, driver.Protect("fuzzy", rewrite.Lease))
+	require.NoError(t, err)
+	other := sql.OpenDB(second)
+	defer other.Close()
+	other.SetMaxIdleConns(0)
+	require.ErrorContains(t, other.Ping(), "must be bigint")
+
 	require.False(t, driver.NotApplied(errors.New("connection reset")))
 	require.False(t, driver.NotApplied(nil))
 }

@@ -57,6 +57,8 @@ type column struct {
 type session struct {
 	path      []string // the search path that it began with
 	pathKnown bool     // false once a statement may have changed it
+
+	checked map[*Connector]bool // whose protected tables were looked at over it
 }
 
 // sessionKey is where a pgx connection keeps its session.
@@ -66,8 +68,9 @@ const sessionKey = "fencerow.session"
 // has been read before.
 func (c *Conn) start(ctx context.Context) error {
 	conn := c.std.Conn()
-	if s, ok := conn.PgConn().CustomData()[sessionKey].(*session); ok && c.connector.current.Load() != nil {
-		c.session = s
+	known, again := conn.PgConn().CustomData()[sessionKey].(*session)
+	if again && known.checked[c.connector] {
+		c.session = known
 		return nil
 	}
 	tables := append([]rewrite.Table{}, c.connector.settings.tables...) // never nil: JSON's null is no list
@@ -106,11 +109,15 @@ func (c *Conn) start(ctx context.Context) error {
 	if err := c.connector.protect(tables); err != nil {
 		return err
 	}
-	if c.session.path, err = searchPath(path, user); err != nil {
+	if again {
+		c.session = known // with what it knows of its path
+	} else if c.session.path, err = searchPath(path, user); err != nil {
 		return fmt.Errorf("fencerow: the session's search_path %q cannot be read: %w", path, err)
+	} else {
+		c.session.pathKnown, c.session.checked = true, make(map[*Connector]bool)
+		conn.PgConn().CustomData()[sessionKey] = c.session
 	}
-	c.session.pathKnown = true
-	conn.PgConn().CustomData()[sessionKey] = c.session
+	c.session.checked[c.connector] = true
 	return nil
 }
 

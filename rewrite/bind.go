@@ -10,8 +10,8 @@ import (
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
-// tokens finds the token for a table's resource.
-type tokens func(resource string) (tokenctx.Token, bool)
+// tokens finds the token for a table.
+type tokens func(*Table) (tokenctx.Token, bool)
 
 // Bind puts t where the statement needs a token: it returns a copy of args
 // with the token, as int64, at every token position. What stood there must be
@@ -21,36 +21,17 @@ type tokens func(resource string) (tokenctx.Token, bool)
 //
 // A statement that needs no token gets args back as they are.
 func (p *Plan) Bind(t tokenctx.Token, args []driver.NamedValue) ([]driver.NamedValue, error) {
-	return p.bind(func(string) (tokenctx.Token, bool) { return t, true }, args)
+	return p.bind(func(*Table) (tokenctx.Token, bool) { return t, true }, args)
 }
 
 // BindAll is Bind with the tokens that ctx carries: each table takes the token
 // of its resource, or the default one if it names none.
 func (p *Plan) BindAll(ctx context.Context, args []driver.NamedValue) ([]driver.NamedValue, error) {
-	return p.bind(func(resource string) (tokenctx.Token, bool) {
-		if resource == "" {
-			return tokenctx.From(ctx)
-		}
-		return tokenctx.FromResource(ctx, resource)
-	}, args)
+	return p.bind(func(t *Table) (tokenctx.Token, bool) { return t.Token(ctx) }, args)
 }
 
-// CheckTokens reports what BindAll would say of the tokens alone, for a
-// statement whose arguments are not known yet.
-func (p *Plan) CheckTokens(ctx context.Context) error {
-	for _, w := range p.writes {
-		t, ok := tokenctx.From(ctx)
-		if w.Table.Resource != "" {
-			t, ok = tokenctx.FromResource(ctx, w.Table.Resource)
-		}
-		if v := checkToken(w.Table, t, ok); v != nil {
-			return v
-		}
-	}
-	return nil
-}
-
-// Token returns the token that ctx carries for the table.
+// Token returns the token that ctx carries for the table: that of its resource,
+// or the default one if it names none.
 func (t *Table) Token(ctx context.Context) (tokenctx.Token, bool) {
 	if t.Resource == "" {
 		return tokenctx.From(ctx)
@@ -67,7 +48,7 @@ func (p *Plan) bind(tokens tokens, args []driver.NamedValue) ([]driver.NamedValu
 	}
 	bound := append([]driver.NamedValue(nil), args...)
 	for _, use := range p.tokens {
-		t, ok := tokens(use.table.Resource)
+		t, ok := tokens(use.table)
 		if v := checkToken(use.table, t, ok); v != nil {
 			return nil, v
 		}
