@@ -10,9 +10,6 @@ import (
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
-// tokens finds the token for a table.
-type tokens func(*Table) (tokenctx.Token, bool)
-
 // Bind puts t where the statement needs a token: it returns a copy of args
 // with the token, as int64, at every token position. What stood there must be
 // an integer equal to t, or [tokenctx.Arg]; a literal in the text must equal t.
@@ -21,13 +18,13 @@ type tokens func(*Table) (tokenctx.Token, bool)
 //
 // A statement that needs no token gets args back as they are.
 func (p *Plan) Bind(t tokenctx.Token, args []driver.NamedValue) ([]driver.NamedValue, error) {
-	return p.bind(func(*Table) (tokenctx.Token, bool) { return t, true }, args)
+	return p.BindWith(func(*Table) (tokenctx.Token, bool) { return t, true }, args)
 }
 
 // BindAll is Bind with the tokens that ctx carries: each table takes the token
 // of its resource, or the default one if it names none.
 func (p *Plan) BindAll(ctx context.Context, args []driver.NamedValue) ([]driver.NamedValue, error) {
-	return p.bind(func(t *Table) (tokenctx.Token, bool) { return t.Token(ctx) }, args)
+	return p.BindWith(func(t *Table) (tokenctx.Token, bool) { return t.Token(ctx) }, args)
 }
 
 // Token returns the token that ctx carries for the table: that of its resource,
@@ -39,7 +36,9 @@ func (t *Table) Token(ctx context.Context) (tokenctx.Token, bool) {
 	return tokenctx.FromResource(ctx, t.Resource)
 }
 
-func (p *Plan) bind(tokens tokens, args []driver.NamedValue) ([]driver.NamedValue, error) {
+// BindWith is Bind with the tokens that a function finds for the tables. It may
+// be asked for one table more than once.
+func (p *Plan) BindWith(tokens func(*Table) (tokenctx.Token, bool), args []driver.NamedValue) ([]driver.NamedValue, error) {
 	if err := p.Refusal(); err != nil {
 		return nil, err
 	}

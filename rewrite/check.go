@@ -21,7 +21,10 @@ type checker struct {
 	seenRows   map[*operand]bool
 
 	single *node   // the statement, if it is one guarded write by itself
-	guards []guard // what proves it
+	guards []guard // what proves the write that the text itself is
+
+	root    *node // the statement, if it deletes protected rows
+	deletes []deletion
 }
 
 // tokenKey and rowsKey say what has been noted in tokens already.
@@ -149,6 +152,9 @@ func (c *checker) afterwards(stmts []*node) {
 	c.checkTokenReuse()
 	if stmt := stmts[0].get("stmt"); len(stmts) == 1 && len(c.writes) == 1 && c.writes[0].TopLevel {
 		c.single = stmt
+	}
+	if len(stmts) == 1 && len(c.deletes) > 0 {
+		c.root = stmts[0].get("stmt")
 	}
 }
 

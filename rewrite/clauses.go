@@ -37,7 +37,7 @@ func (f *fixer) clauses(n *node) (clauses, bool) {
 			depth++
 		case kind == pg_query.Token_ASCII_41 || kind == pg_query.Token_ASCII_93:
 			depth--
-		case depth > 0:
+		case depth > 0 || f.is(i-1, pg_query.Token_ASCII_46): // a key word behind a dot is a name
 		case kind == pg_query.Token_ASCII_59:
 			depth = -1
 		case kind == pg_query.Token_FROM && f.tokens[i].start < from:
@@ -88,6 +88,30 @@ func (f *fixer) closing(open int) int {
 		}
 	}
 	return -1
+}
+
+// thens returns the THEN of each action of a MERGE.
+func (f *fixer) thens(n *node) []int {
+	rel := n.get("relation").offset()
+	first := slices.IndexFunc(f.tokens, func(t token) bool { return t.start == rel })
+	var out []int
+	depth, cases := 0, 0
+	for i := max(first, 1); i < len(f.tokens) && depth >= 0; i++ {
+		switch kind := f.tokens[i].kind; {
+		case kind == pg_query.Token_ASCII_40 || kind == pg_query.Token_ASCII_91:
+			depth++
+		case kind == pg_query.Token_ASCII_41 || kind == pg_query.Token_ASCII_93:
+			depth--
+		case depth > 0 || f.is(i-1, pg_query.Token_ASCII_46):
+		case kind == pg_query.Token_CASE:
+			cases++
+		case kind == pg_query.Token_END_P:
+			cases--
+		case kind == pg_query.Token_THEN && cases == 0:
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // guardInsert adds the token column to the column list and the token to every

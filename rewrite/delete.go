@@ -22,5 +22,6 @@ func (c *checker) proveDelete(n *node, t target, table *Table, top bool) {
 		c.report(c.noGuard(where, t, table, "DELETE from", UnguardedDelete))
 		return
 	}
-	c.guards = c.proveAll(table, guards)
+	c.keep(c.proveAll(table, guards), top)
+	c.deletes = append(c.deletes, deletion{n, n, table, guards})
 }

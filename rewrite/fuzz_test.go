@@ -3,6 +3,7 @@ package rewrite
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -29,13 +30,16 @@ func seed(f *testing.F) {
 	f.Add(`WITH a AS (SELECT '\', $q$'), b AS (UPDATE protected_rows SET value = 1) SELECT 1 --$q$) SELECT 1`)
 }
 
-// FuzzPlan looks for texts on which the check fails, and for guarded forms that
-// it doesn't accept itself.
+// FuzzPlan looks for texts on which the check fails, for guarded forms that it
+// doesn't accept itself, and for attested ones with other changes than calls.
 func FuzzPlan(f *testing.F) {
 	seed(f)
 	p := casesPolicy(f, Strict)
 	f.Fuzz(func(t *testing.T, sql string) {
-		for _, v := range p.fullPlan(sql).Violations {
+		plan := p.fullPlan(sql)
+		require.Equal(t, attestedCall.ReplaceAllString(sql, ""), attestedCall.ReplaceAllString(plan.Attested(), ""))
+		require.Len(t, plan.StaleCounts(), len(plan.Probes()))
+		for _, v := range plan.Violations {
 			require.NotEqual(t, CheckerPanic, v.Rule, v.Message)
 			require.NotContains(t, v.Error(), "%!")
 		}
@@ -44,6 +48,8 @@ func FuzzPlan(f *testing.F) {
 		}
 	})
 }
+
+var attestedCall = regexp.MustCompile(` AND pg_catalog\.set_config\('[^']*', [^ ]*, true\) IS NOT NULL`)
 
 // FuzzQuick looks for texts that the quick way out clears and the full check
 // would not let pass as they are. What the parser can't read it has no answer

@@ -140,6 +140,13 @@ func (c *checker) proveAll(table *Table, guards []guard) []guard {
 	return guards
 }
 
+// keep notes the guards of the write that the text itself is.
+func (c *checker) keep(guards []guard, top bool) {
+	if top {
+		c.guards = guards
+	}
+}
+
 // raise finds what a SET list assigns to the token column. n is the value's
 // expression, nil if the list doesn't name the column; ok is false if it is
 // assigned in a way that can't be followed, or twice.

@@ -36,9 +36,9 @@ var holes = []hole{
 		return
 	case "ParamRef":`},
 	{"the action of an upsert needs no guard", "insert.go", `if updates {
-			c.proveUpsert(conflict, t, table)`, `if false {
-			c.proveUpsert(conflict, t, table)`},
-	{"an action of a MERGE needs no guard", "merge.go", `case (kind == "CMD_UPDATE" || kind == "CMD_DELETE") && when.flag("matched"):`, "case when.flag(\"matched\"):\n\t\treturn\n\tcase kind == \"\":"},
+			c.proveUpsert(conflict, t, table, top)`, `if false {
+			c.proveUpsert(conflict, t, table, top)`},
+	{"an action of a MERGE needs no guard", "merge.go", `case (kind == "CMD_UPDATE" || kind == "CMD_DELETE") && when.flag("matched"):`, "case when.flag(\"matched\"):\n\t\treturn nil\n\tcase kind == \"\":"},
 	{"a star before the token in an INSERT is not looked at", "insert.go", `		if expands(item) {`, `		if false {`},
 	{"a view is written like a table", "indirect.go", `if r.view {`, `if false {`},
 	{"a writing function may be called", "function.go", `case c.writesProtected(schema, name):`, `case false:`},

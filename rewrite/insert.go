@@ -23,7 +23,7 @@ func checkInsert(c *checker, n *node, top bool) {
 			c.needToken(table, row)
 		}
 		if updates {
-			c.proveUpsert(conflict, t, table)
+			c.proveUpsert(conflict, t, table, top)
 		}
 	}
 	c.walkFields(n, "relation")
@@ -124,7 +124,7 @@ func itemToken(items []*node, position int, arm bool, read operandReader) (opera
 // proveUpsert proves the action of ON CONFLICT DO UPDATE: its own WHERE has
 // the guard, against EXCLUDED's token or the token, and it sets the same. The
 // WHERE of the inference (ON CONFLICT (id) WHERE ...) guards nothing.
-func (c *checker) proveUpsert(conflict *node, t target, table *Table) {
+func (c *checker) proveUpsert(conflict *node, t target, table *Table, top bool) {
 	where := conflict.get("whereClause")
 	if t.ref() == "excluded" {
 		c.report(violation(AmbiguousTarget, t.at, "INSERT into protected table %s: the target is called excluded, like the row that was proposed; give it an alias", quoted(table)).on(table))
@@ -148,7 +148,7 @@ func (c *checker) proveUpsert(conflict *node, t target, table *Table) {
 		return
 	}
 	if token, ok := c.findRaise(conflict.list("targetList"), t, table, "ON CONFLICT DO UPDATE of", guards[0].spelled(), read); ok {
-		c.guards = c.prove(table, guards, token)
+		c.keep(c.prove(table, guards, token), top)
 	}
 }
 

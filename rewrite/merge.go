@@ -18,6 +18,7 @@ func checkMerge(c *checker, n *node, top bool) {
 			c.checkIndirect(t, "INSERT", nil)
 		}
 	}
+	var guards []guard
 	for _, table := range t.tables {
 		c.write(n, table, "MERGE", top)
 		if c.refuseForm(t, table, nil, "MERGE into", "USING") {
@@ -25,13 +26,15 @@ func checkMerge(c *checker, n *node, top bool) {
 		}
 		read := c.reader(n, "sourceRelation")
 		for _, when := range whens {
-			c.proveWhen(when, t, table, read)
+			guards = append(guards, c.proveWhen(n, when, t, table, read)...)
 		}
 	}
+	c.keep(guards, top)
 	c.walkFields(n, "relation")
 }
 
-func (c *checker) proveWhen(when *node, t target, table *Table, read operandReader) {
+// proveWhen proves one action of the MERGE n, and returns the guards that do.
+func (c *checker) proveWhen(n, when *node, t target, table *Table, read operandReader) []guard {
 	refuse := func(format string, args ...any) {
 		v := violation(UnguardedMerge, t.at, "MERGE into protected table %s: "+format, append([]any{quoted(table)}, args...)...)
 		op := map[Mode]string{Strict: "<", Lease: "<="}[table.Mode]
@@ -48,28 +51,29 @@ func (c *checker) proveWhen(when *node, t target, table *Table, read operandRead
 		}
 		if why != "" {
 			refuse("its INSERT %s", why)
-			return
+			return nil
 		}
 		token, ok := itemToken(when.list("values"), position, false, read)
 		if !ok {
 			refuse("its INSERT does not have the token itself at the place of %s", table.TokenColumn)
-			return
+			return nil
 		}
 		c.needToken(table, token)
 	case (kind == "CMD_UPDATE" || kind == "CMD_DELETE") && when.flag("matched"):
 		guards := c.findGuards(t, table, conjuncts(when.get("condition")), read)
 		if len(guards) == 0 {
 			refuse("an action WHEN MATCHED has no guard in its own condition that compares %s, so named, with the token", c.qualified(t, table.TokenColumn))
-			return
+			return nil
 		}
 		if kind == "CMD_DELETE" {
-			c.proveAll(table, guards)
-			return
+			c.deletes = append(c.deletes, deletion{n, when, table, guards})
+			return c.proveAll(table, guards)
 		}
 		if token, ok := c.findRaise(when.list("targetList"), t, table, "MERGE into", guards[0].spelled(), read); ok {
-			c.prove(table, guards, token)
+			return c.prove(table, guards, token)
 		}
 	default:
 		refuse("it has an action that cannot be guarded")
 	}
+	return nil
 }

@@ -29,11 +29,18 @@ type Plan struct {
 	writes []Write
 	tokens []tokenUse
 	tree   *node   // the single statement of the text, if it is a guarded write
-	guards []guard // the guards in its WHERE, or in its DO UPDATE's
+	guards []guard // what guards the text's own write: in its WHERE, its DO UPDATE's, or a MERGE's actions
 	text   string
 
-	probeOnce sync.Once
-	probes    []Probe
+	root    *node      // the statement of the text, if it has deletes
+	deletes []deletion // the places where it deletes protected rows
+
+	probeOnce   sync.Once
+	probes      []Probe
+	staleCounts []Probe
+
+	attestOnce sync.Once
+	attested   string
 }
 
 // Write is one write to a protected table in a statement.
@@ -82,7 +89,7 @@ func (p *Policy) fullPlan(sql string) *Plan {
 		}
 		return plan
 	}
-	plan.tree, plan.guards = c.single, c.guards
+	plan.tree, plan.guards, plan.root, plan.deletes = c.single, c.guards, c.root, c.deletes
 	return plan
 }
 
@@ -111,6 +118,14 @@ func (p *Plan) Main() (Write, bool) {
 		}
 	}
 	return Write{}, false
+}
+
+// Compares reports whether the write that the text itself is compares its rows
+// with the token: if it changed none, the token may be stale. A plain INSERT
+// and DO NOTHING compare nothing.
+func (p *Plan) Compares() bool {
+	_, ok := p.Main()
+	return ok && len(p.guards) > 0
 }
 
 // Replays reports whether the guard rejects a row that carries the same token:

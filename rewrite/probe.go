@@ -4,30 +4,51 @@ import (
 	"slices"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Probe is a query that tells why a guarded write changed no row: it returns
-// the highest token among the rows that the write meant, or NULL if there are
-// none. Args lists which of the write's arguments it takes, from 1.
+// Probe is a query after the rows that a guarded write meant. Args lists which
+// of the write's arguments it takes, from 1; a 0 stands for the token itself,
+// an int64, and not for an argument of the write.
 type Probe struct {
 	SQL  string
 	Args []int
 }
 
-// Probes returns the probes of a guarded write, in the order they are to be
-// asked: by its WHERE without the guard, then, in case the newer holder has
-// changed what the WHERE compares, by the primary key alone. It returns none
-// where a second look can't tell: the statement reads other tables, has WITH,
-// sub-selects, calls of functions that may be volatile, or isn't the text's
-// only one.
+// Probes returns the queries that tell why a guarded write changed no row, in
+// the order they are to be asked: by its WHERE without the guard, then, in case
+// the newer holder has changed what the WHERE compares, by the primary key
+// alone. Each returns the highest token among the rows, or NULL if there are
+// none. Probes returns none where a second look can't tell: the statement reads
+// other tables, has WITH, sub-selects, calls of functions that may be volatile,
+// or isn't the text's only one.
 func (p *Plan) Probes() []Probe {
-	p.probeOnce.Do(func() { p.probes = p.makeProbes() })
+	p.probeOnce.Do(p.makeProbes)
 	return p.probes
 }
 
-func (p *Plan) makeProbes() []Probe {
+// StaleCounts returns the queries that count the rows that a guarded write
+// meant and that carry a newer token than its own, for a write that changed
+// some of its rows. They are those of Probes, in the same order.
+func (p *Plan) StaleCounts() []Probe {
+	p.probeOnce.Do(p.makeProbes)
+	return p.staleCounts
+}
+
+func (p *Plan) makeProbes() {
+	for _, m := range p.meant() {
+		highest, err := m.highest()
+		if err != nil {
+			continue
+		}
+		if count, err := m.countNewer(); err == nil {
+			p.probes = append(p.probes, highest)
+			p.staleCounts = append(p.staleCounts, count)
+		}
+	}
+}
+
+// meant returns the conditions that find the rows which a guarded write meant.
+func (p *Plan) meant() []meant {
 	if p.tree == nil || p.tree.get("withClause") != nil || len(p.text) > maxFixed {
 		return nil
 	}
@@ -38,17 +59,19 @@ func (p *Plan) makeProbes() []Probe {
 	table, stmt := p.writes[0].Table, parsed.Stmts[0].Stmt
 	switch {
 	case p.tree.is("UpdateStmt") && len(p.tree.list("fromClause")) == 0:
-		return p.whereProbes(table, stmt.GetUpdateStmt().Relation, stmt.GetUpdateStmt().WhereClause)
+		return p.meantByWhere(table, stmt.GetUpdateStmt().Relation, stmt.GetUpdateStmt().WhereClause)
 	case p.tree.is("DeleteStmt") && len(p.tree.list("usingClause")) == 0:
-		return p.whereProbes(table, stmt.GetDeleteStmt().Relation, stmt.GetDeleteStmt().WhereClause)
+		return p.meantByWhere(table, stmt.GetDeleteStmt().Relation, stmt.GetDeleteStmt().WhereClause)
 	case p.tree.is("InsertStmt"):
-		return conflictProbe(table, p.tree, stmt.GetInsertStmt())
+		return meantByConflict(table, p.tree, stmt.GetInsertStmt())
+	case p.tree.is("MergeStmt") && len(p.guards) > 0:
+		return meantByMerge(table, p.tree, stmt.GetMergeStmt())
 	}
 	return nil
 }
 
-// whereProbes makes the probes of an UPDATE or DELETE.
-func (p *Plan) whereProbes(table *Table, rel *pg_query.RangeVar, condition *pg_query.Node) (probes []Probe) {
+// meantByWhere finds the rows of an UPDATE or DELETE.
+func (p *Plan) meantByWhere(table *Table, rel *pg_query.RangeVar, condition *pg_query.Node) (out []meant) {
 	members := flattenProto(condition)
 	where := p.tree.get("whereClause")
 	var rest []*pg_query.Node
@@ -58,26 +81,26 @@ func (p *Plan) whereProbes(table *Table, rel *pg_query.RangeVar, condition *pg_q
 		}
 	}
 	if repeatable(where) {
-		probes = appendProbe(probes, rel, table, rest)
+		out = append(out, meant{table: table, rel: rel, where: rest})
 	}
 	if key := keyMembers(conjuncts(where), table); key != nil {
 		var pinned []*pg_query.Node
 		for _, i := range key {
 			pinned = append(pinned, members[i])
 		}
-		if len(pinned) != len(rest) || len(probes) == 0 {
-			probes = appendProbe(probes, rel, table, pinned)
+		if len(pinned) != len(rest) || len(out) == 0 {
+			out = append(out, meant{table: table, rel: rel, where: pinned})
 		}
 	}
-	return probes
+	return out
 }
 
 // conflictRows bounds the rows of an upsert that are asked after.
 const conflictRows = 100
 
-// conflictProbe makes the probe of an upsert that has written nothing: all its
-// rows were there already, under the columns of the conflict.
-func conflictProbe(table *Table, tree *node, insert *pg_query.InsertStmt) []Probe {
+// meantByConflict finds the rows that an upsert met: they were there already,
+// under the columns of the conflict.
+func meantByConflict(table *Table, tree *node, insert *pg_query.InsertStmt) []meant {
 	conflict := tree.get("onConflictClause")
 	rows := insert.GetSelectStmt().GetSelectStmt().GetValuesLists()
 	if conflict == nil || conflict.str("action") != "ONCONFLICT_UPDATE" || len(rows) == 0 || len(rows) > conflictRows {
@@ -94,7 +117,7 @@ func conflictProbe(table *Table, tree *node, insert *pg_query.InsertStmt) []Prob
 	if len(keys) > 1 {
 		keys = []*pg_query.Node{pg_query.MakeBoolExprNode(pg_query.BoolExprType_OR_EXPR, keys, -1)}
 	}
-	return appendProbe(nil, insert.Relation, table, keys)
+	return []meant{{table: table, rel: insert.Relation, where: keys}}
 }
 
 // conflictKey returns the condition that finds the row which an inserted one
@@ -129,65 +152,6 @@ func constantProto(n *pg_query.Node) bool {
 	return n.GetParamRef() != nil || n.GetAConst() != nil
 }
 
-// appendProbe adds the query for the rows of rel that meet the conditions.
-func appendProbe(probes []Probe, rel *pg_query.RangeVar, table *Table, where []*pg_query.Node) []Probe {
-	column := pg_query.MakeColumnRefNode([]*pg_query.Node{pg_query.MakeStrNode(refName(rel)), pg_query.MakeStrNode(table.TokenColumn)}, -1)
-	highest := pg_query.MakeFuncCallNode([]*pg_query.Node{pg_query.MakeStrNode("pg_catalog"), pg_query.MakeStrNode("max")}, []*pg_query.Node{column}, -1)
-	query := &pg_query.SelectStmt{
-		TargetList:  []*pg_query.Node{pg_query.MakeResTargetNodeWithVal(highest, -1)},
-		FromClause:  []*pg_query.Node{{Node: &pg_query.Node_RangeVar{RangeVar: proto.CloneOf(rel)}}},
-		LimitOption: pg_query.LimitOption_LIMIT_OPTION_DEFAULT,
-		Op:          pg_query.SetOperation_SETOP_NONE,
-	}
-	switch len(where) {
-	case 0:
-	case 1:
-		query.WhereClause = proto.CloneOf(where[0])
-	default:
-		query.WhereClause = pg_query.MakeBoolExprNode(pg_query.BoolExprType_AND_EXPR, cloneAll(where), -1)
-	}
-	args := renumber(query)
-	sql, err := pg_query.Deparse(&pg_query.ParseResult{Stmts: []*pg_query.RawStmt{{Stmt: &pg_query.Node{Node: &pg_query.Node_SelectStmt{SelectStmt: query}}}}})
-	if err != nil {
-		return probes
-	}
-	return append(probes, Probe{SQL: sql, Args: args})
-}
-
-// renumber makes the placeholders of a query start at $1 without a gap, since
-// PostgreSQL can't tell the type of one that is missing, and returns which
-// they were.
-func renumber(query *pg_query.SelectStmt) []int {
-	var args []int
-	var visit func(protoreflect.Message)
-	visit = func(m protoreflect.Message) {
-		if p, ok := m.Interface().(*pg_query.ParamRef); ok {
-			i := slices.Index(args, int(p.Number))
-			if i < 0 {
-				i = len(args)
-				args = append(args, int(p.Number))
-			}
-			p.Number = int32(i + 1)
-			return
-		}
-		fields := m.Descriptor().Fields()
-		for i := range fields.Len() {
-			f := fields.Get(i)
-			switch {
-			case f.Kind() != protoreflect.MessageKind || !m.Has(f):
-			case f.IsList():
-				for j := range m.Get(f).List().Len() {
-					visit(m.Get(f).List().Get(j).Message())
-				}
-			default:
-				visit(m.Get(f).Message())
-			}
-		}
-	}
-	visit(query.ProtoReflect())
-	return args
-}
-
 // flattenProto is conjuncts for the parser's own tree.
 func flattenProto(where *pg_query.Node) []*pg_query.Node {
 	if b := where.GetBoolExpr(); b != nil && b.Boolop == pg_query.BoolExprType_AND_EXPR {
@@ -201,21 +165,6 @@ func flattenProto(where *pg_query.Node) []*pg_query.Node {
 		return nil
 	}
 	return []*pg_query.Node{where}
-}
-
-func cloneAll(nodes []*pg_query.Node) []*pg_query.Node {
-	out := make([]*pg_query.Node, len(nodes))
-	for i, n := range nodes {
-		out[i] = proto.CloneOf(n)
-	}
-	return out
-}
-
-func refName(rel *pg_query.RangeVar) string {
-	if rel.Alias != nil {
-		return rel.Alias.Aliasname
-	}
-	return rel.Relname
 }
 
 // keyMembers returns which members of an AND list pin the whole primary key of
@@ -253,7 +202,7 @@ func endsIn(n *node, column string) bool {
 }
 
 func constant(n *node) bool {
-	if n.is("TypeCast") {
+	for n.is("TypeCast") {
 		n = n.get("arg")
 	}
 	return n.is("ParamRef") || n.is("A_Const")

@@ -35,7 +35,7 @@ func (c *checker) proveUpdate(n *node, t target, table *Table, top bool) {
 		return
 	}
 	if token, ok := c.findRaise(n.list("targetList"), t, table, "UPDATE on", guards[0].spelled(), read); ok {
-		c.guards = c.prove(table, guards, token)
+		c.keep(c.prove(table, guards, token), top)
 	}
 }
 
