@@ -22,6 +22,7 @@ func calls(ctx context.Context, dsn string) map[string]error {
 		"Version":    version,
 		"Register":   migrations.Register(ctx, dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}),
 		"Unregister": migrations.Unregister(ctx, dsn, "orders"),
+		"SetLevel":   migrations.SetLevel(ctx, dsn, "orders", migrations.Report),
 	}
 }
 

@@ -30,6 +30,11 @@
 // are protected: a renamed table stays protected, and so does one that was
 // dropped and made again. The mode has no default; see [Mode].
 //
+// A table is enforced at once. [SetLevel], or the SQL function
+// fencing.driver_level, has the driver only report on it, or leave it alone:
+//
+//	SELECT fencing.driver_level('orders', 'report');
+//
 // # Roles
 //
 // Up needs CREATE on the database. The role that ran it owns schema fencing,

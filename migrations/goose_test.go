@@ -16,12 +16,18 @@ import (
 // gooseProvider is goose as the doc comment of FS shows it, with a version
 // table that is found on the search path.
 func gooseProvider(t *testing.T, dsn string) *goose.Provider {
+	t.Helper()
+	return gooseProviderOf(t, dsn, "fencing_db_version")
+}
+
+func gooseProviderOf(t *testing.T, dsn, versions string) *goose.Provider {
+	t.Helper()
 	db, err := sql.Open("pgx", dsn)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	files, err := fs.Sub(migrations.FS, "sql")
 	require.NoError(t, err)
-	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithTableName("fencing_db_version"))
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithTableName(versions))
 	require.NoError(t, err)
 	return p
 }

@@ -50,6 +50,8 @@ func TestHostileSearchPath(t *testing.T) {
 	require.NoError(t, migrations.Register(t.Context(), hostile, migrations.Table{Name: "orders", Mode: migrations.Lease}))
 	require.Equal(t, []entry{{"mine.orders", "mine", "orders", "last_token", "lease", "-", "fencing.write_epoch"}}, registry(t, admin))
 	require.True(t, get[bool](t, admin, "SELECT atttypid = 20 AND attnotnull FROM pg_attribute WHERE attrelid = 'mine.orders'::regclass AND attname = 'last_token'"))
+	require.NoError(t, migrations.SetLevel(t.Context(), hostile, "orders", migrations.Report))
+	require.Equal(t, "report", level(t, admin, "mine.orders"))
 	require.NoError(t, migrations.Unregister(t.Context(), hostile, "orders"))
 	require.Empty(t, registry(t, admin))
 

@@ -106,7 +106,7 @@ func Register(ctx context.Context, dsn string, tables ...Table) error {
 //
 // Without [Up] the error is [ErrNotInstalled].
 func Unregister(ctx context.Context, dsn, name string) error {
-	if err := checkName(name); err != nil {
+	if err := checkName("unregister", name); err != nil {
 		return err
 	}
 	conn, err := connect(ctx, "unregister "+name, dsn)
@@ -125,7 +125,7 @@ func Unregister(ctx context.Context, dsn, name string) error {
 
 // check finds what can be said without a connection.
 func (t Table) check() error {
-	if err := checkName(t.Name); err != nil {
+	if err := checkName("register", t.Name); err != nil {
 		return err
 	}
 	switch t.Mode {
@@ -139,17 +139,17 @@ func (t Table) check() error {
 
 // checkName keeps out what PostgreSQL takes for an oid and not for a name; see
 // https://www.postgresql.org/docs/current/datatype-oid.html.
-func checkName(name string) error {
+func checkName(op, name string) error {
 	switch {
 	case strings.TrimSpace(name) == "":
-		return errors.New(`register: a table without a name: give it as in SQL, "orders" or "app.orders"`)
+		return fmt.Errorf(`%s: a table without a name: give it as in SQL, "orders" or "app.orders"`, op)
 	case strings.Trim(name, " 0123456789-") == "":
-		return fmt.Errorf("register %s: that is a number, not a name: write a table of that name in double quotes", name)
+		return fmt.Errorf("%s %s: that is a number, not a name: write a table of that name in double quotes", op, name)
 	}
 	return nil
 }
 
-// registryRights are what fencing.register and fencing.unregister need.
+// registryRights are what the functions that write the registry need.
 const registryRights = "own the table and schema fencing, or be granted USAGE on schema fencing, SELECT, INSERT, UPDATE, DELETE on fencing.registry and EXECUTE on the functions of schema fencing"
 
 // requireInstalled looks for the functions first: the SQLSTATE of a call can't
@@ -166,7 +166,7 @@ func requireInstalled(ctx context.Context, conn *pgx.Conn, op string) error {
 	return nil
 }
 
-// registryError is a failed call of fencing.register or fencing.unregister.
+// registryError is a failed call of a function that writes the registry.
 // missing is what to do if there is no such table.
 func registryError(op, table, missing string, err error) error {
 	wrapped := opError(op+" "+table, registryRights, err)

@@ -79,7 +79,7 @@ func TestApplicationRole(t *testing.T) {
 	role, roleDSN := newRole(t, dsn)
 	conn := open(t, roleDSN)
 	reads := []string{
-		"SELECT relid, schema_name, table_name, token_column, mode, resource, issued_by, registered_at FROM fencing.registry",
+		"SELECT relid, schema_name, table_name, token_column, mode, resource, issued_by, registered_at, driver_level FROM fencing.registry",
 		"SELECT value FROM fencing.generation",
 		"SELECT pg_sequence_last_value('fencing.write_epoch')",
 		"SELECT fencing.next_token()",
@@ -90,6 +90,8 @@ func TestApplicationRole(t *testing.T) {
 	}
 	requireRefused(t, migrations.Register(t.Context(), roleDSN, migrations.Table{Name: "orders", Mode: migrations.Strict}),
 		"42501", "register orders", "USAGE on schema fencing")
+	requireRefused(t, migrations.SetLevel(t.Context(), roleDSN, "orders", migrations.Off),
+		"42501", "set the level of orders", "USAGE on schema fencing")
 
 	exec(t, admin, documentedGrants(t, "app", role))
 	for _, sql := range reads {
@@ -98,6 +100,7 @@ func TestApplicationRole(t *testing.T) {
 	for _, sql := range []string{
 		"INSERT INTO fencing.registry VALUES ('orders', 'public', 'x', 'last_token', 'lease')",
 		"UPDATE fencing.registry SET mode = 'strict'",
+		"UPDATE fencing.registry SET driver_level = 'off'",
 		"DELETE FROM fencing.registry",
 		"TRUNCATE fencing.registry",
 		"UPDATE fencing.generation SET value = 1",
@@ -107,6 +110,7 @@ func TestApplicationRole(t *testing.T) {
 		"SELECT * FROM fencing.incarnation",
 		"SELECT fencing.register('orders', 'strict')",
 		"SELECT fencing.unregister('orders')",
+		"SELECT fencing.driver_level('orders', 'off')",
 		"SELECT fencing.claim_name('orders')",
 		"CREATE FUNCTION fencing.evil() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 		"CREATE TEMP TABLE t (id int); CREATE TRIGGER t AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION fencing.registry_changed()",
@@ -115,6 +119,8 @@ func TestApplicationRole(t *testing.T) {
 		requireRefused(t, err, "42501")
 	}
 	requireRefused(t, migrations.Unregister(t.Context(), roleDSN, "orders"), "42501", "EXECUTE on the functions of schema fencing")
+	requireRefused(t, migrations.SetLevel(t.Context(), roleDSN, "orders", migrations.Off), "42501", "EXECUTE on the functions of schema fencing")
+	require.Equal(t, "enforce", level(t, admin, "orders"))
 }
 
 // Default privileges for new objects must not reach schema fencing.
@@ -143,6 +149,8 @@ func TestDeployingRole(t *testing.T) {
 	exec(t, open(t, roleDSN), "CREATE TABLE app.orders (id int PRIMARY KEY)")
 	require.NoError(t, migrations.Register(t.Context(), roleDSN, migrations.Table{Name: "app.orders", Mode: migrations.Strict}))
 	require.Len(t, registry(t, admin), 1)
+	require.NoError(t, migrations.SetLevel(t.Context(), roleDSN, "app.orders", migrations.Report))
+	require.Equal(t, "report", level(t, admin, "app.orders"))
 	require.NoError(t, migrations.Unregister(t.Context(), roleDSN, "app.orders"))
 	require.Empty(t, registry(t, admin))
 }
@@ -159,6 +167,9 @@ func TestNotInstalled(t *testing.T) {
 			require.ErrorIs(t, err, migrations.ErrNotInstalled)
 			require.ErrorContains(t, err, "register orders: schema fencing is not installed: run migrations.Up")
 		}
+		err := migrations.SetLevel(t.Context(), dsn, "orders", migrations.Report)
+		require.ErrorIs(t, err, migrations.ErrNotInstalled)
+		require.ErrorContains(t, err, "set the level of orders: schema fencing is not installed: run migrations.Up")
 		v, err := migrations.Version(t.Context(), dsn)
 		require.NoError(t, err)
 		require.Zero(t, v)

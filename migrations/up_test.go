@@ -22,7 +22,7 @@ func TestUpInstalls(t *testing.T) {
 	require.NoError(t, migrations.Up(t.Context(), dsn))
 	conn := open(t, dsn)
 	require.Equal(t, []string{
-		"check_table()", "check_token_column()", "claim_name()", "generation", "goose_db_version", "goose_db_version_id_seq",
+		"check_table()", "check_token_column()", "claim_name()", "driver_level()", "generation", "goose_db_version", "goose_db_version_id_seq",
 		"incarnation", "next_token()", "register()", "registry", "registry_changed()", "unregister()", "write_epoch",
 	}, get[[]string](t, conn, objects))
 	for want := int64(1); want <= 3; want++ {

@@ -1,0 +1,67 @@
+package migrations
+
+import (
+	"context"
+	"fmt"
+)
+
+// Level says how the driver holds a registered table. It lets a code base adopt
+// step by step: [Report] first, [Enforce] once nothing is reported any more.
+type Level string
+
+const (
+	// Off: the driver doesn't look at the table.
+	Off Level = "off"
+
+	// Report: unguarded statements run and are reported.
+	Report Level = "report"
+
+	// Enforce: unguarded statements are refused. A table starts with it.
+	Enforce Level = "enforce"
+)
+
+// SetLevel sets the level of a registered table. Setting the level that it has
+// changes nothing. [Register] keeps the level of a table, also of a renamed
+// one. A table that was unregistered, or dropped and made again, starts at
+// [Enforce] when it is registered.
+//
+// Without [Up], or after that of an older version without levels, the error is
+// [ErrNotInstalled]. The server's refusals (a table that is not registered)
+// come with its hint and unwrap to [*pgconn.PgError].
+func SetLevel(ctx context.Context, dsn, table string, level Level) error {
+	const op = "set the level of"
+	if err := checkName(op, table); err != nil {
+		return err
+	}
+	if err := level.check(op, table); err != nil {
+		return err
+	}
+	conn, err := connect(ctx, op+" "+table, dsn)
+	if err != nil {
+		return err
+	}
+	defer closeConn(ctx, conn)
+	if err := requireInstalled(ctx, conn, op+" "+table); err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, `SELECT fencing.driver_level($1::pg_catalog.text::pg_catalog.regclass, $2::pg_catalog.text)`, table, string(level))
+	switch {
+	case isState(err, undefinedFunction):
+		return fmt.Errorf("%s %s: %w in a version with levels: run migrations.Up(ctx, dsn) first: %w", op, table, ErrNotInstalled, err)
+	case err != nil:
+		return registryError(op, table, "correct the name, or write it with its schema", err)
+	}
+	return nil
+}
+
+// check finds what can be said without a connection.
+func (l Level) check(op, table string) error {
+	const choose = "choose migrations.Off, migrations.Report or migrations.Enforce"
+	switch l {
+	case Off, Report, Enforce:
+		return nil
+	case "":
+		return fmt.Errorf("%s %s: no level given: %s", op, table, choose)
+	}
+	return fmt.Errorf("%s %s: unknown level %q: %s", op, table, string(l), choose)
+}
