@@ -10,7 +10,8 @@ import (
 )
 
 // innerPackages are passed over when looking for the caller's line.
-var innerPackages = []string{"database/sql", "github.com/jackc/pgx/v5", "github.com/fencerow/fencerow/driver", "github.com/fencerow/fencerow/rewrite", "runtime"}
+var innerPackages = []string{"database/sql", "github.com/jackc/pgx/v5", "runtime",
+	"github.com/fencerow/fencerow/driver", "github.com/fencerow/fencerow/rewrite", "github.com/fencerow/fencerow/lease"}
 
 // located adds the caller's line to a violation.
 func (s *settings) located(err error) error {

@@ -3,11 +3,10 @@ package driver
 import (
 	"context"
 	sqldriver "database/sql/driver"
-	"errors"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -20,6 +19,9 @@ type Conn struct {
 
 	session *session
 	view    *view // what is protected, as this session sees it
+	tx      *Tx   // the open transaction, if it was begun by BeginTx
+
+	checked, hits atomic.Uint64 // see Stats
 }
 
 var (
@@ -41,20 +43,22 @@ func (c *Conn) Prepare(query string) (sqldriver.Stmt, error) {
 // PrepareContext checks and prepares a statement. The token is looked for at
 // each execution, in the context of that execution.
 func (c *Conn) PrepareContext(ctx context.Context, query string) (sqldriver.Stmt, error) {
-	if _, err := c.check(ctx, query); err != nil {
-		return nil, err
-	}
-	var inner sqldriver.Stmt
-	var err error
-	if p, ok := c.inner.(sqldriver.ConnPrepareContext); ok {
-		inner, err = p.PrepareContext(ctx, query)
-	} else {
-		inner, err = c.inner.Prepare(query)
-	}
+	v, err := c.check(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	return &Stmt{inner: inner, conn: c, query: query}, nil
+	s := &Stmt{conn: c, query: query, text: c.text(v.plan(), query)}
+	if s.inner, err = c.prepare(ctx, s.text); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (c *Conn) prepare(ctx context.Context, text string) (sqldriver.Stmt, error) {
+	if p, ok := c.inner.(sqldriver.ConnPrepareContext); ok {
+		return p.PrepareContext(ctx, text)
+	}
+	return c.inner.Prepare(text)
 }
 
 // ExecContext checks and runs a statement.
@@ -68,7 +72,7 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []sqldriver.N
 		return nil, err
 	}
 	return c.exec(ctx, s, func(args []sqldriver.NamedValue) (sqldriver.Result, error) {
-		return execer.ExecContext(ctx, s.sql, args)
+		return execer.ExecContext(ctx, s.text, args)
 	})
 }
 
@@ -85,33 +89,15 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []sqldriver.
 	}
 	execer, _ := c.inner.(sqldriver.ExecerContext)
 	return c.query(ctx, s, execer != nil, func(args []sqldriver.NamedValue) (sqldriver.Result, error) {
-		return execer.ExecContext(ctx, s.sql, args)
+		return execer.ExecContext(ctx, s.text, args)
 	}, func(args []sqldriver.NamedValue) (sqldriver.Rows, error) {
-		return queryer.QueryContext(ctx, s.sql, args)
+		return queryer.QueryContext(ctx, s.text, args)
 	})
 }
 
 // Begin starts a transaction. database/sql calls BeginTx instead.
 func (c *Conn) Begin() (sqldriver.Tx, error) {
 	return c.BeginTx(context.Background(), sqldriver.TxOptions{})
-}
-
-// BeginTx starts a transaction.
-func (c *Conn) BeginTx(ctx context.Context, opts sqldriver.TxOptions) (sqldriver.Tx, error) {
-	var inner sqldriver.Tx
-	var err error
-	if b, ok := c.inner.(sqldriver.ConnBeginTx); ok {
-		inner, err = b.BeginTx(ctx, opts)
-	} else if opts != (sqldriver.TxOptions{}) {
-		return nil, errors.New("fencerow: the wrapped driver takes no transaction options")
-	} else {
-		//lint:ignore SA1019 the only way that the wrapped driver has
-		inner, err = c.inner.Begin()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &Tx{inner: inner}, nil
 }
 
 // Ping asks the server for a sign of life.
@@ -122,8 +108,16 @@ func (c *Conn) Ping(ctx context.Context) error {
 	return nil
 }
 
-// ResetSession is called before the connection is used again.
+// ResetSession is called before the connection is used again. One whose
+// statements were not held to what is enforced by now makes room for a new one.
 func (c *Conn) ResetSession(ctx context.Context) error {
+	c.tx = nil
+	if c.isLoose() {
+		if c.std != nil {
+			_ = c.std.Conn().Close(ctx) // a pool would hand it out again
+		}
+		return sqldriver.ErrBadConn // nothing was sent
+	}
 	if r, ok := c.inner.(sqldriver.SessionResetter); ok {
 		return r.ResetSession(ctx)
 	}
@@ -142,83 +136,7 @@ func (c *Conn) CheckNamedValue(v *sqldriver.NamedValue) error {
 }
 
 // Close closes the connection.
-func (c *Conn) Close() error { return c.inner.Close() }
-
-// statement is a checked statement with its arguments bound.
-type statement struct {
-	call
-	plan  *rewrite.Plan
-	bound []sqldriver.NamedValue
-}
-
-// admit checks a statement and binds its token. Everything that is sent comes
-// through here, right before it is sent.
-func (c *Conn) admit(ctx context.Context, query string, args []sqldriver.NamedValue, asQuery bool) (*statement, error) {
-	call, err := resolve(ctx, query, args, asQuery)
-	if err != nil {
-		return nil, c.connector.settings.located(err)
-	}
-	plan, err := c.check(ctx, call.sql)
-	if err != nil {
-		return nil, err
-	}
-	if v := c.interpolationViolation(call); v != nil {
-		return nil, c.connector.settings.located(v)
-	}
-	bound, err := plan.BindAll(ctx, call.args)
-	if err != nil {
-		return nil, c.connector.settings.located(err)
-	}
-	return &statement{call: call, plan: plan, bound: bound}, nil
-}
-
-// check plans a text for this session. A text that may change the search path
-// makes it unknown from then on, whether or not it succeeds.
-func (c *Conn) check(ctx context.Context, sql string) (*rewrite.Plan, error) {
-	plan := c.currentView().plan(ctx, sql)
-	if err := plan.Refusal(); err != nil {
-		return nil, c.connector.settings.located(err)
-	}
-	if !plan.Cleared {
-		if v := c.sessionViolation(); v != nil {
-			return nil, c.connector.settings.located(v)
-		}
-	}
-	if plan.ChangesPath {
-		c.session.pathKnown = false
-	}
-	return plan, nil
-}
-
-// currentView returns the newest protection as this session sees it.
-func (c *Conn) currentView() *view {
-	p := c.connector.current.Load()
-	if c.session.pathKnown {
-		if c.view == nil || c.view.protection != p {
-			c.view = p.view(c.session.path)
-		}
-		return c.view
-	}
-	c.view = p.anyPath(c.session.path)
-	return c.view
-}
-
-// sessionViolation refuses to send anything on a session in which the server
-// would read a text otherwise than the parser. The server reports both
-// settings whenever they change.
-func (c *Conn) sessionViolation() *rewrite.Violation {
-	if c.std == nil {
-		return nil
-	}
-	pg := c.std.Conn().PgConn()
-	if pg.IsClosed() {
-		return nil // the inner connection says so itself
-	}
-	if pg.ParameterStatus("standard_conforming_strings") != "on" {
-		return rewrite.Refuse(rewrite.SessionState, "standard_conforming_strings is not on in this session, so the server would read texts otherwise than the check: set it on the role or the database, or in the DSN")
-	}
-	if pg.ParameterStatus("client_encoding") != "UTF8" {
-		return rewrite.Refuse(rewrite.SessionState, "client_encoding is not UTF8 in this session, so the server would read texts otherwise than the check: remove it from the DSN, PGCLIENTENCODING and the role")
-	}
-	return nil
+func (c *Conn) Close() error {
+	c.connector.counters.closed(c)
+	return c.inner.Close()
 }

@@ -11,8 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
-
-	"github.com/fencerow/fencerow/rewrite"
 )
 
 // Connector makes connections for [database/sql.OpenDB]. All its connections
@@ -24,6 +22,9 @@ type Connector struct {
 
 	mu      sync.Mutex // held while the protection is replaced
 	current atomic.Pointer[protection]
+
+	driver   *Driver
+	counters counters
 }
 
 var _ sqldriver.Connector = (*Connector)(nil)
@@ -79,6 +80,7 @@ func newConnector(inner sqldriver.Connector, sessions bool, opts []Option) (*Con
 
 func connectorOf(inner sqldriver.Connector, sessions bool, s *settings) (*Connector, error) {
 	c := &Connector{inner: inner, settings: s, sessions: sessions}
+	c.driver = &Driver{connector: c}
 	if s.fromCode || !sessions {
 		if err := c.protect(s.tables); err != nil {
 			return nil, err
@@ -88,7 +90,7 @@ func connectorOf(inner sqldriver.Connector, sessions bool, s *settings) (*Connec
 }
 
 // Driver returns fencerow's driver.
-func (c *Connector) Driver() sqldriver.Driver { return theDriver }
+func (c *Connector) Driver() sqldriver.Driver { return c.driver }
 
 // Connect opens a connection and, on PostgreSQL, reads what the check rests
 // on: the session's search path, the protected tables' token columns and,
@@ -103,7 +105,7 @@ func (c *Connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 		if _, ok := inner.(*stdlib.Conn); ok {
 			return nil, errors.Join(errors.New("fencerow: Wrap does not look at pgx's sessions: use NewConnector or NewPoolConnector"), inner.Close())
 		}
-		conn.view = c.current.Load().anyPath(nil)
+		c.counters.opened(conn)
 		return conn, nil
 	}
 	std, ok := inner.(*stdlib.Conn)
@@ -114,22 +116,19 @@ func (c *Connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	if err := conn.start(ctx); err != nil {
 		return nil, errors.Join(err, inner.Close())
 	}
+	c.counters.opened(conn)
 	return conn, nil
 }
 
 // protect makes the tables the protected ones. Where they are the same as
 // before, the cache of plans stays.
-func (c *Connector) protect(tables []rewrite.Table) error {
+func (c *Connector) protect(tables []heldTable) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if p := c.current.Load(); p != nil && sameTables(p.tables, tables) {
 		return nil
 	}
-	policy, err := rewrite.NewPolicy(tables...)
-	if err != nil {
-		return fmt.Errorf("fencerow: %w", err)
-	}
-	p, err := newProtection(policy, tables, c.settings.cacheBytes)
+	p, err := newProtection(tables, c.settings.cacheBytes)
 	if err != nil {
 		return fmt.Errorf("fencerow: %w", err)
 	}

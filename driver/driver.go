@@ -21,16 +21,16 @@ const Name = "fencerow"
 const openTimeout = 60 * time.Second
 
 // Driver is the database/sql driver. It is registered as "fencerow".
-type Driver struct{}
+type Driver struct {
+	connector *Connector // whose driver it is, nil for the registered one
+}
 
 var (
 	_ sqldriver.Driver        = (*Driver)(nil)
 	_ sqldriver.DriverContext = (*Driver)(nil)
 )
 
-var theDriver = &Driver{}
-
-func init() { sql.Register(Name, theDriver) }
+func init() { sql.Register(Name, &Driver{}) }
 
 // Open opens a connection; database/sql calls OpenConnector instead.
 func (d *Driver) Open(dsn string) (sqldriver.Conn, error) {

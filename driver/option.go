@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -15,12 +16,17 @@ type Option func(*settings) error
 
 // settings is what the options of a connector add up to.
 type settings struct {
-	tables       []rewrite.Table
+	tables       []heldTable
+	levels       []tableLevel
 	fromCode     bool // tables are given by code; the registry is not read
 	cacheBytes   uint64
 	probeTimeout time.Duration
+	partial      bool // ask for stale rows beside written ones
+	undetermined bool // say when the reason for 0 rows can't be told
 	callerSkip   []string
 	pgx          []stdlib.OptionOpenDB
+	hooks        []Hooks
+	reporters    []func(context.Context, Event)
 }
 
 const (
@@ -45,7 +51,7 @@ func Protect(name string, mode rewrite.Mode) Option {
 // or one that belongs to a resource.
 func ProtectTable(t rewrite.Table) Option {
 	return func(s *settings) error {
-		s.tables, s.fromCode = append(s.tables, t), true
+		s.tables, s.fromCode = append(s.tables, heldTable{Table: t}), true
 		return nil
 	}
 }
@@ -71,6 +77,29 @@ func WithProbeTimeout(d time.Duration) Option {
 			return errors.New("fencerow: WithProbeTimeout needs a positive duration")
 		}
 		s.probeTimeout = d
+		return nil
+	}
+}
+
+// WithPartialCheck makes a guarded write that changed some rows ask for others
+// that it meant and that carry a newer token, and end with a [*PartialError] if
+// there are any. It costs one more query after each guarded write that changed
+// a row. Rows that a newer holder takes over in between count as stale too;
+// rows that it changed so that the statement no longer means them do not. A
+// write with RETURNING gives the error when its last row has been read.
+func WithPartialCheck() Option {
+	return func(s *settings) error {
+		s.partial = true
+		return nil
+	}
+}
+
+// WithUndetermined makes a guarded write that changed no row end with
+// [ErrUndetermined] where the driver can't tell whether its token is stale.
+// Without it such a statement returns 0 rows and no error.
+func WithUndetermined() Option {
+	return func(s *settings) error {
+		s.undetermined = true
 		return nil
 	}
 }
@@ -104,7 +133,7 @@ func collect(opts []Option) (*settings, error) {
 			return nil, err
 		}
 	}
-	return s, nil
+	return s, s.setLevels()
 }
 
 // shieldSQL opens the savepoint that a probe inside a transaction runs in.

@@ -14,9 +14,10 @@ import (
 // protection is what a connector protects at one moment. A new one takes its
 // place when the registry changes; connections notice by the pointer.
 type protection struct {
-	policy *rewrite.Policy
-	tables []rewrite.Table // as given or registered, before anything is looked up
-	plans  *otter.Cache[planKey, *rewrite.Plan]
+	tables   []heldTable     // as given or registered, before anything is looked up
+	enforced *rewrite.Policy // of the tables whose statements are refused
+	watched  *rewrite.Policy // of those and the reported ones; nil if there are none of the latter
+	plans    *otter.Cache[planKey, *rewrite.Plan]
 
 	mu    sync.Mutex
 	views map[string]*view
@@ -25,28 +26,55 @@ type protection struct {
 // view is a protection as sessions with one search path see it.
 type view struct {
 	*protection
-	policy *rewrite.Policy
-	id     int
+	enforced, watched *rewrite.Policy
+	id                int
 }
 
 type planKey struct {
-	view int
-	sql  string
+	view    int
+	watched bool
+	sql     string
 }
 
 // keptText is the longest text whose plan is kept, in bytes. Longer ones are
 // bulk statements that hardly ever come twice.
 const keptText = 64 << 10
 
-func newProtection(policy *rewrite.Policy, tables []rewrite.Table, cacheBytes uint64) (*protection, error) {
-	plans, err := otter.New(&otter.Options[planKey, *rewrite.Plan]{
+func newProtection(tables []heldTable, cacheBytes uint64) (*protection, error) {
+	p := &protection{tables: tables, views: make(map[string]*view)}
+	var err error
+	if p.enforced, err = policyOf(tables, Enforce); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(tables, func(t heldTable) bool { return t.level == Report }) {
+		if p.watched, err = policyOf(tables, Enforce, Report); err != nil {
+			return nil, err
+		}
+	}
+	p.plans, err = otter.New(&otter.Options[planKey, *rewrite.Plan]{
 		MaximumWeight: cacheBytes,
 		Weigher:       planWeight,
 	})
-	if err != nil {
-		return nil, err
+	return p, err
+}
+
+// policyOf returns the policy of the tables at the given levels.
+func policyOf(tables []heldTable, levels ...Level) (*rewrite.Policy, error) {
+	var chosen []rewrite.Table
+	for _, t := range tables {
+		if slices.Contains(levels, t.level) {
+			chosen = append(chosen, t.Table)
+		}
 	}
-	return &protection{policy: policy, tables: tables, plans: plans, views: make(map[string]*view)}, nil
+	return rewrite.NewPolicy(chosen...)
+}
+
+// enforces reports whether any table's statements are refused.
+func (p *protection) enforces() bool { return len(p.enforced.Tables()) > 0 }
+
+// reports reports whether a table's statements are only reported.
+func (p *protection) reports(t *rewrite.Table) bool {
+	return p.watched != nil && slices.ContainsFunc(p.tables, func(h heldTable) bool { return h.level == Report && h.is(t.Schema, t.Name) })
 }
 
 // planWeight estimates the bytes a plan holds. A guarded write keeps its tree,
@@ -61,48 +89,56 @@ func planWeight(k planKey, p *rewrite.Plan) uint32 {
 
 // view returns the protection under a search path.
 func (p *protection) view(path []string) *view {
-	return p.viewAs("\x00"+strings.Join(path, "\x00"), func() *rewrite.Policy { return p.policy.ForPath(path...) })
+	return p.viewAs("\x00"+strings.Join(path, "\x00"), func(r *rewrite.Policy) *rewrite.Policy { return r.ForPath(path...) })
 }
 
 // anyPath returns the protection under a search path that isn't known any more:
 // it may be the one that the session began with again.
 func (p *protection) anyPath(first []string) *view {
-	return p.viewAs("any\x00"+strings.Join(first, "\x00"), func() *rewrite.Policy { return p.policy.ForPath(first...).ForAnyPath() })
+	return p.viewAs("any\x00"+strings.Join(first, "\x00"), func(r *rewrite.Policy) *rewrite.Policy { return r.ForPath(first...).ForAnyPath() })
 }
 
-func (p *protection) viewAs(key string, policy func() *rewrite.Policy) *view {
+func (p *protection) viewAs(key string, under func(*rewrite.Policy) *rewrite.Policy) *view {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	v, ok := p.views[key]
 	if !ok {
-		v = &view{protection: p, policy: policy(), id: len(p.views)}
+		v = &view{protection: p, enforced: under(p.enforced), id: len(p.views)}
+		if p.watched != nil {
+			v.watched = under(p.watched)
+		}
 		p.views[key] = v
 	}
 	return v
 }
 
-// plan returns the plan of a text, checking it only once.
-func (v *view) plan(ctx context.Context, sql string) *rewrite.Plan {
-	if len(sql) > keptText {
-		return v.policy.Plan(sql)
+// plan returns the plan of a text by one of the view's policies, checking it
+// only once, and whether it was known.
+func (v *view) plan(ctx context.Context, sql string, watched bool) (plan *rewrite.Plan, hit bool) {
+	policy := v.enforced
+	if watched {
+		policy = v.watched
 	}
-	key := planKey{v.id, sql}
+	if len(sql) > keptText {
+		return policy.Plan(sql), false
+	}
+	key := planKey{v.id, watched, sql}
 	if plan, ok := v.plans.GetIfPresent(key); ok {
-		return plan
+		return plan, true
 	}
 	key.sql = strings.Clone(sql) // the caller's text may be a part of a larger one
 	plan, err := v.plans.Get(context.WithoutCancel(ctx), key, otter.LoaderFunc[planKey, *rewrite.Plan](
-		func(_ context.Context, k planKey) (*rewrite.Plan, error) { return v.policy.Plan(k.sql), nil }))
+		func(_ context.Context, k planKey) (*rewrite.Plan, error) { return policy.Plan(k.sql), nil }))
 	if err != nil {
-		return v.policy.Plan(sql)
+		return policy.Plan(sql), false
 	}
-	return plan
+	return plan, false
 }
 
 // sameTables reports whether two registries say the same.
-func sameTables(a, b []rewrite.Table) bool {
-	return slices.EqualFunc(a, b, func(x, y rewrite.Table) bool {
+func sameTables(a, b []heldTable) bool {
+	return slices.EqualFunc(a, b, func(x, y heldTable) bool {
 		return x.Schema == y.Schema && x.Name == y.Name && x.TokenColumn == y.TokenColumn && x.Mode == y.Mode &&
-			x.Resource == y.Resource && slices.Equal(x.Key, y.Key)
+			x.Resource == y.Resource && x.level == y.level && slices.Equal(x.Key, y.Key)
 	})
 }

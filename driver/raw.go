@@ -24,10 +24,14 @@ func (c *Conn) CopyFrom(ctx context.Context, table pgx.Identifier, columns []str
 	if c.std == nil {
 		return 0, errNoPgx
 	}
-	if _, err := c.check(ctx, "COPY "+table.Sanitize()+" FROM STDIN"); err != nil {
+	op := Operation{Kind: OpStatement, SQL: "COPY " + table.Sanitize() + " FROM STDIN"}
+	if _, err := c.check(ctx, op.SQL); err != nil {
 		return 0, err
 	}
-	return c.std.Conn().CopyFrom(ctx, table, columns, rows)
+	c.connector.settings.before(ctx, op)
+	n, err := c.std.Conn().CopyFrom(ctx, table, columns, rows)
+	c.connector.settings.after(ctx, op, err)
+	return n, err
 }
 
 // WaitForNotification waits for a notification of a channel that was listened

@@ -17,15 +17,16 @@ func (noRows) Next([]sqldriver.Value) error { return io.EOF }
 
 // peek looks whether there is a first row, and returns rows that still begin
 // with it. Without one the result is closed, so that the connection is free,
-// and the error is io.EOF.
-func peek(rows sqldriver.Rows) (sqldriver.Rows, error) {
-	first := &firstRow{}
-	err := first.read(rows)
+// and the error is io.EOF. atEnd, if given, is called with the count of rows
+// when the last one has been read; its error ends them.
+func peek(rows sqldriver.Rows, atEnd func(int64) error) (sqldriver.Rows, error) {
+	ahead := &readAhead{atEnd: atEnd}
+	err := ahead.read(rows)
 	if err == nil {
 		if std, ok := rows.(*stdlib.Rows); ok {
-			return &pgxRows{Rows: std, first: first}, nil
+			return &pgxRows{Rows: std, ahead: ahead}, nil
 		}
-		return &anyRows{Rows: rows, first: first}, nil
+		return &anyRows{Rows: rows, ahead: ahead}, nil
 	}
 	columns := rows.Columns()
 	if closeErr := rows.Close(); err == io.EOF && closeErr != nil {
@@ -48,21 +49,21 @@ func (r *emptyRows) Columns() []string { return r.columns }
 // anyRows is another driver's result with its first row read ahead.
 type anyRows struct {
 	sqldriver.Rows
-	first *firstRow
+	ahead *readAhead
 }
 
 func (r *anyRows) Next(dest []sqldriver.Value) error {
-	if r.first.take(dest) {
+	if r.ahead.take(dest) {
 		return nil
 	}
-	return r.Rows.Next(dest)
+	return r.ahead.counted(r.Rows.Next(dest))
 }
 
 // pgxRows is pgx's result with its first row read ahead. It keeps the optional
 // interfaces of pgx's rows.
 type pgxRows struct {
 	*stdlib.Rows
-	first *firstRow
+	ahead *readAhead
 }
 
 var (
@@ -73,33 +74,51 @@ var (
 )
 
 func (r *pgxRows) Next(dest []sqldriver.Value) error {
-	if r.first.take(dest) {
+	if r.ahead.take(dest) {
 		return nil
 	}
-	return r.Rows.Next(dest)
+	return r.ahead.counted(r.Rows.Next(dest))
 }
 
-// firstRow holds the row that was read ahead until it is asked for.
-type firstRow struct {
+// readAhead holds the row that was read ahead until it is asked for, and
+// counts the rows.
+type readAhead struct {
 	values  []sqldriver.Value
 	pending bool
+	count   int64
+	atEnd   func(int64) error // nil once it was called
 }
 
-func (f *firstRow) read(rows sqldriver.Rows) error {
-	f.values = make([]sqldriver.Value, len(rows.Columns()))
-	if err := rows.Next(f.values); err != nil {
+func (a *readAhead) read(rows sqldriver.Rows) error {
+	a.values = make([]sqldriver.Value, len(rows.Columns()))
+	if err := rows.Next(a.values); err != nil {
 		return err
 	}
-	f.pending = true
+	a.pending, a.count = true, 1
 	return nil
 }
 
-func (f *firstRow) take(dest []sqldriver.Value) bool {
-	if !f.pending {
+func (a *readAhead) take(dest []sqldriver.Value) bool {
+	if !a.pending {
 		return false
 	}
-	f.pending = false
-	copy(dest, f.values)
-	f.values = nil
+	a.pending = false
+	copy(dest, a.values)
+	a.values = nil
 	return true
+}
+
+// counted passes on the end of a result, or the error that there is then.
+func (a *readAhead) counted(err error) error {
+	switch {
+	case err == nil:
+		a.count++
+	case err == io.EOF && a.atEnd != nil:
+		atEnd := a.atEnd
+		a.atEnd = nil
+		if partial := atEnd(a.count); partial != nil {
+			return partial
+		}
+	}
+	return err
 }

@@ -10,9 +10,9 @@ var _ sqldriver.RowsColumnScanner = (*pgxRows)(nil)
 
 // NextRow advances to the next row.
 func (r *pgxRows) NextRow() error {
-	if r.first.pending {
-		r.first = &firstRow{}
+	if r.ahead.pending {
+		r.ahead.pending, r.ahead.values = false, nil
 		return nil
 	}
-	return r.Rows.NextRow()
+	return r.ahead.counted(r.Rows.NextRow())
 }

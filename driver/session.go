@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ var ErrNotInstalled = errors.New("fencerow: the registry of protected tables is 
 // registryQuery reads the registered tables, each under the name it was
 // registered with and the one it has now.
 const registryQuery = `SELECT r.schema_name::text, r.table_name::text, COALESCE(n.nspname::text, ''), COALESCE(c.relname::text, ''),
-       r.token_column::text, r.mode, COALESCE(r.resource, '')
+       r.token_column::text, r.mode, COALESCE(r.resource, ''), r.driver_level
   FROM fencing.registry r
   LEFT JOIN pg_catalog.pg_class c ON c.oid = r.relid
   LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace`
@@ -59,6 +60,7 @@ type session struct {
 	pathKnown bool     // false once a statement may have changed it
 
 	checked map[*Connector]bool // whose protected tables were looked at over it
+	loose   *protection         // under it, a statement ran that may have changed what later checks rest on
 }
 
 // sessionKey is where a pgx connection keeps its session.
@@ -73,7 +75,7 @@ func (c *Conn) start(ctx context.Context) error {
 		c.session = known
 		return nil
 	}
-	tables := append([]rewrite.Table{}, c.connector.settings.tables...) // never nil: JSON's null is no list
+	tables := append([]heldTable{}, c.connector.settings.tables...) // never nil: JSON's null is no list
 	if !c.connector.settings.fromCode {
 		var err error
 		if tables, err = readRegistry(ctx, conn); err != nil {
@@ -103,7 +105,7 @@ func (c *Conn) start(ctx context.Context) error {
 			return fmt.Errorf("fencerow: read the protected tables: %w", err)
 		}
 	}
-	if tables, err = c.connector.checkTables(tables, columns, encoding); err != nil {
+	if tables, err = c.connector.checkTables(ctx, tables, columns, encoding); err != nil {
 		return err
 	}
 	if err := c.connector.protect(tables); err != nil {
@@ -123,34 +125,38 @@ func (c *Conn) start(ctx context.Context) error {
 
 // checkTables compares the protected tables with the catalog, and fills in
 // their primary keys. A registered table that isn't there stays protected
-// under its name; one named in code must be there.
-func (c *Connector) checkTables(tables []rewrite.Table, columns []column, encoding string) ([]rewrite.Table, error) {
+// under its name; one named in code must be there. What is wrong with one that
+// is only reported is reported.
+func (c *Connector) checkTables(ctx context.Context, tables []heldTable, columns []column, encoding string) ([]heldTable, error) {
 	if len(columns) != len(tables) {
 		return nil, fmt.Errorf("fencerow: the server described %d of %d protected tables", len(columns), len(tables))
 	}
 	for i := range tables {
-		t, col := &tables[i], columns[i]
-		if !col.Found {
-			if c.settings.fromCode {
-				return nil, fmt.Errorf("fencerow: protected table %q is no table of this database: create it, or correct its name (schema %q, table %q); a view or a foreign table cannot be protected", t, t.Schema, t.Name)
-			}
+		t := &tables[i]
+		if t.level == Off || !columns[i].Found && !c.settings.fromCode {
 			continue
 		}
-		if problem := col.problem(t); problem != "" {
-			return nil, fmt.Errorf("fencerow: protected table %q %s", t, problem)
+		t.Key = columns[i].Key
+		if problem := columns[i].problem(&t.Table, encoding); problem != "" {
+			err := fmt.Errorf("fencerow: protected table %q %s", &t.Table, problem)
+			if t.level != Report {
+				return nil, err
+			}
+			c.settings.tell(ctx, Event{Kind: EventReported, Table: t.String(), Err: err})
 		}
-		if encoding != "UTF8" && !ascii(t.Schema+t.Name+t.TokenColumn) {
-			return nil, fmt.Errorf("fencerow: protected table %q has a name beyond ASCII, which is only compared safely in a database of encoding UTF8, not %s", t, encoding)
-		}
-		t.Key = col.Key
 	}
 	return tables, nil
 }
 
-// problem says what is wrong with a token column, and what mends it.
-func (col column) problem(t *rewrite.Table) string {
+// problem says what is wrong with a table or its token column, and what mends
+// it.
+func (col column) problem(t *rewrite.Table, encoding string) string {
 	name := t.TokenColumn
 	switch {
+	case !col.Found:
+		return fmt.Sprintf("is no table of this database: create it, or correct its name (schema %q, table %q); a view or a foreign table cannot be protected", t.Schema, t.Name)
+	case encoding != "UTF8" && !ascii(t.Schema+t.Name+name):
+		return fmt.Sprintf("has a name beyond ASCII, which is only compared safely in a database of encoding UTF8, not %s", encoding)
 	case !col.Column:
 		return fmt.Sprintf("has no column %s: register it with migrations.Register, or ALTER TABLE ... ADD COLUMN %s bigint NOT NULL DEFAULT 0 over a plain connection", name, name)
 	case !col.Bigint:
@@ -163,37 +169,54 @@ func (col column) problem(t *rewrite.Table) string {
 	return ""
 }
 
-func readRegistry(ctx context.Context, conn *pgx.Conn) ([]rewrite.Table, error) {
+func readRegistry(ctx context.Context, conn *pgx.Conn) ([]heldTable, error) {
 	rows, err := conn.Query(ctx, registryQuery)
 	if err != nil {
 		return nil, registryError(err, conn)
 	}
 	defer rows.Close()
-	seen := make(map[[2]string]bool)
-	tables := []rewrite.Table{}
+	found := make(map[[2]string]heldTable)
 	for rows.Next() {
-		var schema, name, schemaNow, nameNow, tokenColumn, mode, resource string
-		if err := rows.Scan(&schema, &name, &schemaNow, &nameNow, &tokenColumn, &mode, &resource); err != nil {
+		var schema, name, schemaNow, nameNow, mode, level string
+		var t heldTable
+		if err := rows.Scan(&schema, &name, &schemaNow, &nameNow, &t.TokenColumn, &mode, &t.Resource, &level); err != nil {
 			return nil, fmt.Errorf("fencerow: read the registry: %w", err)
 		}
-		m, err := rewrite.ParseMode(mode)
-		if err != nil {
+		if t.Mode, err = rewrite.ParseMode(mode); err != nil {
 			return nil, fmt.Errorf("fencerow: read the registry: table %q: %w", name, err)
 		}
-		for _, id := range [][2]string{{schema, name}, {schemaNow, nameNow}} {
-			if id[1] != "" && !seen[id] {
-				seen[id] = true
-				tables = append(tables, rewrite.Table{Schema: id[0], Name: id[1], TokenColumn: tokenColumn, Mode: m, Resource: resource})
-			}
+		if t.level, err = parseLevel(level); err != nil {
+			return nil, fmt.Errorf("fencerow: read the registry: table %q: %w", name, err)
 		}
+		hold(found, t, schemaNow, nameNow, true)
+		hold(found, t, schema, name, false)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, registryError(err, conn)
 	}
-	slices.SortFunc(tables, func(a, b rewrite.Table) int {
+	tables := slices.AppendSeq([]heldTable{}, maps.Values(found))
+	slices.SortFunc(tables, func(a, b heldTable) int {
 		return strings.Compare(a.Schema+"\x00"+a.Name, b.Schema+"\x00"+b.Name)
 	})
 	return tables, nil
+}
+
+// hold adds a registered table under a name. Two rows may stand for one name,
+// which a table of one had when it was registered and another has now: it is
+// held as the present one, at the stricter level of both.
+func hold(found map[[2]string]heldTable, t heldTable, schema, name string, now bool) {
+	id := [2]string{schema, name}
+	other, taken := found[id]
+	switch {
+	case name == "": // dropped
+		return
+	case taken && now:
+		t.level = min(t.level, other.level)
+	case taken:
+		t, t.level = other, min(t.level, other.level)
+	}
+	t.Schema, t.Name = schema, name
+	found[id] = t
 }
 
 // registryError says what to do where the registry can't be read.
@@ -203,6 +226,8 @@ func registryError(err error, conn *pgx.Conn) error {
 		switch pgErr.Code {
 		case "42P01", "3F000": // undefined_table, invalid_schema_name
 			return fmt.Errorf("%w (%w)", ErrNotInstalled, err)
+		case "42703": // undefined_column
+			return fmt.Errorf("fencerow: the registry of protected tables is of an older version: run migrations.Up (%w)", err)
 		case "42501": // insufficient_privilege
 			role := pgx.Identifier{conn.Config().User}.Sanitize()
 			return fmt.Errorf("fencerow: the registry of protected tables cannot be read: GRANT USAGE ON SCHEMA fencing TO %s; GRANT SELECT ON fencing.registry TO %s (%w)", role, role, err)
@@ -230,3 +255,6 @@ func searchPath(setting, user string) ([]string, error) {
 func ascii(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 }) < 0
 }
+
+// forgetPath says that a statement may have changed the search path.
+func (s *session) forgetPath() { s.pathKnown = false }

@@ -10,16 +10,16 @@ import (
 
 // Stmt is a prepared statement that is checked again at each execution.
 type Stmt struct {
-	inner sqldriver.Stmt
+	inner sqldriver.Stmt // prepared as text
 	conn  *Conn
-	query string
+	query string // as the caller wrote it
+	text  string // as it was sent
 }
 
 var (
-	_ sqldriver.Stmt              = (*Stmt)(nil)
-	_ sqldriver.StmtExecContext   = (*Stmt)(nil)
-	_ sqldriver.StmtQueryContext  = (*Stmt)(nil)
-	_ sqldriver.NamedValueChecker = (*Stmt)(nil)
+	_ sqldriver.Stmt             = (*Stmt)(nil)
+	_ sqldriver.StmtExecContext  = (*Stmt)(nil)
+	_ sqldriver.StmtQueryContext = (*Stmt)(nil)
 )
 
 var errDeprecated = errors.New("fencerow: Stmt.Exec and Stmt.Query without a context are not implemented: a statement needs the context of its execution")
@@ -35,17 +35,6 @@ func (s *Stmt) Exec([]sqldriver.Value) (sqldriver.Result, error) { return nil, e
 
 // Query is not implemented: it has no context, so no token.
 func (s *Stmt) Query([]sqldriver.Value) (sqldriver.Rows, error) { return nil, errDeprecated }
-
-// CheckNamedValue passes tokenctx.Arg, and whatever the inner driver takes.
-func (s *Stmt) CheckNamedValue(v *sqldriver.NamedValue) error {
-	if n, ok := s.inner.(sqldriver.NamedValueChecker); ok {
-		if s.conn.CheckNamedValue(v) == nil {
-			return nil
-		}
-		return n.CheckNamedValue(v)
-	}
-	return s.conn.CheckNamedValue(v)
-}
 
 // ExecContext checks the statement with the token of ctx, and runs it.
 func (s *Stmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Result, error) {
@@ -83,9 +72,24 @@ func (s *Stmt) admit(ctx context.Context, args []sqldriver.NamedValue, asQuery b
 		return nil, err
 	}
 	if admitted.sql != s.query {
-		return nil, s.conn.connector.settings.located(rewrite.Refuse(rewrite.QueryRewriter, "a query rewriter was passed to a prepared statement: pass it with the text to Exec or Query instead"))
+		return nil, s.conn.refuse(ctx, rewrite.Refuse(rewrite.QueryRewriter, "a query rewriter was passed to a prepared statement: pass it with the text to Exec or Query instead"))
+	}
+	if admitted.text != s.text {
+		return admitted, s.prepareAgain(ctx, admitted.text)
 	}
 	return admitted, nil
+}
+
+// prepareAgain prepares the statement as it is to be sent by now: what is
+// protected has changed since it was prepared.
+func (s *Stmt) prepareAgain(ctx context.Context, text string) error {
+	inner, err := s.conn.prepare(ctx, text)
+	if err != nil {
+		return err
+	}
+	old := s.inner
+	s.inner, s.text = inner, text
+	return old.Close()
 }
 
 func (s *Stmt) execInner(ctx context.Context) func([]sqldriver.NamedValue) (sqldriver.Result, error) {

@@ -1,14 +1,193 @@
 package driver
 
-import sqldriver "database/sql/driver"
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
 
-// Tx is a transaction.
-type Tx struct{ inner sqldriver.Tx }
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+// Tx is a transaction. It is bound to the tokens that the context of its BEGIN
+// carried: statements in it write under these or are refused.
+type Tx struct {
+	inner  sqldriver.Tx
+	conn   *Conn
+	ctx    context.Context // of BEGIN, for COMMIT and ROLLBACK, as with pgx
+	tokens []boundToken
+}
+
+// boundToken is the token of a resource in a transaction; "" is the default.
+type boundToken struct {
+	resource string
+	token    tokenctx.Token
+}
 
 var _ sqldriver.Tx = (*Tx)(nil)
 
+// BeginTx starts a transaction. The tokens of ctx that a protected table takes
+// go along in the same round trip, as local settings fencing.token and
+// fencing.token_<resource>, where the server's triggers find them. They take no
+// snapshot, so what must come first in a transaction still can.
+func (c *Conn) BeginTx(ctx context.Context, opts sqldriver.TxOptions) (sqldriver.Tx, error) {
+	tx := &Tx{conn: c, ctx: ctx, tokens: c.connector.current.Load().tokens(ctx)}
+	s, op := c.connector.settings, Operation{Kind: OpBegin}
+	s.before(ctx, op)
+	var err error
+	if settings := tx.settings(); c.std != nil && settings != "" {
+		tx.inner, err = c.beginWith(ctx, opts, settings)
+	} else {
+		tx.inner, err = c.beginPlain(ctx, opts)
+	}
+	s.after(ctx, op, err)
+	if err != nil {
+		return nil, err
+	}
+	c.tx = tx
+	return tx, nil
+}
+
 // Commit commits the transaction.
-func (tx *Tx) Commit() error { return tx.inner.Commit() }
+func (tx *Tx) Commit() error { return tx.end(OpCommit, tx.inner.Commit) }
 
 // Rollback rolls the transaction back.
-func (tx *Tx) Rollback() error { return tx.inner.Rollback() }
+func (tx *Tx) Rollback() error { return tx.end(OpRollback, tx.inner.Rollback) }
+
+func (tx *Tx) end(kind OperationKind, send func() error) error {
+	s, op := tx.conn.connector.settings, Operation{Kind: kind}
+	s.before(tx.ctx, op)
+	err := send()
+	if tx.conn.tx == tx {
+		tx.conn.tx = nil
+	}
+	s.after(tx.ctx, op, err)
+	return err
+}
+
+// token returns the token that the transaction is bound to for a resource.
+func (tx *Tx) token(resource string) (tokenctx.Token, bool) {
+	if tx != nil {
+		for _, b := range tx.tokens {
+			if b.resource == resource {
+				return b.token, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// settings is the SQL that tells the server the tokens. It has no SELECT, which
+// would take the snapshot of a transaction that isn't READ COMMITTED.
+func (tx *Tx) settings() string {
+	var b strings.Builder
+	for _, bound := range tx.tokens {
+		if bound.token.Valid() {
+			fmt.Fprintf(&b, "; set local %s = '%d'", rewrite.SettingName(bound.resource), bound.token)
+		}
+	}
+	return b.String()
+}
+
+// tokens returns the tokens of ctx that the tables take.
+func (p *protection) tokens(ctx context.Context) (tokens []boundToken) {
+	for i := range p.tables {
+		t := &p.tables[i]
+		if p.firstOf(i) {
+			if token, ok := t.Token(ctx); ok {
+				tokens = append(tokens, boundToken{t.Resource, token})
+			}
+		}
+	}
+	return tokens
+}
+
+// firstOf reports whether no table before the i-th has its resource.
+func (p *protection) firstOf(i int) bool {
+	for j := range i {
+		if p.tables[j].Resource == p.tables[i].Resource {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Conn) beginPlain(ctx context.Context, opts sqldriver.TxOptions) (sqldriver.Tx, error) {
+	if b, ok := c.inner.(sqldriver.ConnBeginTx); ok {
+		return b.BeginTx(ctx, opts)
+	}
+	if opts != (sqldriver.TxOptions{}) {
+		return nil, errors.New("fencerow: the wrapped driver takes no transaction options")
+	}
+	//lint:ignore SA1019 the only way that the wrapped driver has
+	return c.inner.Begin()
+}
+
+// beginWith sends BEGIN and the settings as one text. Where the server accepts
+// the first and not the others, nothing is left of the transaction.
+func (c *Conn) beginWith(ctx context.Context, opts sqldriver.TxOptions, settings string) (sqldriver.Tx, error) {
+	conn := c.std.Conn()
+	if conn.IsClosed() {
+		return nil, sqldriver.ErrBadConn // as pgx's stdlib: nothing was sent
+	}
+	begin, err := beginText(opts)
+	if err != nil {
+		return nil, err
+	}
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin + settings})
+	if err != nil {
+		if !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
+			c.abandon()
+		}
+		return nil, err
+	}
+	return &pgxTx{ctx, tx}, nil
+}
+
+// abandonTimeout bounds the ROLLBACK after a BEGIN that failed half-way.
+const abandonTimeout = 5 * time.Second
+
+func (c *Conn) abandon() {
+	ctx, cancel := context.WithTimeout(context.Background(), abandonTimeout)
+	defer cancel()
+	if _, err := c.std.Conn().Exec(ctx, "rollback"); err != nil {
+		_ = c.std.Conn().Close(ctx)
+	}
+}
+
+// beginText is BEGIN as pgx's stdlib sends it for the options.
+func beginText(opts sqldriver.TxOptions) (string, error) {
+	text := "begin"
+	switch sql.IsolationLevel(opts.Isolation) {
+	case sql.LevelDefault:
+	case sql.LevelReadUncommitted:
+		text += " isolation level read uncommitted"
+	case sql.LevelReadCommitted:
+		text += " isolation level read committed"
+	case sql.LevelRepeatableRead, sql.LevelSnapshot:
+		text += " isolation level repeatable read"
+	case sql.LevelSerializable:
+		text += " isolation level serializable"
+	default:
+		return "", fmt.Errorf("unsupported isolation: %v", opts.Isolation)
+	}
+	if opts.ReadOnly {
+		text += " read only"
+	}
+	return text, nil
+}
+
+// pgxTx is pgx's transaction as database/sql ends it.
+type pgxTx struct {
+	ctx context.Context
+	tx  pgx.Tx
+}
+
+func (t *pgxTx) Commit() error   { return t.tx.Commit(t.ctx) }
+func (t *pgxTx) Rollback() error { return t.tx.Rollback(t.ctx) }

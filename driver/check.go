@@ -1,0 +1,212 @@
+package driver
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"errors"
+
+	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+// statement is a checked statement with its arguments bound.
+type statement struct {
+	call
+	plan  *rewrite.Plan
+	text  string // what is sent
+	bound []sqldriver.NamedValue
+}
+
+// unchecked is the plan of a text that is sent although it was found fault
+// with: nothing is bound, and nothing asked afterwards.
+var unchecked = &rewrite.Plan{}
+
+// verdict is what the check of a text came to.
+type verdict struct {
+	view     *view
+	enforced *rewrite.Plan // by the tables that are enforced, or unchecked
+	watched  *rewrite.Plan // by the reported ones too; nil if there is no such plan
+}
+
+// plan is the one to go by.
+func (v verdict) plan() *rewrite.Plan {
+	if v.watched != nil {
+		return v.watched
+	}
+	return v.enforced
+}
+
+// text is what is to be sent for a statement: PostgreSQL's own triggers find
+// the token of a DELETE in a setting, which goes along in the statement.
+func (c *Conn) text(plan *rewrite.Plan, sql string) string {
+	if c.std != nil && plan.Guarded() {
+		return plan.Attested()
+	}
+	return sql
+}
+
+// admit checks a statement and binds its token. Everything that is sent comes
+// through here, right before it is sent.
+func (c *Conn) admit(ctx context.Context, query string, args []sqldriver.NamedValue, asQuery bool) (*statement, error) {
+	call, err := resolve(ctx, query, args, asQuery)
+	if err != nil {
+		return nil, c.refuse(ctx, err)
+	}
+	v, err := c.check(ctx, call.sql)
+	if err != nil {
+		return nil, err
+	}
+	if violation := c.interpolationViolation(call); violation != nil {
+		if v.view.enforces() {
+			return nil, c.refuse(ctx, violation)
+		}
+		c.report(ctx, violation)
+	}
+	plan, bound, err := c.bind(ctx, v, call.args)
+	if err != nil {
+		return nil, c.refuse(ctx, err)
+	}
+	return &statement{call: call, plan: plan, text: c.text(plan, call.sql), bound: bound}, nil
+}
+
+// check plans a text for this session. A text that may change the search path
+// makes it unknown from then on, whether or not it succeeds.
+func (c *Conn) check(ctx context.Context, sql string) (verdict, error) {
+	v := verdict{view: c.currentView()}
+	v.enforced = c.planned(ctx, v.view, sql, false)
+	if v.enforced.ChangesPath {
+		defer c.session.forgetPath()
+	}
+	found := c.violation(v.enforced)
+	if found != nil && v.view.enforces() {
+		return v, c.refuse(ctx, found)
+	}
+	if v.view.watched != nil {
+		v.watched = c.planned(ctx, v.view, sql, true)
+		if reported := c.violation(v.watched); reported != nil {
+			c.report(ctx, reported)
+			v.watched, found = nil, reported
+		}
+	}
+	if found != nil {
+		c.session.loosen(v.view.protection, found)
+		if !v.view.enforces() {
+			v.enforced = unchecked
+		}
+	}
+	return v, nil
+}
+
+// violation is what is wrong with sending a text on this session, if anything.
+func (c *Conn) violation(plan *rewrite.Plan) *rewrite.Violation {
+	if len(plan.Violations) > 0 {
+		return &plan.Violations[0]
+	}
+	if plan.Cleared {
+		return nil
+	}
+	return c.sessionViolation()
+}
+
+func (c *Conn) planned(ctx context.Context, v *view, sql string, watched bool) *rewrite.Plan {
+	plan, hit := v.plan(ctx, sql, watched)
+	if !watched {
+		c.checked.Add(1)
+		if hit {
+			c.hits.Add(1)
+		}
+	}
+	return plan
+}
+
+// bind puts the tokens into the arguments. What is wrong with the token of a
+// table that is only reported is reported, and the arguments stay.
+func (c *Conn) bind(ctx context.Context, v verdict, args []sqldriver.NamedValue) (*rewrite.Plan, []sqldriver.NamedValue, error) {
+	plan := v.plan()
+	bound, err := c.bindBy(ctx, plan, args)
+	if err == nil || v.watched == nil {
+		return plan, bound, err
+	}
+	var found *rewrite.Violation
+	if !errors.As(err, &found) {
+		return nil, nil, err
+	}
+	bound, enforcedErr := c.bindBy(ctx, v.enforced, args)
+	if enforcedErr != nil {
+		return nil, nil, err // of an enforced table, or tokenctx.Arg, which can't be sent
+	}
+	c.report(ctx, found)
+	return v.enforced, bound, nil
+}
+
+func (c *Conn) bindBy(ctx context.Context, plan *rewrite.Plan, args []sqldriver.NamedValue) ([]sqldriver.NamedValue, error) {
+	if c.tx == nil || len(c.tx.tokens) == 0 || !plan.Guarded() {
+		return plan.BindAll(ctx, args)
+	}
+	for _, w := range plan.Writes() {
+		own, ok := w.Table.Token(ctx)
+		if bound, isBound := c.tx.token(w.Table.Resource); ok && isBound && own != bound {
+			v := rewrite.Refuse(rewrite.OtherToken, `write to protected table "`+w.Table.String()+`" carries another token than its transaction: begin one transaction for each token, or begin it with a context that has none`)
+			v.Table = w.Table.String()
+			return nil, v
+		}
+	}
+	return plan.BindWith(func(t *rewrite.Table) (tokenctx.Token, bool) { return c.token(ctx, t) }, args)
+}
+
+// token returns the token for a table: the context's, or the transaction's.
+func (c *Conn) token(ctx context.Context, t *rewrite.Table) (tokenctx.Token, bool) {
+	if token, ok := t.Token(ctx); ok {
+		return token, true
+	}
+	return c.tx.token(t.Resource)
+}
+
+// currentView returns the newest protection as this session sees it.
+func (c *Conn) currentView() *view {
+	p := c.connector.current.Load()
+	if c.session.pathKnown {
+		if c.view == nil || c.view.protection != p {
+			c.view = p.view(c.session.path)
+		}
+		return c.view
+	}
+	c.view = p.anyPath(c.session.path)
+	return c.view
+}
+
+// sessionViolation refuses to send anything on a session in which the server
+// would read a text otherwise than the parser, or that a statement may have
+// prepared for it while nothing was refused. The server reports both settings
+// whenever they change.
+func (c *Conn) sessionViolation() *rewrite.Violation {
+	if c.std == nil {
+		return nil
+	}
+	pg := c.std.Conn().PgConn()
+	switch {
+	case pg.IsClosed():
+		return nil // the inner connection says so itself
+	case pg.ParameterStatus("standard_conforming_strings") != "on":
+		return rewrite.Refuse(rewrite.SessionState, "standard_conforming_strings is not on in this session, so the server would read texts otherwise than the check: set it on the role or the database, or in the DSN")
+	case pg.ParameterStatus("client_encoding") != "UTF8":
+		return rewrite.Refuse(rewrite.SessionState, "client_encoding is not UTF8 in this session, so the server would read texts otherwise than the check: remove it from the DSN, PGCLIENTENCODING and the role")
+	case c.isLoose():
+		return rewrite.Refuse(rewrite.SessionState, "this session ran a statement that the check rests on before the table was enforced: give the connection back, a new one takes its place")
+	}
+	return nil
+}
+
+// loosen remembers that a statement which only the check of later ones would
+// have kept out was sent: it may have left a setting, a temporary view or a
+// prepared statement behind.
+func (s *session) loosen(p *protection, v *rewrite.Violation) {
+	if s.loose == nil && (v.Rule[2] == '2' || v.Rule[2] == '9') {
+		s.loose = p
+	}
+}
+
+// isLoose reports whether the tables have changed since such a statement.
+func (c *Conn) isLoose() bool {
+	return c.session.loose != nil && c.session.loose != c.connector.current.Load()
+}

@@ -1,0 +1,118 @@
+package driver_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"expvar"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/localpg"
+	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+func TestLogTo(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, levelSchema)
+	var out bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&out, nil))
+	db, err := driver.Open(dsn, driver.Protect("orders", rewrite.Strict), driver.Protect("jobs", rewrite.Lease),
+		driver.WithLevel(driver.Report, "jobs"), driver.WithReporter(driver.LogTo(logger)))
+	require.NoError(t, err)
+	defer db.Close()
+	ctx := tokenctx.With(t.Context(), 4)
+	for name, test := range map[string]struct {
+		sql  string
+		want []string
+	}{
+		"refused":  {`UPDATE orders SET status = 'secret'`, []string{"level=ERROR", `msg="fencerow: refused"`, "table=orders", "rule=FR101", "location=", "report_test.go:"}},
+		"reported": {`UPDATE jobs SET status = 'secret'`, []string{"level=WARN", `msg="fencerow: reported"`, "table=jobs", "rule=FR101", "location=", "report_test.go:"}},
+		"stale":    {`UPDATE orders SET status = 'secret', last_token = 4 WHERE id = 1 AND last_token < 4`, []string{"level=WARN", `msg="fencerow: stale"`, "table=orders", "carries token 5", "report_test.go:"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out.Reset()
+			_, _ = db.ExecContext(ctx, test.sql)
+			require.Equal(t, 1, strings.Count(out.String(), "\n"), out.String())
+			for _, want := range test.want {
+				require.Contains(t, out.String(), want)
+			}
+			require.NotContains(t, out.String(), "secret")
+		})
+	}
+}
+
+func TestHooks(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, levelSchema)
+	var seen []string
+	hooks := func(name string) driver.Option {
+		return driver.WithHooks(driver.Hooks{
+			Before: func(_ context.Context, op driver.Operation) {
+				seen = append(seen, fmt.Sprint(name, " before ", op.Kind, " ", op.SQL, " ", op.Guarded))
+			},
+			After: func(_ context.Context, op driver.Operation, err error) {
+				seen = append(seen, fmt.Sprint(name, " after ", op.Kind, " ", err != nil))
+			},
+		})
+	}
+	db, err := driver.Open(dsn, driver.Protect("orders", rewrite.Strict), hooks("a"), hooks("b"), driver.WithHooks(driver.Hooks{}))
+	require.NoError(t, err)
+	defer db.Close()
+	require.Empty(t, seen, "what the driver asks for itself has no hooks")
+	ctx := tokenctx.With(t.Context(), 4)
+	tx, err := db.BeginTx(ctx, nil)
+	require.NoError(t, err)
+	const remove = `DELETE FROM orders WHERE id = 1 AND last_token < $1`
+	_, err = tx.ExecContext(ctx, remove, tokenctx.Arg)
+	require.ErrorIs(t, err, driver.ErrStale)
+	_, err = tx.Exec(`DELETE FROM orders`)
+	require.ErrorIs(t, err, rewrite.ErrRefused)
+	require.NoError(t, tx.Commit())
+	require.Equal(t, []string{
+		"a before begin  false", "b before begin  false", "b after begin false", "a after begin false",
+		"a before statement " + remove + " true", "b before statement " + remove + " true", "b after statement true", "a after statement true",
+		"a before commit  false", "b before commit  false", "b after commit false", "a after commit false",
+	}, seen)
+
+	seen = nil
+	tx, err = db.BeginTx(ctx, nil)
+	require.NoError(t, err)
+	var one int
+	require.NoError(t, tx.QueryRow(`SELECT 1`).Scan(&one))
+	require.NoError(t, tx.Rollback())
+	require.Contains(t, seen, "a before statement SELECT 1 false")
+	require.Contains(t, seen, "b after rollback false")
+}
+
+func TestStats(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, levelSchema)
+	db, err := driver.Open(dsn, driver.Protect("orders", rewrite.Strict), driver.Protect("jobs", rewrite.Strict), driver.WithLevel(driver.Report, "jobs"))
+	require.NoError(t, err)
+	defer db.Close()
+	for _, token := range []tokenctx.Token{4, 5} {
+		_, err = db.ExecContext(tokenctx.With(t.Context(), token), `UPDATE orders SET status = 'x', last_token = $1 WHERE id = 1 AND last_token < $1`, tokenctx.Arg)
+		require.True(t, driver.NotApplied(err))
+	}
+	for _, sql := range []string{`DELETE FROM orders`, `DELETE FROM orders`, `DELETE FROM jobs`, `SELECT 1`, `SELECT 1`} {
+		_, _ = db.Exec(sql)
+	}
+	want := driver.Stats{Checked: 7, CacheHits: 3, Refused: map[rewrite.Rule]uint64{"FR111": 2}, Reported: map[rewrite.Rule]uint64{"FR111": 1}, Stale: 1, Replay: 1}
+	require.Equal(t, want, driver.StatsOf(db))
+	db.SetMaxIdleConns(-1) // closes the connection
+	require.Equal(t, want, driver.StatsOf(db), "what a closed connection has counted stays")
+
+	var text map[string]any
+	require.NoError(t, json.Unmarshal([]byte(expvar.Func(func() any { return driver.StatsOf(db) }).String()), &text))
+	require.EqualValues(t, 7, text["Checked"])
+
+	plain := openPlain(t, dsn)
+	require.Zero(t, driver.StatsOf(plain))
+}

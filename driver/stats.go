@@ -1,0 +1,95 @@
+package driver
+
+import (
+	"database/sql"
+	"maps"
+	"sync"
+
+	"github.com/fencerow/fencerow/rewrite"
+)
+
+// Stats are counts since a connector was made. Publish them with expvar:
+//
+//	expvar.Publish("fencerow", expvar.Func(func() any { return driver.StatsOf(db) }))
+type Stats struct {
+	Checked   uint64                  // texts that were checked, at Prepare and at each execution
+	CacheHits uint64                  // those of them whose plan was in the cache
+	Refused   map[rewrite.Rule]uint64 // statements that were not sent
+	Reported  map[rewrite.Rule]uint64 // statements that were sent although their table's guard is missing; see Report
+	Stale     uint64                  // guarded writes that met a newer token
+	Replay    uint64                  // guarded writes that met their own token
+}
+
+// StatsOf returns the counts of a handle's connector. They are zero for a
+// handle that is not fencerow's.
+func StatsOf(db *sql.DB) Stats {
+	if d, ok := db.Driver().(*Driver); ok && d.connector != nil {
+		return d.connector.Stats()
+	}
+	return Stats{}
+}
+
+// Stats returns the connector's counts.
+func (c *Connector) Stats() Stats { return c.counters.read() }
+
+// counters count for a connector. What every statement counts is counted on
+// its connection, so that connections don't wait for each other.
+type counters struct {
+	mu    sync.Mutex
+	open  map[*Conn]struct{}
+	total Stats // of closed connections, and what is counted here
+}
+
+func (n *counters) opened(c *Conn) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.open == nil {
+		n.open = make(map[*Conn]struct{})
+	}
+	n.open[c] = struct{}{}
+}
+
+func (n *counters) closed(c *Conn) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, ok := n.open[c]; ok {
+		delete(n.open, c)
+		n.total.Checked += c.checked.Load()
+		n.total.CacheHits += c.hits.Load()
+	}
+}
+
+func (n *counters) rule(kind EventKind, rule rewrite.Rule) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	counts := &n.total.Refused
+	if kind == EventReported {
+		counts = &n.total.Reported
+	}
+	if *counts == nil {
+		*counts = make(map[rewrite.Rule]uint64)
+	}
+	(*counts)[rule]++
+}
+
+func (n *counters) outcome(kind EventKind) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if kind == EventReplay {
+		n.total.Replay++
+	} else {
+		n.total.Stale++
+	}
+}
+
+func (n *counters) read() Stats {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.total
+	s.Refused, s.Reported = maps.Clone(s.Refused), maps.Clone(s.Reported)
+	for c := range n.open {
+		s.Checked += c.checked.Load()
+		s.CacheHits += c.hits.Load()
+	}
+	return s
+}
