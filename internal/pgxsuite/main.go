@@ -50,7 +50,7 @@ func run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, srv.Stop()) }()
 
-	tallies, err := runAll(ctx, b, srv, s.source.tests())
+	tallies, err := runAll(ctx, b, srv, s.source)
 	if err != nil {
 		return err
 	}
@@ -59,12 +59,12 @@ func run(ctx context.Context) (err error) {
 }
 
 // runAll runs the suite through pgx, and through fencerow in each of the ways.
-func runAll(ctx context.Context, b *binaries, srv *localpg.Server, tests []string) ([]tally, error) {
+func runAll(ctx context.Context, b *binaries, srv *localpg.Server, suite *source) ([]tally, error) {
 	dsn, err := database(ctx, srv, "plain")
 	if err != nil {
 		return nil, err
 	}
-	plain, err := execute(ctx, b.plain, b.dir, dsn, "-test.run="+pattern(tests...))
+	plain, err := execute(ctx, b.plain, b.dir, dsn, "-test.run="+pattern(suite.tests()...))
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func runAll(ctx context.Context, b *binaries, srv *localpg.Server, tests []strin
 		if dsn, err = database(ctx, srv, r.database); err != nil {
 			return nil, err
 		}
-		if err := protect(ctx, dsn, r.tables); err != nil {
+		if err := protect(ctx, dsn, r, suite.tables()); err != nil {
 			return nil, fmt.Errorf("%s: %w", r.name, err)
 		}
 		list := skipsOf(r.name, skips)

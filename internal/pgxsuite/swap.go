@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -46,6 +47,17 @@ func (s *source) tests() []string {
 		names = append(names, f.Name.Name)
 	}
 	return names
+}
+
+var createTable = regexp.MustCompile(`(?i)\bcreate\s+(?:temporary\s+)?table\s+(\w+)`)
+
+// tables are the names of the tables that the suite makes.
+func (s *source) tables() (names []string) {
+	for _, m := range createTable.FindAllStringSubmatch(s.text, -1) {
+		names = append(names, strings.ToLower(m[1]))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func (s *source) functions(prefix string) func(yield func(*ast.FuncDecl) bool) {
