@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"regexp"
@@ -74,6 +75,29 @@ func serve(payHandler http.Handler) {
 	http.Handle("/pay", tokenctx.Middleware(payHandler)) // r.Context() now carries the token
 }
 
+func payInTransaction(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	_, err = tx.Exec(`UPDATE orders SET status = $1, last_token = $2 WHERE id = $3 AND last_token < $2`, "paid", tokenctx.Arg, 17)
+	if err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func reportOnly(ctx context.Context, dsn string) error {
+	err := migrations.SetLevel(ctx, dsn, "orders", migrations.Report)
+	return err
+}
+
+func openReporting(dsn string) (*sql.DB, error) {
+	db, err := driver.Open(dsn, driver.WithReporter(driver.LogTo(slog.Default())))
+	return db, err
+}
+
 func TestReadmeRuns(t *testing.T) {
 	dsn := localpg.Database(t)
 	plain, err := sql.Open("pgx", dsn)
@@ -109,6 +133,17 @@ func TestReadmeRuns(t *testing.T) {
 	_, err = plain.Exec(`UPDATE orders SET last_token = 99`)
 	require.NoError(t, err)
 	require.ErrorIs(t, pay(t.Context(), fenced), driver.ErrStale)
+
+	require.ErrorIs(t, payInTransaction(holder(t, 98), fenced), driver.ErrStale)
+	require.NoError(t, payInTransaction(holder(t, 100), fenced))
+
+	require.NoError(t, reportOnly(t.Context(), dsn))
+	reporting, err := openReporting(dsn)
+	require.NoError(t, err)
+	defer reporting.Close()
+	_, err = reporting.Exec(`UPDATE orders SET status = 'reported' WHERE id = 17`)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, driver.StatsOf(reporting).Reported[rewrite.UnguardedUpdate])
 
 	db, err := openFromCode(dsn)
 	require.NoError(t, err)

@@ -35,13 +35,43 @@
 // gives them from Scan.
 //
 // A second look can't tell where the statement reads other tables (FROM, USING,
-// WITH, a sub-select) or calls functions that may be volatile, unless its WHERE
-// pins the primary key, and not for MERGE. Such a statement returns 0 rows and
-// no error, and nothing was written. Where some rows of many carried a newer
-// token, the result counts the others.
+// WITH, a sub-select, a MERGE from a table) or calls functions that may be
+// volatile, unless its WHERE pins the primary key. Such a statement returns 0
+// rows and no error; with [WithUndetermined] the error is [ErrUndetermined].
+// Where some rows of many carried a newer token, the result counts the others;
+// with [WithPartialCheck] the error is a [*PartialError].
 //
 // None of these errors ends a transaction: roll back where one write without
 // the other would be wrong.
+//
+// Under REPEATABLE READ and SERIALIZABLE a row that a newer holder has changed
+// since the transaction's snapshot ends the transaction with PostgreSQL's
+// serialization failure (SQLSTATE 40001), which is passed on as it is. The usual
+// loop that runs such a transaction again gets the StaleError then.
+//
+// # Transactions
+//
+// A transaction that is begun with a token in the context is bound to it:
+// statements in it that carry none write under the transaction's, and a
+// statement that carries another one is refused. Begun without a token, each
+// statement needs its own. Savepoints change nothing of that.
+//
+// PostgreSQL sees the tokens, too: BEGIN carries them as local settings
+// (fencing.token and fencing.token_<resource>) in the same round trip, and a
+// DELETE, which leaves no row with its token, sets its own in its condition. A
+// DELETE of a protected table is therefore sent with one more condition, a
+// set_config, at the end of its WHERE, and shows so in pg_stat_statements.
+//
+// # Step by step
+//
+// [Level] says how a table is held: Off, Report (run it, and tell the reporter)
+// or Enforce. A registered table's level is set by migrations.SetLevel, one
+// named in code gets it by [WithLevel]. [WithReporter] hears of what was refused
+// or reported and of stale tokens, [LogTo] writes that to a log, [StatsOf] counts
+// it, and [WithHooks] runs around whatever is sent.
+//
+// Where no table is enforced nothing is refused. A connection that made use of
+// that, say by SET ROLE, is replaced when a table becomes enforced.
 //
 // # What this package cannot see
 //

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
@@ -79,13 +80,30 @@ const registeredPrefix = "registeredConnConfig"
 
 func parseDSN(dsn string) (sqldriver.Connector, error) {
 	if strings.HasPrefix(dsn, registeredPrefix) {
-		return stdlib.GetDefaultDriver().(sqldriver.DriverContext).OpenConnector(dsn)
+		inner, err := stdlib.GetDefaultDriver().(sqldriver.DriverContext).OpenConnector(dsn)
+		return &registered{inner, dsn}, err
 	}
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, errDSN(err)
 	}
 	return stdlib.GetConnector(*config), nil
+}
+
+// registered connects by the name of a configuration, which pgx looks up with
+// each connection.
+type registered struct {
+	sqldriver.Connector
+	name string
+}
+
+func (r *registered) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	conn, err := r.Connector.Connect(ctx)
+	var unknown *pgconn.ParseConfigError // the name was taken for a DSN
+	if errors.As(err, &unknown) {
+		return nil, fmt.Errorf("fencerow: configuration %s is not registered: call stdlib.RegisterConnConfig before, and UnregisterConnConfig after the handle is closed, or pass the configuration itself to driver.NewConnector", r.name)
+	}
+	return conn, err
 }
 
 // errDSN says what is wrong with a DSN without repeating any of it: pgx finds
