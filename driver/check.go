@@ -57,7 +57,7 @@ func (c *Conn) admit(ctx context.Context, query string, args []sqldriver.NamedVa
 		return nil, err
 	}
 	if violation := c.interpolationViolation(call); violation != nil {
-		if v.view.enforces() {
+		if v.view.enforces {
 			return nil, c.refuse(ctx, violation)
 		}
 		c.report(ctx, violation)
@@ -78,7 +78,7 @@ func (c *Conn) check(ctx context.Context, sql string) (verdict, error) {
 		defer c.session.forgetPath()
 	}
 	found := c.violation(v.enforced)
-	if found != nil && v.view.enforces() {
+	if found != nil && v.view.enforces {
 		return v, c.refuse(ctx, found)
 	}
 	if v.view.watched != nil {
@@ -90,7 +90,7 @@ func (c *Conn) check(ctx context.Context, sql string) (verdict, error) {
 	}
 	if found != nil {
 		c.session.loosen(v.view.protection, found)
-		if !v.view.enforces() {
+		if !v.view.enforces {
 			v.enforced = unchecked
 		}
 	}

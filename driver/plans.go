@@ -17,6 +17,8 @@ type protection struct {
 	tables   []heldTable     // as given or registered, before anything is looked up
 	enforced *rewrite.Policy // of the tables whose statements are refused
 	watched  *rewrite.Policy // of those and the reported ones; nil if there are none of the latter
+	enforces bool            // whether any table's statements are refused
+	wanted   []string        // the resources whose tokens the tables take
 	plans    *otter.Cache[planKey, *rewrite.Plan]
 
 	mu    sync.Mutex
@@ -42,6 +44,12 @@ const keptText = 64 << 10
 
 func newProtection(tables []heldTable, cacheBytes uint64) (*protection, error) {
 	p := &protection{tables: tables, views: make(map[string]*view)}
+	for _, t := range tables {
+		p.enforces = p.enforces || t.level == Enforce
+		p.wanted = append(p.wanted, t.Resource)
+	}
+	slices.Sort(p.wanted)
+	p.wanted = slices.Compact(p.wanted)
 	var err error
 	if p.enforced, err = policyOf(tables, Enforce); err != nil {
 		return nil, err
@@ -68,9 +76,6 @@ func policyOf(tables []heldTable, levels ...Level) (*rewrite.Policy, error) {
 	}
 	return rewrite.NewPolicy(chosen...)
 }
-
-// enforces reports whether any table's statements are refused.
-func (p *protection) enforces() bool { return len(p.enforced.Tables()) > 0 }
 
 // reports reports whether a table's statements are only reported.
 func (p *protection) reports(t *rewrite.Table) bool {

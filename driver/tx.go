@@ -97,25 +97,13 @@ func (tx *Tx) settings() string {
 
 // tokens returns the tokens of ctx that the tables take.
 func (p *protection) tokens(ctx context.Context) (tokens []boundToken) {
-	for i := range p.tables {
-		t := &p.tables[i]
-		if p.firstOf(i) {
-			if token, ok := t.Token(ctx); ok {
-				tokens = append(tokens, boundToken{t.Resource, token})
-			}
+	for _, resource := range p.wanted {
+		token, ok := (&rewrite.Table{Resource: resource}).Token(ctx)
+		if ok {
+			tokens = append(tokens, boundToken{resource, token})
 		}
 	}
 	return tokens
-}
-
-// firstOf reports whether no table before the i-th has its resource.
-func (p *protection) firstOf(i int) bool {
-	for j := range i {
-		if p.tables[j].Resource == p.tables[i].Resource {
-			return false
-		}
-	}
-	return true
 }
 
 func (c *Conn) beginPlain(ctx context.Context, opts sqldriver.TxOptions) (sqldriver.Tx, error) {
