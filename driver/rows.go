@@ -28,23 +28,31 @@ func peek(rows sqldriver.Rows, atEnd func(int64) error) (sqldriver.Rows, error) 
 		}
 		return &anyRows{Rows: rows, ahead: ahead}, nil
 	}
-	columns := rows.Columns()
+	end := ended{columns: rows.Columns()}
+	if std, ok := rows.(*stdlib.Rows); ok {
+		return endPgx(std, end, err)
+	}
+	return end.after(rows, err)
+}
+
+// ended is a result whose end has been seen.
+type ended struct {
+	noRows
+	columns []string
+}
+
+func (r *ended) Columns() []string { return r.columns }
+
+// after closes the rows, of which reading has ended with err.
+func (r *ended) after(rows sqldriver.Rows, err error) (sqldriver.Rows, error) {
 	if closeErr := rows.Close(); err == io.EOF && closeErr != nil {
 		err = closeErr
 	}
 	if err != io.EOF {
 		return nil, err
 	}
-	return &emptyRows{columns: columns}, io.EOF
+	return r, io.EOF
 }
-
-// emptyRows is a result whose end has been seen.
-type emptyRows struct {
-	noRows
-	columns []string
-}
-
-func (r *emptyRows) Columns() []string { return r.columns }
 
 // anyRows is another driver's result with its first row read ahead.
 type anyRows struct {

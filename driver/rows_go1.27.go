@@ -2,11 +2,17 @@
 
 package driver
 
-import sqldriver "database/sql/driver"
+import (
+	sqldriver "database/sql/driver"
+	"io"
+)
 
 // As of Go 1.27 database/sql advances pgx's rows by NextRow and scans straight
 // from them; the row that was read ahead is still the current one there.
-var _ sqldriver.RowsColumnScanner = (*pgxRows)(nil)
+var (
+	_ sqldriver.RowsColumnScanner = (*pgxRows)(nil)
+	_ sqldriver.RowsColumnScanner = (*pgxEnded)(nil)
+)
 
 // NextRow advances to the next row.
 func (r *pgxRows) NextRow() error {
@@ -16,3 +22,6 @@ func (r *pgxRows) NextRow() error {
 	}
 	return r.ahead.counted(r.Rows.NextRow())
 }
+
+// NextRow finds none.
+func (r *pgxEnded) NextRow() error { return io.EOF }
