@@ -399,7 +399,7 @@ func TestPreparedStatementTakesEachContextsToken(t *testing.T) {
 func TestArgIsAnErrorElsewhere(t *testing.T) {
 	_, plain := open(t)
 	_, err := plain.ExecContext(holder(t, 7), guardedOrder, "x", tokenctx.Arg, 1)
-	require.ErrorContains(t, err, "tokenctx.Arg was sent through a driver that is not fencerow")
+	require.ErrorContains(t, err, "tokenctx.Arg was asked for its value, by a driver that is not fencerow")
 }
 
 // Tokens are drawn by many sessions at once: none twice, and one asked for

@@ -62,7 +62,7 @@ func (c *Conn) admit(ctx context.Context, query string, args []sqldriver.NamedVa
 		}
 		c.report(ctx, violation)
 	}
-	plan, bound, err := c.bind(ctx, v, call.args)
+	plan, bound, err := c.bind(ctx, v, call.sql, call.args)
 	if err != nil {
 		return nil, c.refuse(ctx, err)
 	}
@@ -73,7 +73,7 @@ func (c *Conn) admit(ctx context.Context, query string, args []sqldriver.NamedVa
 // makes it unknown from then on, whether or not it succeeds.
 func (c *Conn) check(ctx context.Context, sql string) (verdict, error) {
 	v := verdict{view: c.currentView()}
-	v.enforced = c.planned(ctx, v.view, sql, false)
+	v.enforced = c.planned(ctx, v.view, sql)
 	if v.enforced.ChangesPath {
 		defer c.session.forgetPath()
 	}
@@ -82,7 +82,7 @@ func (c *Conn) check(ctx context.Context, sql string) (verdict, error) {
 		return v, c.refuse(ctx, found)
 	}
 	if v.view.watched != nil {
-		v.watched = c.planned(ctx, v.view, sql, true)
+		v.watched, _ = v.view.plan(ctx, sql, watchedTables)
 		if reported := c.violation(v.watched); reported != nil {
 			c.report(ctx, reported)
 			v.watched, found = nil, reported
@@ -108,27 +108,33 @@ func (c *Conn) violation(plan *rewrite.Plan) *rewrite.Violation {
 	return c.sessionViolation()
 }
 
-func (c *Conn) planned(ctx context.Context, v *view, sql string, watched bool) *rewrite.Plan {
-	plan, hit := v.plan(ctx, sql, watched)
-	if !watched {
-		c.checked.Add(1)
-		if hit {
-			c.hits.Add(1)
-		}
+func (c *Conn) planned(ctx context.Context, v *view, sql string) *rewrite.Plan {
+	plan, hit := v.plan(ctx, sql, enforcedTables)
+	c.checked.Add(1)
+	if hit {
+		c.hits.Add(1)
 	}
 	return plan
 }
 
 // bind puts the tokens into the arguments. What is wrong with the token of a
 // table that is only reported is reported, and the arguments stay.
-func (c *Conn) bind(ctx context.Context, v verdict, args []sqldriver.NamedValue) (*rewrite.Plan, []sqldriver.NamedValue, error) {
+func (c *Conn) bind(ctx context.Context, v verdict, sql string, args []sqldriver.NamedValue) (*rewrite.Plan, []sqldriver.NamedValue, error) {
 	plan := v.plan()
 	bound, err := c.bindBy(ctx, plan, args)
-	if err == nil || v.watched == nil {
-		return plan, bound, err
-	}
 	var found *rewrite.Violation
 	if !errors.As(err, &found) {
+		return plan, bound, err
+	}
+	if found.Rule == rewrite.MisplacedArg && v.view.all != nil {
+		// its place may be in a table that is off
+		if all, _ := v.view.plan(ctx, sql, allTables); all.Refusal() == nil {
+			if bound, err := c.bindBy(ctx, all, args); err == nil {
+				return plan, bound, nil
+			}
+		}
+	}
+	if v.watched == nil {
 		return nil, nil, err
 	}
 	bound, enforcedErr := c.bindBy(ctx, v.enforced, args)

@@ -70,8 +70,11 @@
 // or reported and of stale tokens, [LogTo] writes that to a log, [StatsOf] counts
 // it, and [WithHooks] runs around whatever is sent.
 //
-// Where no table is enforced nothing is refused. A connection that made use of
-// that, say by SET ROLE, is replaced when a table becomes enforced.
+// Where no table is enforced nothing that can be sent is refused. A connection
+// that made use of that, say by SET ROLE, is replaced when a table becomes
+// enforced. A handle learns of a change in the registry with its next new
+// connection, and all its connections follow it then: SetConnMaxLifetime bounds
+// how long that takes.
 //
 // # What this package cannot see
 //

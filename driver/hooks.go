@@ -18,7 +18,7 @@ type Hooks struct {
 type Operation struct {
 	Kind    OperationKind
 	SQL     string // the statement as the caller wrote it; "" for the other kinds
-	Guarded bool   // the statement writes a protected table
+	Guarded bool   // the statement writes a protected table, with its guard
 }
 
 // OperationKind is the kind of an operation.

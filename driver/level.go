@@ -19,9 +19,11 @@ const (
 	Enforce Level = iota
 	// Report runs the statement as it is and reports what Enforce would have
 	// refused; see [WithReporter]. Of a guarded write, too, the caller gets
-	// what PostgreSQL says: stale and replay are reported only.
+	// what PostgreSQL says: stale and replay are reported only. What can't run
+	// is refused still: tokenctx.Arg where the context has no token.
 	Report
-	// Off looks away.
+	// Off looks away. The token's place in a guarded statement is still found
+	// for tokenctx.Arg.
 	Off
 )
 

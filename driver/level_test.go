@@ -112,6 +112,12 @@ func TestNothingEnforced(t *testing.T) {
 		require.NoError(t, err, sql)
 		require.Empty(t, r.take(), sql)
 	}
+	const guarded = `UPDATE orders SET status = 'y', last_token = $1 WHERE last_token < $1`
+	_, err = off.ExecContext(tokenctx.With(t.Context(), 6), guarded, tokenctx.Arg)
+	require.NoError(t, err, "a guarded statement's Arg has its place at level off, too")
+	_, err = off.Exec(guarded, tokenctx.Arg)
+	require.ErrorIs(t, err, rewrite.ErrRefused, "there is nothing to send for it")
+	r.take()
 	_, err = reported.Exec(`SELEC FROM orders`)
 	require.NotErrorIs(t, err, rewrite.ErrRefused, "the server says what is wrong with it")
 	require.Equal(t, []string{"reported FR901"}, r.take())

@@ -17,6 +17,7 @@ type protection struct {
 	tables   []heldTable     // as given or registered, before anything is looked up
 	enforced *rewrite.Policy // of the tables whose statements are refused
 	watched  *rewrite.Policy // of those and the reported ones; nil if there are none of the latter
+	all      *rewrite.Policy // of those and the ones that are off; nil if there are none of the latter
 	enforces bool            // whether any table's statements are refused
 	wanted   []string        // the resources whose tokens the tables take
 	plans    *otter.Cache[planKey, *rewrite.Plan]
@@ -28,14 +29,23 @@ type protection struct {
 // view is a protection as sessions with one search path see it.
 type view struct {
 	*protection
-	enforced, watched *rewrite.Policy
-	id                int
+	policies [3]*rewrite.Policy // by scope
+	id       int
 }
 
+// scope says which tables a text is checked for.
+type scope int
+
+const (
+	enforcedTables scope = iota
+	watchedTables
+	allTables
+)
+
 type planKey struct {
-	view    int
-	watched bool
-	sql     string
+	view  int
+	scope scope
+	sql   string
 }
 
 // keptText is the longest text whose plan is kept, in bytes. Longer ones are
@@ -54,8 +64,13 @@ func newProtection(tables []heldTable, cacheBytes uint64) (*protection, error) {
 	if p.enforced, err = policyOf(tables, Enforce); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(tables, func(t heldTable) bool { return t.level == Report }) {
+	if p.has(Report) {
 		if p.watched, err = policyOf(tables, Enforce, Report); err != nil {
+			return nil, err
+		}
+	}
+	if p.has(Off) {
+		if p.all, err = policyOf(tables, Enforce, Report, Off); err != nil {
 			return nil, err
 		}
 	}
@@ -75,6 +90,11 @@ func policyOf(tables []heldTable, levels ...Level) (*rewrite.Policy, error) {
 		}
 	}
 	return rewrite.NewPolicy(chosen...)
+}
+
+// has reports whether a table is at the level.
+func (p *protection) has(l Level) bool {
+	return slices.ContainsFunc(p.tables, func(t heldTable) bool { return t.level == l })
 }
 
 // reports reports whether a table's statements are only reported.
@@ -108,26 +128,25 @@ func (p *protection) viewAs(key string, under func(*rewrite.Policy) *rewrite.Pol
 	defer p.mu.Unlock()
 	v, ok := p.views[key]
 	if !ok {
-		v = &view{protection: p, enforced: under(p.enforced), id: len(p.views)}
-		if p.watched != nil {
-			v.watched = under(p.watched)
+		v = &view{protection: p, id: len(p.views)}
+		for i, policy := range []*rewrite.Policy{p.enforced, p.watched, p.all} {
+			if policy != nil {
+				v.policies[i] = under(policy)
+			}
 		}
 		p.views[key] = v
 	}
 	return v
 }
 
-// plan returns the plan of a text by one of the view's policies, checking it
-// only once, and whether it was known.
-func (v *view) plan(ctx context.Context, sql string, watched bool) (plan *rewrite.Plan, hit bool) {
-	policy := v.enforced
-	if watched {
-		policy = v.watched
-	}
+// plan returns the plan of a text for the tables of a scope, checking it only
+// once, and whether it was known.
+func (v *view) plan(ctx context.Context, sql string, s scope) (plan *rewrite.Plan, hit bool) {
+	policy := v.policies[s]
 	if len(sql) > keptText {
 		return policy.Plan(sql), false
 	}
-	key := planKey{v.id, watched, sql}
+	key := planKey{v.id, s, sql}
 	if plan, ok := v.plans.GetIfPresent(key); ok {
 		return plan, true
 	}

@@ -34,8 +34,7 @@ var _ sqldriver.Tx = (*Tx)(nil)
 
 // BeginTx starts a transaction. The tokens of ctx that a protected table takes
 // go along in the same round trip, as local settings fencing.token and
-// fencing.token_<resource>, where the server's triggers find them. They take no
-// snapshot, so what must come first in a transaction still can.
+// fencing.token_<resource>, where a trigger can find them. They take no snapshot, so what must come first in a transaction still can.
 func (c *Conn) BeginTx(ctx context.Context, opts sqldriver.TxOptions) (sqldriver.Tx, error) {
 	tx := &Tx{conn: c, ctx: ctx, tokens: c.connector.current.Load().tokens(ctx)}
 	s, op := c.connector.settings, Operation{Kind: OpBegin}

@@ -29,7 +29,7 @@ type bareSender interface {
 type entry struct {
 	name     string
 	prepared bool // database/sql counts the arguments of a prepared statement
-	bare     bool // no context is given, so no token
+	bare     bool // no context is given, and the transaction has no token either
 
 	// send sends a statement, and then calls also on the same connection or
 	// transaction, which ends with a commit: what got through stays.
@@ -113,37 +113,38 @@ func preparedForms() []form {
 
 // scope is what forms are methods of.
 type scope struct {
-	name string
-	conn bool // a *sql.Conn, which has no forms without a context
-	open func(ctx context.Context, db *sql.DB) (s sender, done func() error, err error)
+	name  string
+	conn  bool // a *sql.Conn, which has no forms without a context
+	bound bool // a transaction that carries the token
+	open  func(ctx context.Context, db *sql.DB) (s sender, done func() error, err error)
 }
 
 var scopes = []scope{
-	{"DB.", false, func(_ context.Context, db *sql.DB) (sender, func() error, error) {
+	{"DB.", false, false, func(_ context.Context, db *sql.DB) (sender, func() error, error) {
 		return db, func() error { return nil }, nil
 	}},
-	{"Conn.", true, func(ctx context.Context, db *sql.DB) (sender, func() error, error) {
+	{"Conn.", true, false, func(ctx context.Context, db *sql.DB) (sender, func() error, error) {
 		conn, err := db.Conn(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
 		return conn, conn.Close, nil
 	}},
-	{"DB.Begin, Tx.", false, func(_ context.Context, db *sql.DB) (sender, func() error, error) {
+	{"DB.Begin, Tx.", false, false, func(_ context.Context, db *sql.DB) (sender, func() error, error) {
 		tx, err := db.Begin()
 		if err != nil {
 			return nil, nil, err
 		}
 		return tx, tx.Commit, nil
 	}},
-	{"DB.BeginTx, Tx.", false, func(ctx context.Context, db *sql.DB) (sender, func() error, error) {
+	{"DB.BeginTx, Tx.", false, true, func(ctx context.Context, db *sql.DB) (sender, func() error, error) {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
 			return nil, nil, err
 		}
 		return tx, tx.Commit, nil
 	}},
-	{"Conn.BeginTx, Tx.", false, func(ctx context.Context, db *sql.DB) (sender, func() error, error) {
+	{"Conn.BeginTx, Tx.", false, true, func(ctx context.Context, db *sql.DB) (sender, func() error, error) {
 		conn, err := db.Conn(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -165,7 +166,7 @@ func entries() []entry {
 			if s.conn && f.bare {
 				continue
 			}
-			all = append(all, entry{s.name + f.name, f.prepared, f.bare, func(ctx context.Context, db *sql.DB, also func(sender), query string, args []any) error {
+			all = append(all, entry{s.name + f.name, f.prepared, f.bare && !s.bound, func(ctx context.Context, db *sql.DB, also func(sender), query string, args []any) error {
 				target, done, err := s.open(ctx, db)
 				if err != nil {
 					return err
@@ -190,7 +191,7 @@ func borrowed(f stmtForm) entry {
 	if f.bare {
 		name = "DB.PrepareContext, Tx.Stmt, Stmt."
 	}
-	return entry{name + f.name, true, f.bare, func(ctx context.Context, db *sql.DB, also func(sender), query string, args []any) error {
+	return entry{name + f.name, true, false, func(ctx context.Context, db *sql.DB, also func(sender), query string, args []any) error {
 		stmt, err := db.PrepareContext(ctx, query)
 		if err != nil {
 			also(db)

@@ -47,6 +47,8 @@ func (c *checker) setting(at *node, name string, values []string, known bool) {
 	folded := strings.ToLower(name)
 	const advice = "; set it on the role or in the connection string, over a plain connection"
 	switch {
+	case strings.HasPrefix(folded, "fencing.token"):
+		c.report(violation(SessionSetting, at, "setting %s is not changed through fencerow: put the token into the context, the driver sends it along", folded))
 	case protectedSettings[folded] || strings.HasPrefix(folded, "fencing."):
 		c.report(violation(SessionSetting, at, "setting %s is not changed through fencerow: the protection rests on it%s", folded, advice))
 	case folded == "standard_conforming_strings" && !(known && len(values) == 1 && isOn(values[0])):

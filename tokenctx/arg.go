@@ -20,7 +20,7 @@ var _ driver.Valuer = ArgValue{}
 var Arg ArgValue
 
 // errArg is what another driver gets when it asks Arg for a value.
-var errArg = errors.New("tokenctx.Arg was sent through a driver that is not fencerow: open the database with sql.Open(\"fencerow\", dsn), or pass the token itself")
+var errArg = errors.New("tokenctx.Arg was asked for its value, by a driver that is not fencerow or by a helper in front of it: open the database with sql.Open(\"fencerow\", dsn), or pass the token itself")
 
 // Value always fails: only fencerow's driver can resolve the context's token.
 func (ArgValue) Value() (driver.Value, error) { return nil, errArg }

@@ -57,7 +57,7 @@ type ReplayError struct {
 
 // Error names the table, the token and what it means.
 func (e *ReplayError) Error() string {
-	return fmt.Sprintf("replay of token %d on %q: the row already carries it, so this write or another under the same token was applied before; draw a new token for a new write", e.Token, e.Table)
+	return fmt.Sprintf("replay of token %d on %q: the row already carries it, so this write or another under the same token was applied before; a new write needs the lock taken again and its new token, or a table in lease mode, which takes many writes under one", e.Token, e.Table)
 }
 
 // Is makes errors.Is(err, ErrReplay) true.

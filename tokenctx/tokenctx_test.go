@@ -73,7 +73,7 @@ func TestTokenValid(t *testing.T) {
 
 func TestArgHasNoValue(t *testing.T) {
 	_, err := driver.Valuer(tokenctx.Arg).Value()
-	require.ErrorContains(t, err, "sent through a driver that is not fencerow")
+	require.ErrorContains(t, err, "by a driver that is not fencerow")
 	require.Equal(t, "tokenctx.Arg", fmt.Sprint(tokenctx.Arg))
 }
 
