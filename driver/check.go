@@ -81,28 +81,33 @@ func (c *Conn) check(ctx context.Context, sql string) (verdict, error) {
 	if found != nil && v.view.enforces {
 		return v, c.refuse(ctx, found)
 	}
+	widest := v.enforced
 	if v.view.watched != nil {
 		v.watched, _ = v.view.plan(ctx, sql, watchedTables)
+		widest = v.watched
 		if reported := c.violation(v.watched); reported != nil {
 			c.report(ctx, reported)
-			v.watched, found = nil, reported
+			v.watched = nil
 		}
 	}
+	if v.view.all != nil {
+		widest, _ = v.view.plan(ctx, sql, allTables)
+	}
+	c.session.loosen(v.view.protection, widest)
 	if found != nil {
-		c.session.loosen(v.view.protection, found)
-		if !v.view.enforces {
-			v.enforced = unchecked
-		}
+		v.enforced = unchecked
 	}
 	return v, nil
 }
 
 // violation is what is wrong with sending a text on this session, if anything.
 func (c *Conn) violation(plan *rewrite.Plan) *rewrite.Violation {
-	if len(plan.Violations) > 0 {
+	switch {
+	case len(plan.Violations) > 0:
 		return &plan.Violations[0]
-	}
-	if plan.Cleared {
+	case c.isLoose():
+		return rewrite.Refuse(rewrite.SessionState, "this session ran a statement that the check rests on before the table was enforced: give the connection back, a new one takes its place")
+	case plan.Cleared:
 		return nil
 	}
 	return c.sessionViolation()
@@ -146,18 +151,29 @@ func (c *Conn) bind(ctx context.Context, v verdict, sql string, args []sqldriver
 }
 
 func (c *Conn) bindBy(ctx context.Context, plan *rewrite.Plan, args []sqldriver.NamedValue) ([]sqldriver.NamedValue, error) {
-	if c.tx == nil || len(c.tx.tokens) == 0 || !plan.Guarded() {
+	if c.bound() == nil || !plan.Guarded() {
 		return plan.BindAll(ctx, args)
 	}
 	for _, w := range plan.Writes() {
-		own, ok := w.Table.Token(ctx)
-		if bound, isBound := c.tx.token(w.Table.Resource); ok && isBound && own != bound {
-			v := rewrite.Refuse(rewrite.OtherToken, `write to protected table "`+w.Table.String()+`" carries another token than its transaction: begin one transaction for each token, or begin it with a context that has none`)
-			v.Table = w.Table.String()
-			return nil, v
+		if v := c.otherToken(ctx, w.Table); v != nil {
+			if !c.view.reports(w.Table) {
+				return nil, v
+			}
+			c.report(ctx, v)
 		}
 	}
 	return plan.BindWith(func(t *rewrite.Table) (tokenctx.Token, bool) { return c.token(ctx, t) }, args)
+}
+
+// otherToken refuses a statement under another token than its transaction's.
+func (c *Conn) otherToken(ctx context.Context, t *rewrite.Table) *rewrite.Violation {
+	own, ok := t.Token(ctx)
+	if bound, isBound := c.bound().token(t.Resource); !ok || !isBound || own == bound {
+		return nil
+	}
+	v := rewrite.Refuse(rewrite.OtherToken, `write to protected table "`+t.String()+`" carries another token than its transaction: begin one transaction for each token, or begin it with a context that has none`)
+	v.Table = t.String()
+	return v
 }
 
 // token returns the token for a table: the context's, or the transaction's.
@@ -165,7 +181,7 @@ func (c *Conn) token(ctx context.Context, t *rewrite.Table) (tokenctx.Token, boo
 	if token, ok := t.Token(ctx); ok {
 		return token, true
 	}
-	return c.tx.token(t.Resource)
+	return c.bound().token(t.Resource)
 }
 
 // currentView returns the newest protection as this session sees it.
@@ -182,9 +198,8 @@ func (c *Conn) currentView() *view {
 }
 
 // sessionViolation refuses to send anything on a session in which the server
-// would read a text otherwise than the parser, or that a statement may have
-// prepared for it while nothing was refused. The server reports both settings
-// whenever they change.
+// would read a text otherwise than the parser. The server reports both
+// settings whenever they change.
 func (c *Conn) sessionViolation() *rewrite.Violation {
 	if c.std == nil {
 		return nil
@@ -197,22 +212,6 @@ func (c *Conn) sessionViolation() *rewrite.Violation {
 		return rewrite.Refuse(rewrite.SessionState, "standard_conforming_strings is not on in this session, so the server would read texts otherwise than the check: set it on the role or the database, or in the DSN")
 	case pg.ParameterStatus("client_encoding") != "UTF8":
 		return rewrite.Refuse(rewrite.SessionState, "client_encoding is not UTF8 in this session, so the server would read texts otherwise than the check: remove it from the DSN, PGCLIENTENCODING and the role")
-	case c.isLoose():
-		return rewrite.Refuse(rewrite.SessionState, "this session ran a statement that the check rests on before the table was enforced: give the connection back, a new one takes its place")
 	}
 	return nil
-}
-
-// loosen remembers that a statement which only the check of later ones would
-// have kept out was sent: it may have left a setting, a temporary view or a
-// prepared statement behind.
-func (s *session) loosen(p *protection, v *rewrite.Violation) {
-	if s.loose == nil && (v.Rule[2] == '2' || v.Rule[2] == '9') {
-		s.loose = p
-	}
-}
-
-// isLoose reports whether the tables have changed since such a statement.
-func (c *Conn) isLoose() bool {
-	return c.session.loose != nil && c.session.loose != c.connector.current.Load()
 }

@@ -112,7 +112,7 @@ func (c *Conn) Ping(ctx context.Context) error {
 // statements were not held to what is enforced by now makes room for a new one.
 func (c *Conn) ResetSession(ctx context.Context) error {
 	c.tx = nil
-	if c.isLoose() {
+	if c.isOutdated() {
 		if c.std != nil {
 			_ = c.std.Conn().Close(ctx) // a pool would hand it out again
 		}

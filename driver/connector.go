@@ -82,7 +82,7 @@ func connectorOf(inner sqldriver.Connector, sessions bool, s *settings) (*Connec
 	c := &Connector{inner: inner, settings: s, sessions: sessions}
 	c.driver = &Driver{connector: c}
 	if s.fromCode || !sessions {
-		if err := c.protect(s.tables); err != nil {
+		if _, err := c.protect(s.tables, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -96,42 +96,61 @@ func (c *Connector) Driver() sqldriver.Driver { return c.driver }
 // on: the session's search path, the protected tables' token columns and,
 // where no table was given by code, the registry.
 func (c *Connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	for {
+		conn, err := c.connect(ctx)
+		if err != errOutdated {
+			if err != nil {
+				return nil, err
+			}
+			c.counters.opened(conn)
+			return conn, nil
+		}
+		// closed by now: the pool hands out another one, in the end a new one
+	}
+}
+
+func (c *Connector) connect(ctx context.Context) (*Conn, error) {
 	inner, err := c.inner.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	conn := &Conn{inner: inner, connector: c, session: &session{}}
-	if !c.sessions {
-		if _, ok := inner.(*stdlib.Conn); ok {
-			return nil, errors.Join(errors.New("fencerow: Wrap does not look at pgx's sessions: use NewConnector or NewPoolConnector"), inner.Close())
-		}
-		c.counters.opened(conn)
+	std, isPgx := inner.(*stdlib.Conn)
+	switch {
+	case !c.sessions && isPgx:
+		return nil, errors.Join(errors.New("fencerow: Wrap does not look at pgx's sessions: use NewConnector or NewPoolConnector"), inner.Close())
+	case !c.sessions:
 		return conn, nil
-	}
-	std, ok := inner.(*stdlib.Conn)
-	if !ok {
+	case !isPgx:
 		return nil, errors.Join(fmt.Errorf("fencerow: the connector made a %T instead of pgx's connection", inner), inner.Close())
 	}
 	conn.std = std
-	if err := conn.start(ctx); err != nil {
+	if err := conn.start(ctx); err == errOutdated {
+		_ = std.Conn().Close(ctx)
+		_ = inner.Close()
+		return nil, errOutdated
+	} else if err != nil {
 		return nil, errors.Join(err, inner.Close())
 	}
-	c.counters.opened(conn)
 	return conn, nil
 }
 
-// protect makes the tables the protected ones. Where they are the same as
-// before, the cache of plans stays.
-func (c *Connector) protect(tables []heldTable) error {
+// protect makes the tables the protected ones, unless a newer generation of the
+// registry was read meanwhile. Where they are the same as before, the cache of
+// plans stays.
+func (c *Connector) protect(tables []heldTable, generation int64) (changed bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p := c.current.Load(); p != nil && sameTables(p.tables, tables) {
-		return nil
+	before := c.current.Load()
+	if before != nil && (generation < before.generation || sameTables(before.tables, tables)) {
+		return false, nil
 	}
 	p, err := newProtection(tables, c.settings.cacheBytes)
 	if err != nil {
-		return fmt.Errorf("fencerow: %w", err)
+		return false, fmt.Errorf("fencerow: %w", err)
 	}
+	p.generation = generation
+	p.growOver(before)
 	c.current.Store(p)
-	return nil
+	return true, nil
 }

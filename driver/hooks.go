@@ -3,8 +3,10 @@ package driver
 import "context"
 
 // Hooks are called around everything that is sent for the caller. They run on
-// the caller's goroutine, so one that blocks holds the statement up; it must
-// not use the connection that the statement runs on.
+// the caller's goroutine, so one that blocks holds the statement up; only the
+// ROLLBACK of a transaction whose context has ended comes from a goroutine of
+// database/sql. A hook must not use the connection that the statement runs on,
+// and must return: one that panics takes the connection along.
 type Hooks struct {
 	// Before is called right before an operation is sent, after it was checked
 	// and its token bound. A statement that is refused never comes here.

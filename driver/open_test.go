@@ -84,10 +84,10 @@ func TestRegistryNeedsRights(t *testing.T) {
 		return db.Ping()
 	}
 	err = open()
-	require.ErrorContains(t, err, `GRANT USAGE ON SCHEMA fencing TO "`+role+`"; GRANT SELECT ON fencing.registry TO "`+role+`"`)
+	require.ErrorContains(t, err, `GRANT USAGE ON SCHEMA fencing TO "`+role+`"; GRANT SELECT ON fencing.registry, fencing.generation TO "`+role+`"`)
 	var pgErr *pgconn.PgError
 	require.ErrorAs(t, err, &pgErr)
-	run(t, dsn, `GRANT USAGE ON SCHEMA fencing TO "`+role+`"`, `GRANT SELECT ON fencing.registry TO "`+role+`"`)
+	run(t, dsn, `GRANT USAGE ON SCHEMA fencing TO "`+role+`"`, `GRANT SELECT ON fencing.registry, fencing.generation TO "`+role+`"`)
 	require.NoError(t, open())
 }
 

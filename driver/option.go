@@ -68,13 +68,16 @@ func WithPlanCache(bytes int) Option {
 	}
 }
 
+// maxProbeTimeout keeps a probe's timeout in PostgreSQL's range.
+const maxProbeTimeout = time.Hour
+
 // WithProbeTimeout bounds how long the driver may ask why a guarded write
-// changed no row. The default is 2 seconds; the statement's own context does
+// changed no row. The default is 2 seconds, the most an hour; the statement's own context does
 // not apply, so that one about to expire doesn't take the transaction along.
 func WithProbeTimeout(d time.Duration) Option {
 	return func(s *settings) error {
-		if d <= 0 {
-			return errors.New("fencerow: WithProbeTimeout needs a positive duration")
+		if d <= 0 || d > maxProbeTimeout {
+			return errors.New("fencerow: WithProbeTimeout needs a positive duration of at most an hour")
 		}
 		s.probeTimeout = d
 		return nil
@@ -134,9 +137,4 @@ func collect(opts []Option) (*settings, error) {
 		}
 	}
 	return s, s.setLevels()
-}
-
-// shieldSQL opens the savepoint that a probe inside a transaction runs in.
-func (s *settings) shieldSQL() string {
-	return fmt.Sprintf("SAVEPOINT fencerow_probe; SET LOCAL statement_timeout = %d", max(1, s.probeTimeout.Milliseconds()))
 }

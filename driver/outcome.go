@@ -4,6 +4,7 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"io"
+	"slices"
 
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
@@ -115,7 +116,7 @@ func (c *Conn) explainZero(ctx context.Context, s *statement, w rewrite.Write) e
 	})
 	kind, err := EventStale, error(nil)
 	switch {
-	case !told && c.connector.settings.undetermined:
+	case !told && c.connector.settings.undetermined && !c.onlyReports(s.plan):
 		return ErrUndetermined
 	case !found:
 		return nil
@@ -126,7 +127,7 @@ func (c *Conn) explainZero(ctx context.Context, s *statement, w rewrite.Write) e
 	default:
 		return nil
 	}
-	return c.rejected(ctx, kind, w.Table, err)
+	return c.rejected(ctx, s, kind, w.Table, err)
 }
 
 // explainPart asks, if the connector was made for it, whether a guarded write
@@ -144,15 +145,21 @@ func (c *Conn) explainPart(ctx context.Context, s *statement, w rewrite.Write, n
 	if stale == 0 {
 		return nil
 	}
-	return c.rejected(ctx, EventStale, w.Table, &PartialError{Table: w.Table.String(), Token: token, Applied: n, Stale: stale})
+	return c.rejected(ctx, s, EventStale, w.Table, &PartialError{Table: w.Table.String(), Token: token, Applied: n, Stale: stale})
 }
 
 // rejected notes the outcome, and returns the error unless the table is one
 // that is only reported.
-func (c *Conn) rejected(ctx context.Context, kind EventKind, table *rewrite.Table, err error) error {
+func (c *Conn) rejected(ctx context.Context, s *statement, kind EventKind, table *rewrite.Table, err error) error {
 	c.outcome(ctx, kind, table.String(), err)
-	if c.view.reports(table) {
+	if c.onlyReports(s.plan) {
 		return nil
 	}
 	return err
+}
+
+// onlyReports reports whether the tables that the text itself writes are only
+// reported. Their name may stand for several.
+func (c *Conn) onlyReports(plan *rewrite.Plan) bool {
+	return !slices.ContainsFunc(plan.Writes(), func(w rewrite.Write) bool { return w.TopLevel && !c.view.reports(w.Table) })
 }

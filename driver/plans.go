@@ -19,8 +19,12 @@ type protection struct {
 	watched  *rewrite.Policy // of those and the reported ones; nil if there are none of the latter
 	all      *rewrite.Policy // of those and the ones that are off; nil if there are none of the latter
 	enforces bool            // whether any table's statements are refused
-	wanted   []string        // the resources whose tokens the tables take
-	plans    *otter.Cache[planKey, *rewrite.Plan]
+
+	generation int64  // of the registry that they are from
+	grown      uint64 // how often a table has become enforced
+
+	wanted []string // the resources whose tokens the tables take
+	plans  *otter.Cache[planKey, *rewrite.Plan]
 
 	mu    sync.Mutex
 	views map[string]*view
@@ -90,6 +94,20 @@ func policyOf(tables []heldTable, levels ...Level) (*rewrite.Policy, error) {
 		}
 	}
 	return rewrite.NewPolicy(chosen...)
+}
+
+// growOver counts on from the protection before.
+func (p *protection) growOver(before *protection) {
+	if before == nil {
+		return
+	}
+	p.grown = before.grown
+	for _, t := range p.tables {
+		if t.level == Enforce && !slices.ContainsFunc(before.tables, func(b heldTable) bool { return b.level == Enforce && b.is(t.Schema, t.Name) }) {
+			p.grown++
+			return
+		}
+	}
 }
 
 // has reports whether a table is at the level.

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	sqldriver "database/sql/driver"
+	"fmt"
 	"time"
 
 	"github.com/fencerow/fencerow/rewrite"
@@ -16,11 +17,7 @@ func (c *Conn) ask(ctx context.Context, s *statement, token tokenctx.Token, prob
 	if !ok || len(probes) == 0 {
 		return false
 	}
-	limit := c.connector.settings.probeTimeout
-	if c.inTransaction() {
-		limit += shieldGrace // the server's timeout comes first: one kept here closes the connection
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.connector.settings.probeTimeout+shieldGrace)
 	defer cancel()
 	done, err := c.shield(ctx)
 	if err != nil {
@@ -43,30 +40,29 @@ func (c *Conn) ask(ctx context.Context, s *statement, token tokenctx.Token, prob
 	return true
 }
 
-// shieldGrace is what a probe inside a transaction may take beyond the timeout
-// that the server keeps for it.
+// shieldGrace is what a probe may take beyond the timeout that the server keeps
+// for it: one that ends here closes the connection, with its session.
 const shieldGrace = 10 * time.Second
 
-// shield keeps a failing probe from aborting the caller's transaction: it sets
-// a savepoint, and a timeout that the server keeps, since one kept here would
-// close the connection. done takes both back.
+// shield gives a probe a timeout that the server keeps, in a transaction of its
+// own or behind a savepoint in the caller's, which it must not abort. done takes
+// it back.
 func (c *Conn) shield(ctx context.Context) (done func(), err error) {
 	execer, ok := c.inner.(sqldriver.ExecerContext)
-	if !ok || !c.inTransaction() {
+	if !ok || c.std == nil {
 		return func() {}, nil
 	}
-	done = func() {
-		_, _ = execer.ExecContext(ctx, `ROLLBACK TO SAVEPOINT fencerow_probe; RELEASE SAVEPOINT fencerow_probe`, nil)
+	begin, end := `BEGIN READ ONLY`, `ROLLBACK`
+	if c.std.Conn().PgConn().TxStatus() == 'T' {
+		begin, end = `SAVEPOINT fencerow_probe`, `ROLLBACK TO SAVEPOINT fencerow_probe; RELEASE SAVEPOINT fencerow_probe`
 	}
-	if _, err := execer.ExecContext(ctx, c.connector.settings.shieldSQL(), nil); err != nil {
+	done = func() { _, _ = execer.ExecContext(ctx, end, nil) }
+	timeout := max(1, c.connector.settings.probeTimeout.Milliseconds())
+	if _, err := execer.ExecContext(ctx, fmt.Sprintf("%s; SET LOCAL statement_timeout = %d", begin, timeout), nil); err != nil {
 		done()
 		return nil, err
 	}
 	return done, nil
-}
-
-func (c *Conn) inTransaction() bool {
-	return c.std != nil && c.std.Conn().PgConn().TxStatus() == 'T'
 }
 
 // probeArgs picks the arguments of a probe out of the statement's.

@@ -30,8 +30,10 @@ const (
 
 // WithReporter adds a function that is told of what was refused or reported
 // and of stale tokens. It runs on the caller's goroutine before the statement
-// returns, and must not use the connection that the statement runs on. No
-// event holds a value of an argument or a literal.
+// returns, must not use the connection that the statement runs on, and must
+// return: a panic takes the connection along. No event holds a value of an
+// argument or a literal; an [*rewrite.Violation] has the statement's guarded
+// form.
 func WithReporter(report func(context.Context, Event)) Option {
 	return func(s *settings) error {
 		if report == nil {

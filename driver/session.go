@@ -19,10 +19,11 @@ import (
 var ErrNotInstalled = errors.New("fencerow: the registry of protected tables is not installed in this database: run migrations.Up and migrations.Register, or name the tables in code with driver.Open(dsn, driver.Protect(...))")
 
 // registryQuery reads the registered tables, each under the name it was
-// registered with and the one it has now.
-const registryQuery = `SELECT r.schema_name::text, r.table_name::text, COALESCE(n.nspname::text, ''), COALESCE(c.relname::text, ''),
-       r.token_column::text, r.mode, COALESCE(r.resource, ''), r.driver_level
-  FROM fencing.registry r
+// registered with and the one it has now, and the generation they are of.
+const registryQuery = `SELECT COALESCE(r.schema_name::text, ''), COALESCE(r.table_name::text, ''), COALESCE(n.nspname::text, ''), COALESCE(c.relname::text, ''),
+       COALESCE(r.token_column::text, ''), COALESCE(r.mode, ''), COALESCE(r.resource, ''), COALESCE(r.driver_level, ''), g.value
+  FROM fencing.generation g
+  LEFT JOIN fencing.registry r ON true
   LEFT JOIN pg_catalog.pg_class c ON c.oid = r.relid
   LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace`
 
@@ -59,75 +60,103 @@ type session struct {
 	path      []string // the search path that it began with
 	pathKnown bool     // false once a statement may have changed it
 
-	checked map[*Connector]bool // whose protected tables were looked at over it
-	loose   *protection         // under it, a statement ran that may have changed what later checks rest on
+	grown map[*Connector]uint64 // the connectors it has served, and what each enforced when it began; see protection
+	loose *protection           // under it, a statement ran that may have changed what later checks rest on
 }
 
 // sessionKey is where a pgx connection keeps its session.
 const sessionKey = "fencerow.session"
+
+// errOutdated says that a pool's connection is from before what is enforced.
+var errOutdated = errors.New("fencerow: the session is outdated")
 
 // start reads the session of a new connection. One that comes from a pool again
 // has been read before.
 func (c *Conn) start(ctx context.Context) error {
 	conn := c.std.Conn()
 	known, again := conn.PgConn().CustomData()[sessionKey].(*session)
-	if again && known.checked[c.connector] {
+	if again {
 		c.session = known
-		return nil
+		if _, served := known.grown[c.connector]; served {
+			if c.isOutdated() {
+				return errOutdated
+			}
+			return nil
+		}
 	}
-	tables := append([]heldTable{}, c.connector.settings.tables...) // never nil: JSON's null is no list
-	if !c.connector.settings.fromCode {
-		var err error
-		if tables, err = readRegistry(ctx, conn); err != nil {
-			return err
+	tables, generation, err := c.connector.wanted(ctx, conn)
+	if err != nil {
+		return err
+	}
+	path, user, err := c.connector.look(ctx, conn, tables, generation)
+	if err != nil {
+		return err
+	}
+	if !again {
+		c.session.pathKnown, c.session.grown = true, make(map[*Connector]uint64)
+		if c.session.path, err = searchPath(path, user); err != nil {
+			return fmt.Errorf("fencerow: the session's search_path %q cannot be read: %w", path, err)
+		}
+		conn.PgConn().CustomData()[sessionKey] = c.session
+	}
+	c.session.grown[c.connector] = c.connector.current.Load().grown
+	return nil
+}
+
+// wanted returns the tables to be protected, and the registry's generation.
+func (c *Connector) wanted(ctx context.Context, conn *pgx.Conn) (tables []heldTable, generation int64, err error) {
+	tables = append([]heldTable{}, c.settings.tables...) // never nil: JSON's null is no list
+	if !c.settings.fromCode {
+		if tables, generation, err = readRegistry(ctx, conn); err != nil {
+			return nil, 0, err
 		}
 	}
 	for i := range tables {
-		if tables[i].Schema == "" {
-			tables[i].Schema = "public"
-		}
-		if tables[i].TokenColumn == "" {
-			tables[i].TokenColumn = rewrite.DefaultTokenColumn
+		t := &tables[i]
+		t.Schema = orPublic(t.Schema)
+		if t.TokenColumn == "" {
+			t.TokenColumn = rewrite.DefaultTokenColumn
 		}
 	}
-	wanted, err := json.Marshal(tables)
+	return tables, generation, nil
+}
+
+// look looks the tables up in the catalog, protects them, and returns the
+// session's search path and role.
+func (c *Connector) look(ctx context.Context, conn *pgx.Conn, tables []heldTable, generation int64) (path, user string, err error) {
+	names, err := json.Marshal(tables)
 	if err != nil {
-		return fmt.Errorf("fencerow: %w", err)
+		return "", "", fmt.Errorf("fencerow: %w", err)
 	}
-	var path, user, encoding string
+	var encoding string
 	var found *string
-	if err := conn.QueryRow(ctx, sessionQuery, string(wanted)).Scan(&path, &user, &encoding, &found); err != nil {
-		return fmt.Errorf("fencerow: read the session's settings and the protected tables: %w", err)
+	if err := conn.QueryRow(ctx, sessionQuery, string(names)).Scan(&path, &user, &encoding, &found); err != nil {
+		return "", "", fmt.Errorf("fencerow: read the session's settings and the protected tables: %w", err)
 	}
 	var columns []column
 	if found != nil {
 		if err := json.Unmarshal([]byte(*found), &columns); err != nil {
-			return fmt.Errorf("fencerow: read the protected tables: %w", err)
+			return "", "", fmt.Errorf("fencerow: read the protected tables: %w", err)
 		}
 	}
-	if tables, err = c.connector.checkTables(ctx, tables, columns, encoding); err != nil {
-		return err
+	unfit, err := c.checkTables(tables, columns, encoding)
+	if err != nil {
+		return "", "", err
 	}
-	if err := c.connector.protect(tables); err != nil {
-		return err
+	changed, err := c.protect(tables, generation)
+	if changed { // once, and not with every connection: a reporter may open one itself
+		for _, e := range unfit {
+			c.settings.tell(ctx, e)
+		}
 	}
-	if again {
-		c.session = known // with what it knows of its path
-	} else if c.session.path, err = searchPath(path, user); err != nil {
-		return fmt.Errorf("fencerow: the session's search_path %q cannot be read: %w", path, err)
-	} else {
-		c.session.pathKnown, c.session.checked = true, make(map[*Connector]bool)
-		conn.PgConn().CustomData()[sessionKey] = c.session
-	}
-	c.session.checked[c.connector] = true
-	return nil
+	return path, user, err
 }
 
 // checkTables compares the protected tables with the catalog, and fills in
 // their primary keys. A registered table that isn't there stays protected
 // under its name; one named in code must be there. What is wrong with one that
-// is only reported is reported.
-func (c *Connector) checkTables(ctx context.Context, tables []heldTable, columns []column, encoding string) ([]heldTable, error) {
+// is only reported is returned to be reported.
+func (c *Connector) checkTables(tables []heldTable, columns []column, encoding string) (unfit []Event, err error) {
 	if len(columns) != len(tables) {
 		return nil, fmt.Errorf("fencerow: the server described %d of %d protected tables", len(columns), len(tables))
 	}
@@ -142,10 +171,10 @@ func (c *Connector) checkTables(ctx context.Context, tables []heldTable, columns
 			if t.level != Report {
 				return nil, err
 			}
-			c.settings.tell(ctx, Event{Kind: EventReported, Table: t.String(), Err: err})
+			unfit = append(unfit, Event{Kind: EventReported, Table: t.String(), Err: err})
 		}
 	}
-	return tables, nil
+	return unfit, nil
 }
 
 // problem says what is wrong with a table or its token column, and what mends
@@ -169,36 +198,39 @@ func (col column) problem(t *rewrite.Table, encoding string) string {
 	return ""
 }
 
-func readRegistry(ctx context.Context, conn *pgx.Conn) ([]heldTable, error) {
+func readRegistry(ctx context.Context, conn *pgx.Conn) (tables []heldTable, generation int64, err error) {
 	rows, err := conn.Query(ctx, registryQuery)
 	if err != nil {
-		return nil, registryError(err, conn)
+		return nil, 0, registryError(err, conn)
 	}
 	defer rows.Close()
 	found := make(map[[2]string]heldTable)
 	for rows.Next() {
 		var schema, name, schemaNow, nameNow, mode, level string
 		var t heldTable
-		if err := rows.Scan(&schema, &name, &schemaNow, &nameNow, &t.TokenColumn, &mode, &t.Resource, &level); err != nil {
-			return nil, fmt.Errorf("fencerow: read the registry: %w", err)
+		if err := rows.Scan(&schema, &name, &schemaNow, &nameNow, &t.TokenColumn, &mode, &t.Resource, &level, &generation); err != nil {
+			return nil, 0, fmt.Errorf("fencerow: read the registry: %w", err)
+		}
+		if name == "" {
+			continue // nothing is registered
 		}
 		if t.Mode, err = rewrite.ParseMode(mode); err != nil {
-			return nil, fmt.Errorf("fencerow: read the registry: table %q: %w", name, err)
+			return nil, 0, fmt.Errorf("fencerow: read the registry: table %q: %w", name, err)
 		}
 		if t.level, err = parseLevel(level); err != nil {
-			return nil, fmt.Errorf("fencerow: read the registry: table %q: %w", name, err)
+			return nil, 0, fmt.Errorf("fencerow: read the registry: table %q: %w", name, err)
 		}
 		hold(found, t, schemaNow, nameNow, true)
 		hold(found, t, schema, name, false)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, registryError(err, conn)
+		return nil, 0, registryError(err, conn)
 	}
-	tables := slices.AppendSeq([]heldTable{}, maps.Values(found))
+	tables = slices.AppendSeq([]heldTable{}, maps.Values(found))
 	slices.SortFunc(tables, func(a, b heldTable) int {
 		return strings.Compare(a.Schema+"\x00"+a.Name, b.Schema+"\x00"+b.Name)
 	})
-	return tables, nil
+	return tables, generation, nil
 }
 
 // hold adds a registered table under a name. Two rows may stand for one name,
@@ -230,7 +262,7 @@ func registryError(err error, conn *pgx.Conn) error {
 			return fmt.Errorf("fencerow: the registry of protected tables is of an older version: run migrations.Up (%w)", err)
 		case "42501": // insufficient_privilege
 			role := pgx.Identifier{conn.Config().User}.Sanitize()
-			return fmt.Errorf("fencerow: the registry of protected tables cannot be read: GRANT USAGE ON SCHEMA fencing TO %s; GRANT SELECT ON fencing.registry TO %s (%w)", role, role, err)
+			return fmt.Errorf("fencerow: the registry of protected tables cannot be read: GRANT USAGE ON SCHEMA fencing TO %s; GRANT SELECT ON fencing.registry, fencing.generation TO %s (%w)", role, role, err)
 		}
 	}
 	return fmt.Errorf("fencerow: read the registry of protected tables: %w", err)
@@ -258,3 +290,26 @@ func ascii(s string) bool {
 
 // forgetPath says that a statement may have changed the search path.
 func (s *session) forgetPath() { s.pathKnown = false }
+
+// loosen remembers that a statement was sent which would be refused if all the
+// tables were enforced, and that may have left something behind for later ones:
+// a setting, a temporary view, a prepared statement.
+func (s *session) loosen(p *protection, plan *rewrite.Plan) {
+	if s.loose == nil && slices.ContainsFunc(plan.Violations, func(v rewrite.Violation) bool { return v.Rule[2] == '2' || v.Rule[2] == '9' }) {
+		s.loose = p
+	}
+}
+
+// isLoose reports whether the tables have changed since such a statement.
+func (c *Conn) isLoose() bool {
+	return c.session.loose != nil && c.session.loose != c.connector.current.Load()
+}
+
+// isOutdated reports whether the session is not fit to be used any more: a
+// table has become enforced since it began.
+func (c *Conn) isOutdated() bool {
+	if c.std == nil {
+		return false
+	}
+	return c.isLoose() || c.session.grown[c.connector] != c.connector.current.Load().grown
+}

@@ -37,6 +37,9 @@ var _ sqldriver.Tx = (*Tx)(nil)
 // fencing.token_<resource>, where a trigger can find them. They take no snapshot, so what must come first in a transaction still can.
 func (c *Conn) BeginTx(ctx context.Context, opts sqldriver.TxOptions) (sqldriver.Tx, error) {
 	tx := &Tx{conn: c, ctx: ctx, tokens: c.connector.current.Load().tokens(ctx)}
+	if outer := c.bound(); outer != nil && (len(outer.tokens) > 0 || len(tx.tokens) > 0) {
+		return nil, errors.New("fencerow: a transaction under a token is open on this connection: commit it or roll it back before another one begins")
+	}
 	s, op := c.connector.settings, Operation{Kind: OpBegin}
 	s.before(ctx, op)
 	var err error
@@ -68,6 +71,15 @@ func (tx *Tx) end(kind OperationKind, send func() error) error {
 	}
 	s.after(tx.ctx, op, err)
 	return err
+}
+
+// bound returns the transaction whose tokens hold, if there is one: SQL may have
+// ended it.
+func (c *Conn) bound() *Tx {
+	if c.tx != nil && (c.std == nil || c.std.Conn().PgConn().TxStatus() != 'I') {
+		return c.tx
+	}
+	return nil
 }
 
 // token returns the token that the transaction is bound to for a resource.

@@ -28,7 +28,7 @@ func (p *Plan) Probes() []Probe {
 
 // StaleCounts returns the queries that count the rows that a guarded write
 // meant and that carry a newer token than its own, for a write that changed
-// some of its rows. They are those of Probes, in the same order.
+// some of its rows. There is none where a condition finds other rows, too.
 func (p *Plan) StaleCounts() []Probe {
 	p.probeOnce.Do(p.makeProbes)
 	return p.staleCounts
@@ -36,12 +36,13 @@ func (p *Plan) StaleCounts() []Probe {
 
 func (p *Plan) makeProbes() {
 	for _, m := range p.meant() {
-		highest, err := m.highest()
-		if err != nil {
+		if highest, err := m.highest(); err == nil {
+			p.probes = append(p.probes, highest)
+		}
+		if !m.exact {
 			continue
 		}
 		if count, err := m.countNewer(); err == nil {
-			p.probes = append(p.probes, highest)
 			p.staleCounts = append(p.staleCounts, count)
 		}
 	}
@@ -63,7 +64,7 @@ func (p *Plan) meant() []meant {
 	case p.tree.is("DeleteStmt") && len(p.tree.list("usingClause")) == 0:
 		return p.meantByWhere(table, stmt.GetDeleteStmt().Relation, stmt.GetDeleteStmt().WhereClause)
 	case p.tree.is("InsertStmt"):
-		return meantByConflict(table, p.tree, stmt.GetInsertStmt())
+		return meantByConflict(table, p, stmt.GetInsertStmt())
 	case p.tree.is("MergeStmt") && len(p.guards) > 0:
 		return meantByMerge(table, p.tree, stmt.GetMergeStmt())
 	}
@@ -81,7 +82,7 @@ func (p *Plan) meantByWhere(table *Table, rel *pg_query.RangeVar, condition *pg_
 		}
 	}
 	if repeatable(where) {
-		out = append(out, meant{table: table, rel: rel, where: rest})
+		out = append(out, meant{table: table, rel: rel, where: rest, exact: true})
 	}
 	if key := keyMembers(conjuncts(where), table); key != nil {
 		var pinned []*pg_query.Node
@@ -100,7 +101,8 @@ const conflictRows = 100
 
 // meantByConflict finds the rows that an upsert met: they were there already,
 // under the columns of the conflict.
-func meantByConflict(table *Table, tree *node, insert *pg_query.InsertStmt) []meant {
+func meantByConflict(table *Table, p *Plan, insert *pg_query.InsertStmt) []meant {
+	tree := p.tree
 	conflict := tree.get("onConflictClause")
 	rows := insert.GetSelectStmt().GetSelectStmt().GetValuesLists()
 	if conflict == nil || conflict.str("action") != "ONCONFLICT_UPDATE" || len(rows) == 0 || len(rows) > conflictRows {
@@ -117,7 +119,8 @@ func meantByConflict(table *Table, tree *node, insert *pg_query.InsertStmt) []me
 	if len(keys) > 1 {
 		keys = []*pg_query.Node{pg_query.MakeBoolExprNode(pg_query.BoolExprType_OR_EXPR, keys, -1)}
 	}
-	return []meant{{table: table, rel: insert.Relation, where: keys}}
+	exact := len(conjuncts(conflict.get("whereClause"))) == len(p.guards)
+	return []meant{{table: table, rel: insert.Relation, where: keys, exact: exact}}
 }
 
 // conflictKey returns the condition that finds the row which an inserted one

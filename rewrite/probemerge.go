@@ -1,14 +1,58 @@
 package rewrite
 
-import pg_query "github.com/pganalyze/pg_query_go/v5"
+import (
+	"slices"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
 
 // meantByMerge finds the rows that a MERGE matched, if its source is a list of
-// constants and placeholders: that can be read again, as nothing else can.
+// constants and placeholders, which can be read again as nothing else can, and
+// ON pins the primary key: then the actions' conditions choose among rows that
+// the source names.
 func meantByMerge(table *Table, tree *node, merge *pg_query.MergeStmt) []meant {
 	if !constantSource(tree.get("sourceRelation")) || !repeatable(tree.get("joinCondition")) {
 		return nil
 	}
-	return []meant{{table: table, rel: merge.Relation, source: merge.SourceRelation, where: []*pg_query.Node{merge.JoinCondition}}}
+	if !joinsKey(conjuncts(tree.get("joinCondition")), table, refName(merge.Relation)) {
+		return nil
+	}
+	exact := true
+	for _, when := range tree.list("mergeWhenClauses") {
+		if when.flag("matched") && len(conjuncts(when.get("condition"))) > 1 {
+			exact = false
+		}
+	}
+	return []meant{{table: table, rel: merge.Relation, source: merge.SourceRelation, where: []*pg_query.Node{merge.JoinCondition}, exact: exact}}
+}
+
+// joinsKey reports whether an AND list compares each column of the primary key
+// of the table, named by ref, with something else.
+func joinsKey(members []*node, table *Table, ref string) bool {
+	for _, column := range table.Key {
+		of := func(n *node) bool {
+			parts, ok := columnParts(n)
+			return ok && len(parts) == 2 && parts[0] == ref && parts[1] == column
+		}
+		other := func(n *node) bool {
+			parts, ok := columnParts(n)
+			return constant(n) || ok && len(parts) == 2 && parts[0] != ref
+		}
+		if !slices.ContainsFunc(members, func(n *node) bool {
+			op, left, right, ok := comparison(n)
+			return ok && op == "=" && (of(left) && other(right) || of(right) && other(left))
+		}) {
+			return false
+		}
+	}
+	return len(table.Key) > 0
+}
+
+func columnParts(n *node) ([]string, bool) {
+	if !n.is("ColumnRef") {
+		return nil, false
+	}
+	return stringList(n.list("fields"))
 }
 
 // constantSource reports whether a source is a sub-select of VALUES, or of one

@@ -14,6 +14,7 @@ type meant struct {
 	rel    *pg_query.RangeVar
 	source *pg_query.Node // what stands beside the table in FROM, or nil
 	where  []*pg_query.Node
+	exact  bool // they are all that it meant, and it meant all of them
 }
 
 // highest asks for the highest token of the rows.
