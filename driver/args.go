@@ -80,7 +80,7 @@ func (c *call) apply(ctx context.Context, rewriter pgx.QueryRewriter) (err error
 // arguments itself (the simple protocol) and could find other places for them
 // than the server: its lexer reads some strings and names in another way.
 func (c *Conn) interpolationViolation(s call) *rewrite.Violation {
-	if c.std == nil || len(s.args) == 0 || plainPlaceholders(s.sql) {
+	if c.std == nil || len(s.args) == 0 || rewrite.PlainPlaceholders(s.sql) {
 		return nil
 	}
 	mode := c.std.Conn().Config().DefaultQueryExecMode
@@ -92,27 +92,7 @@ func (c *Conn) interpolationViolation(s call) *rewrite.Violation {
 	if mode != pgx.QueryExecModeSimpleProtocol {
 		return nil
 	}
-	return rewrite.Refuse(rewrite.SimpleProtocol, "the simple protocol writes arguments into the text, which is only certain without backslashes and with $ in placeholders alone: use another exec mode, or pass such strings as arguments")
-}
-
-// plainPlaceholders reports whether "$" stands in placeholders only and no
-// backslash in the text at all, so that every lexer finds the same ones.
-func plainPlaceholders(sql string) bool {
-	for i := range len(sql) {
-		switch sql[i] {
-		case '\\':
-			return false
-		case '$':
-			if i+1 == len(sql) || sql[i+1] < '0' || sql[i+1] > '9' || i > 0 && isNameByte(sql[i-1]) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func isNameByte(c byte) bool {
-	return c == '_' || c == '$' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+	return rewrite.Refuse(rewrite.SimpleProtocol, "the simple protocol writes arguments into the text, which is only certain without $ in names and without E'...' strings that have a backslash: use another exec mode, or pass such strings as arguments")
 }
 
 func special(v any) bool {

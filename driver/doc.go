@@ -47,7 +47,9 @@
 // Under REPEATABLE READ and SERIALIZABLE a row that a newer holder has changed
 // since the transaction's snapshot ends the transaction with PostgreSQL's
 // serialization failure (SQLSTATE 40001), which is passed on as it is. The usual
-// loop that runs such a transaction again gets the StaleError then.
+// loop that runs such a transaction again gets the StaleError then. Under
+// SERIALIZABLE the driver's second look reads for the transaction, too: where
+// the write itself found its rows by an index on the token, that may be more.
 //
 // # Transactions
 //

@@ -78,32 +78,34 @@ func Open(dsn string, opts ...Option) (*sql.DB, error) {
 // registeredPrefix begins the names that stdlib.RegisterConnConfig gives out.
 const registeredPrefix = "registeredConnConfig"
 
+// parseDSN returns pgx's own connector, which reads the DSN again with each
+// connection, and so the environment and the files that it names.
 func parseDSN(dsn string) (sqldriver.Connector, error) {
-	if strings.HasPrefix(dsn, registeredPrefix) {
-		inner, err := stdlib.GetDefaultDriver().(sqldriver.DriverContext).OpenConnector(dsn)
-		return &registered{inner, dsn}, err
+	if !strings.HasPrefix(dsn, registeredPrefix) {
+		if _, err := pgx.ParseConfig(dsn); err != nil {
+			return nil, errDSN(err)
+		}
 	}
-	config, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		return nil, errDSN(err)
-	}
-	return stdlib.GetConnector(*config), nil
+	inner, err := stdlib.GetDefaultDriver().(sqldriver.DriverContext).OpenConnector(dsn)
+	return &dsnConnector{inner, dsn}, err
 }
 
-// registered connects by the name of a configuration, which pgx looks up with
-// each connection.
-type registered struct {
+// dsnConnector is pgx's connector with errors that don't repeat the DSN.
+type dsnConnector struct {
 	sqldriver.Connector
-	name string
+	dsn string
 }
 
-func (r *registered) Connect(ctx context.Context) (sqldriver.Conn, error) {
-	conn, err := r.Connector.Connect(ctx)
-	var unknown *pgconn.ParseConfigError // the name was taken for a DSN
-	if errors.As(err, &unknown) {
-		return nil, fmt.Errorf("fencerow: configuration %s is not registered: call stdlib.RegisterConnConfig before, and UnregisterConnConfig after the handle is closed, or pass the configuration itself to driver.NewConnector", r.name)
+func (c *dsnConnector) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	var malformed *pgconn.ParseConfigError
+	switch {
+	case !errors.As(err, &malformed):
+		return conn, err
+	case strings.HasPrefix(c.dsn, registeredPrefix):
+		return nil, fmt.Errorf("fencerow: configuration %s is not registered: call stdlib.RegisterConnConfig before, and UnregisterConnConfig after the handle is closed, or pass the configuration itself to driver.NewConnector", c.dsn)
 	}
-	return conn, err
+	return nil, errDSN(err)
 }
 
 // errDSN says what is wrong with a DSN without repeating any of it: pgx finds

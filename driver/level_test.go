@@ -84,6 +84,29 @@ func TestReportLevel(t *testing.T) {
 	}
 }
 
+// In a transaction under another token a reported table's statement runs under
+// its own, as it is.
+func TestReportInTransaction(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, levelSchema)
+	var r recorder
+	db, err := driver.Open(dsn, driver.Protect("orders", rewrite.Strict), driver.WithLevel(driver.Report, "orders"), r.option())
+	require.NoError(t, err)
+	defer db.Close()
+	tx, err := db.BeginTx(tokenctx.With(t.Context(), 8), nil)
+	require.NoError(t, err)
+	defer tx.Rollback()
+	for i, arg := range []any{tokenctx.Arg, 10} {
+		token := tokenctx.Token(9 + i)
+		_, err = tx.ExecContext(tokenctx.With(t.Context(), token), `UPDATE orders SET last_token = $1 WHERE id = 1 AND last_token < $1`, arg)
+		require.NoError(t, err)
+		require.Equal(t, []string{"reported FR303"}, r.take())
+		var got tokenctx.Token
+		require.NoError(t, tx.QueryRow(`SELECT last_token FROM orders`).Scan(&got))
+		require.Equal(t, token, got)
+	}
+}
+
 // Where nothing is enforced nothing is refused.
 func TestNothingEnforced(t *testing.T) {
 	dsn := localpg.Database(t)

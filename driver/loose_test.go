@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -166,6 +168,43 @@ func TestTransactionsOnOneConnection(t *testing.T) {
 	var left string
 	require.NoError(t, conn.QueryRowContext(t.Context(), `SELECT current_setting('fencing.token', true)`).Scan(&left))
 	require.Empty(t, left)
+}
+
+// A probe keeps the caller's timeout where that is shorter, and its deadline.
+func TestProbeKeepsTheCallersTimeout(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, levelSchema, `CREATE FUNCTION asked(bigint) RETURNS bool LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'timeout %', current_setting('statement_timeout'); END$$;
+		CREATE OPERATOR !! (FUNCTION = asked, RIGHTARG = bigint)`)
+	var seen []string
+	config, err := pgx.ParseConfig(dsn)
+	require.NoError(t, err)
+	config.OnPgError = func(_ *pgconn.PgConn, err *pgconn.PgError) bool {
+		seen = append(seen, err.Message)
+		return true
+	}
+	connector, err := driver.NewConnector(*config, driver.Protect("orders", rewrite.Strict), driver.WithProbeTimeout(3*time.Second))
+	require.NoError(t, err)
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	// the guard rejects the row before the operator is asked
+	const stale = `UPDATE orders SET last_token = $1 WHERE last_token < $1 AND !! id`
+	deadline, cancel := context.WithDeadline(tokenctx.With(t.Context(), 3), time.Now().Add(time.Hour))
+	defer cancel()
+	for _, set := range []string{`RESET statement_timeout`, `SET statement_timeout = 1500`, `SET statement_timeout = 60000`} {
+		_, err = db.Exec(set)
+		require.NoError(t, err)
+		_, err = db.ExecContext(deadline, stale, tokenctx.Arg)
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"timeout 3s", "timeout 1500ms", "timeout 3s"}, seen)
+	seen = nil
+	near, cancelNear := context.WithTimeout(tokenctx.With(t.Context(), 3), 2*time.Second)
+	defer cancelNear()
+	_, err = db.ExecContext(near, stale, tokenctx.Arg)
+	require.NoError(t, err)
+	require.Len(t, seen, 1)
+	require.NotEqual(t, "timeout 3s", seen[0])
 }
 
 // A probe that takes too long costs neither the session nor what it holds.

@@ -54,6 +54,41 @@ func TestMalformedDSN(t *testing.T) {
 	}
 }
 
+// A DSN is read with each connection, like pgx does: passwords and certificates
+// that it names may have changed.
+func TestDSNIsReadAgain(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, `CREATE TABLE orders (id int, last_token bigint NOT NULL DEFAULT 0)`)
+	db, err := driver.Open(dsn, driver.Protect("orders", rewrite.Lease))
+	require.NoError(t, err)
+	defer db.Close()
+	db.SetMaxIdleConns(0)
+	t.Setenv("PGAPPNAME", "rotated")
+	var name string
+	require.NoError(t, db.QueryRow(`SHOW application_name`).Scan(&name))
+	require.Equal(t, "rotated", name)
+	t.Setenv("PGPORT", "sekret")
+	withoutPort, err := sql.Open("fencerow", "host=localhost port=1 password=sekret")
+	require.NoError(t, err)
+	defer withoutPort.Close()
+	t.Setenv("PGTZ", "")
+	t.Setenv("PGSSLMODE", "sekret")
+	err = withoutPort.Ping()
+	require.ErrorContains(t, err, "fencerow: malformed DSN")
+	require.NotContains(t, err.Error(), "password=")
+}
+
+// Without a statement cache pgx prepares nothing by itself, nor does fencerow.
+func TestNoStatementCache(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, `CREATE TABLE orders (id int, last_token bigint NOT NULL DEFAULT 0)`)
+	db, err := driver.Open(withParameter(dsn, "statement_cache_capacity=0"), driver.Protect("orders", rewrite.Lease))
+	require.NoError(t, err)
+	defer db.Close()
+	_, err = db.Exec(`SELECT 1`)
+	require.NoError(t, err)
+}
+
 func TestMissingRegistry(t *testing.T) {
 	dsn := localpg.Database(t)
 	db, err := sql.Open("fencerow", dsn)
@@ -260,5 +295,6 @@ func TestSimpleProtocol(t *testing.T) {
 		require.ErrorIs(t, exec(7, guarded, "it's $1", tokenctx.Arg, 1), driver.ErrStale)
 		require.NoError(t, exec(10, guarded, "it's $1", tokenctx.Arg, 1))
 		require.NoError(t, exec(10, `SELECT E'a\nb'`), "without arguments nothing is written into it")
+		require.NoError(t, exec(10, `SELECT regexp_replace(note, '\s+', ' '), 'US$' ~ '^new$', $$x$$ FROM orders WHERE id = $1`, 1), "what every lexer reads alike")
 	}
 }

@@ -72,8 +72,9 @@ func WithPlanCache(bytes int) Option {
 const maxProbeTimeout = time.Hour
 
 // WithProbeTimeout bounds how long the driver may ask why a guarded write
-// changed no row. The default is 2 seconds, the most an hour; the statement's own context does
-// not apply, so that one about to expire doesn't take the transaction along.
+// changed no row. The default is 2 seconds, the most an hour. A deadline of the
+// statement's own context shortens it; otherwise that context does not apply, so
+// that one about to expire doesn't take the transaction along.
 func WithProbeTimeout(d time.Duration) Option {
 	return func(s *settings) error {
 		if d <= 0 || d > maxProbeTimeout {

@@ -104,7 +104,7 @@ func (c *Conn) queryPlain(ctx context.Context, s *statement, canExec bool, exec 
 // for a stale or replayed token, and nil where there is no such row or, unless
 // it was asked for, the question can't be answered.
 func (c *Conn) explainZero(ctx context.Context, s *statement, w rewrite.Write) error {
-	if !s.plan.Compares() {
+	if !s.plan.Compares() || c.needNotAsk(s.plan) {
 		return nil
 	}
 	token, _ := c.token(ctx, w.Table)
@@ -133,7 +133,7 @@ func (c *Conn) explainZero(ctx context.Context, s *statement, w rewrite.Write) e
 // explainPart asks, if the connector was made for it, whether a guarded write
 // that changed n rows left others out for a newer token.
 func (c *Conn) explainPart(ctx context.Context, s *statement, w rewrite.Write, n int64) error {
-	if !c.connector.settings.partial || !s.plan.Compares() {
+	if !c.connector.settings.partial || !s.plan.Compares() || c.needNotAsk(s.plan) {
 		return nil
 	}
 	token, _ := c.token(ctx, w.Table)
@@ -156,6 +156,11 @@ func (c *Conn) rejected(ctx context.Context, s *statement, kind EventKind, table
 		return nil
 	}
 	return err
+}
+
+// needNotAsk reports whether nobody would hear the answer of a probe.
+func (c *Conn) needNotAsk(plan *rewrite.Plan) bool {
+	return len(c.connector.settings.reporters) == 0 && c.onlyReports(plan)
 }
 
 // onlyReports reports whether the tables that the text itself writes are only

@@ -17,9 +17,10 @@ func (c *Conn) ask(ctx context.Context, s *statement, token tokenctx.Token, prob
 	if !ok || len(probes) == 0 {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.connector.settings.probeTimeout+shieldGrace)
+	timeout := c.probeTimeout(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+shieldGrace)
 	defer cancel()
-	done, err := c.shield(ctx)
+	done, err := c.shield(ctx, timeout)
 	if err != nil {
 		return false
 	}
@@ -44,10 +45,27 @@ func (c *Conn) ask(ctx context.Context, s *statement, token tokenctx.Token, prob
 // for it: one that ends here closes the connection, with its session.
 const shieldGrace = 10 * time.Second
 
+// shieldSQL lowers the timeout of statements for a probe; 0 is none.
+const shieldSQL = `; SELECT pg_catalog.set_config('statement_timeout', LEAST(%d, NULLIF(setting::pg_catalog.int8, 0))::pg_catalog.text, true)
+	FROM pg_catalog.pg_settings WHERE name = 'statement_timeout'`
+
+// leastProbe is what a probe may take however near the deadline is: an answer
+// that comes a little late is better than none.
+const leastProbe = 100 * time.Millisecond
+
+// probeTimeout is what a probe may take: not longer than the caller would wait.
+func (c *Conn) probeTimeout(ctx context.Context) time.Duration {
+	timeout := c.connector.settings.probeTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, max(time.Until(deadline), leastProbe))
+	}
+	return timeout
+}
+
 // shield gives a probe a timeout that the server keeps, in a transaction of its
 // own or behind a savepoint in the caller's, which it must not abort. done takes
 // it back.
-func (c *Conn) shield(ctx context.Context) (done func(), err error) {
+func (c *Conn) shield(ctx context.Context, timeout time.Duration) (done func(), err error) {
 	execer, ok := c.inner.(sqldriver.ExecerContext)
 	if !ok || c.std == nil {
 		return func() {}, nil
@@ -57,8 +75,7 @@ func (c *Conn) shield(ctx context.Context) (done func(), err error) {
 		begin, end = `SAVEPOINT fencerow_probe`, `ROLLBACK TO SAVEPOINT fencerow_probe; RELEASE SAVEPOINT fencerow_probe`
 	}
 	done = func() { _, _ = execer.ExecContext(ctx, end, nil) }
-	timeout := max(1, c.connector.settings.probeTimeout.Milliseconds())
-	if _, err := execer.ExecContext(ctx, fmt.Sprintf("%s; SET LOCAL statement_timeout = %d", begin, timeout), nil); err != nil {
+	if _, err := execer.ExecContext(ctx, begin+fmt.Sprintf(shieldSQL, max(1, timeout.Milliseconds())), nil); err != nil {
 		done()
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 // asked for rows.
 type noRows struct{}
 
-func (noRows) Columns() []string            { return nil }
+func (noRows) Columns() []string            { return []string{} }
 func (noRows) Close() error                 { return nil }
 func (noRows) Next([]sqldriver.Value) error { return io.EOF }
 

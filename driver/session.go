@@ -130,7 +130,7 @@ func (c *Connector) look(ctx context.Context, conn *pgx.Conn, tables []heldTable
 	}
 	var encoding string
 	var found *string
-	if err := conn.QueryRow(ctx, sessionQuery, string(names)).Scan(&path, &user, &encoding, &found); err != nil {
+	if err := conn.QueryRow(ctx, sessionQuery, ownMode(conn), string(names)).Scan(&path, &user, &encoding, &found); err != nil {
 		return "", "", fmt.Errorf("fencerow: read the session's settings and the protected tables: %w", err)
 	}
 	var columns []column
@@ -198,8 +198,17 @@ func (col column) problem(t *rewrite.Table, encoding string) string {
 	return ""
 }
 
+// ownMode is the exec mode of the driver's own queries: one that prepares
+// nothing, but the simple protocol where the connection is set to it.
+func ownMode(conn *pgx.Conn) pgx.QueryExecMode {
+	if mode := conn.Config().DefaultQueryExecMode; mode == pgx.QueryExecModeSimpleProtocol {
+		return mode
+	}
+	return pgx.QueryExecModeExec
+}
+
 func readRegistry(ctx context.Context, conn *pgx.Conn) (tables []heldTable, generation int64, err error) {
-	rows, err := conn.Query(ctx, registryQuery)
+	rows, err := conn.Query(ctx, registryQuery, ownMode(conn))
 	if err != nil {
 		return nil, 0, registryError(err, conn)
 	}

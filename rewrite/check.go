@@ -1,5 +1,7 @@
 package rewrite
 
+import "slices"
+
 // checker examines one text under one policy and collects what it finds.
 type checker struct {
 	policy *Policy
@@ -150,7 +152,7 @@ func (c *checker) afterwards(stmts []*node) {
 		c.report((&Violation{Rule: SeveralStatements, Message: "write to protected table " + quoted(t) + " stands beside other statements in one text: send it by itself", offset: -1}).on(t))
 	}
 	c.checkTokenReuse()
-	if stmt := stmts[0].get("stmt"); len(stmts) == 1 && len(c.writes) == 1 && c.writes[0].TopLevel {
+	if stmt := stmts[0].get("stmt"); len(stmts) == 1 && !slices.ContainsFunc(c.writes, func(w Write) bool { return !w.TopLevel }) {
 		c.single = stmt
 	}
 	if len(stmts) == 1 && len(c.deletes) > 0 {

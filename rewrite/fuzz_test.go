@@ -38,7 +38,7 @@ func FuzzPlan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, sql string) {
 		plan := p.fullPlan(sql)
 		require.Equal(t, attestedCall.ReplaceAllString(sql, ""), attestedCall.ReplaceAllString(plan.Attested(), ""))
-		require.Len(t, plan.StaleCounts(), len(plan.Probes()))
+		require.LessOrEqual(t, len(plan.StaleCounts()), len(plan.Probes()))
 		for _, v := range plan.Violations {
 			require.NotEqual(t, CheckerPanic, v.Rule, v.Message)
 			require.NotContains(t, v.Error(), "%!")

@@ -57,8 +57,9 @@ func (p *Plan) meant() []meant {
 	if err != nil || len(parsed.Stmts) != 1 {
 		return nil
 	}
-	table, stmt := p.writes[0].Table, parsed.Stmts[0].Stmt
+	table, stmt := p.probed(), parsed.Stmts[0].Stmt
 	switch {
+	case table == nil:
 	case p.tree.is("UpdateStmt") && len(p.tree.list("fromClause")) == 0:
 		return p.meantByWhere(table, stmt.GetUpdateStmt().Relation, stmt.GetUpdateStmt().WhereClause)
 	case p.tree.is("DeleteStmt") && len(p.tree.list("usingClause")) == 0:
@@ -69,6 +70,22 @@ func (p *Plan) meant() []meant {
 		return meantByMerge(table, p.tree, stmt.GetMergeStmt())
 	}
 	return nil
+}
+
+// probed returns the table that is written. Where its name may stand for
+// several, what they don't share isn't known of it; nil is returned if that is
+// the token column.
+func (p *Plan) probed() *Table {
+	table := *p.writes[0].Table
+	for _, w := range p.writes[1:] {
+		if w.Table.TokenColumn != table.TokenColumn {
+			return nil
+		}
+		if !slices.Equal(w.Table.Key, table.Key) {
+			table.Key = nil
+		}
+	}
+	return &table
 }
 
 // meantByWhere finds the rows of an UPDATE or DELETE.

@@ -112,7 +112,7 @@ var isRunByte = func() (table [256]bool) {
 
 // clears reports whether the quick way out clears a text.
 func (p *Policy) clears(sql string) bool {
-	rest := strings.TrimLeft(sql, " \t\r\n(")
+	rest := firstWord(sql)
 	end := 0
 	for end < len(rest) && isRunByte[rest[end]] {
 		end++
@@ -123,7 +123,51 @@ func (p *Policy) clears(sql string) bool {
 	if i := strings.IndexByte(rest, ';'); i >= 0 && strings.TrimLeft(rest[i:], "; \t\r\n") != "" {
 		return false
 	}
-	return p.hit(rest) == ""
+	return p.hit(sql) == ""
+}
+
+// firstWord returns a text from its first word on: behind white space, brackets
+// and comments, which nest.
+func firstWord(sql string) string {
+	for {
+		sql = strings.TrimLeft(sql, " \t\r\n(")
+		switch {
+		case strings.HasPrefix(sql, "--"):
+			end := strings.IndexAny(sql, "\r\n")
+			if end < 0 {
+				return ""
+			}
+			sql = sql[end:]
+		case strings.HasPrefix(sql, "/*"):
+			end := commentEnd(sql)
+			if end < 0 {
+				return ""
+			}
+			sql = sql[end:]
+		default:
+			return sql
+		}
+	}
+}
+
+// commentEnd returns where the comment ends that a text begins with, -1 if it
+// doesn't.
+func commentEnd(sql string) int {
+	depth := 0
+	for i := 0; i+1 < len(sql); i++ {
+		switch sql[i : i+2] {
+		case "/*":
+			depth++
+			i++
+		case "*/":
+			depth--
+			i++
+		}
+		if depth == 0 {
+			return i + 1
+		}
+	}
+	return -1
 }
 
 // hit returns the first word of a text by which it could reach a protected

@@ -1,0 +1,67 @@
+package driver
+
+import (
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+// A connection that read the registry before a change, and is done after
+// another one that read it later, doesn't undo the change.
+func TestOlderRegistryIsIgnored(t *testing.T) {
+	connector, err := Wrap(&fake{})
+	require.NoError(t, err)
+	at := func(level Level) []heldTable {
+		return []heldTable{{rewrite.Table{Schema: "public", Name: "orders", Mode: rewrite.Strict}, level}}
+	}
+	for _, step := range []struct {
+		level      Level
+		generation int64
+		changed    bool
+		grown      uint64
+	}{
+		{Report, 3, true, 0}, {Enforce, 5, true, 1}, {Report, 4, false, 1}, {Enforce, 5, false, 1},
+		{Off, 6, true, 1}, {Enforce, 7, true, 2},
+	} {
+		changed, err := connector.protect(at(step.level), step.generation)
+		require.NoError(t, err)
+		require.Equal(t, step.changed, changed)
+		require.Equal(t, step.grown, connector.current.Load().grown)
+	}
+}
+
+// Where a name may stand for an enforced table and for one that is only
+// reported, a stale write is told.
+func TestStaleUnderAnAmbiguousName(t *testing.T) {
+	for name, test := range map[string]struct {
+		level Level
+		stale bool
+	}{"one enforced": {Enforce, true}, "both reported": {Report, false}} {
+		t.Run(name, func(t *testing.T) {
+			f := &fake{rows: [][]sqldriver.Value{{int64(9)}}}
+			connector, err := Wrap(f, Protect("public.orders", rewrite.Strict), Protect("app.orders", rewrite.Strict),
+				WithLevel(Report, "public.orders"), WithLevel(test.level, "app.orders"), WithUndetermined())
+			require.NoError(t, err)
+			db := sql.OpenDB(connector)
+			defer db.Close()
+			_, err = db.ExecContext(tokenctx.With(t.Context(), 7), guarded, "paid", tokenctx.Arg, 17)
+			if test.stale {
+				require.ErrorIs(t, err, ErrStale)
+			} else {
+				require.NoError(t, err)
+			}
+			const untold = `UPDATE orders SET status = $1, last_token = $2 FROM notes n WHERE n.id = $3 AND orders.last_token < $2`
+			_, err = db.ExecContext(tokenctx.With(t.Context(), 7), untold, "paid", tokenctx.Arg, 17)
+			if test.stale {
+				require.ErrorIs(t, err, ErrUndetermined)
+			} else {
+				require.NoError(t, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,34 @@
+package rewrite
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Comments before the first word don't keep a text from being cleared, nor do
+// they hide what it is.
+func TestFirstWord(t *testing.T) {
+	p := casesPolicy(t, Strict)
+	for sql, cleared := range map[string]bool{
+		"-- name: Get :one\nSELECT 1":            true,
+		"/* route='/x' */ SELECT * FROM others":  true,
+		"/* a /* nested */ b */ SELECT 1":        true,
+		"-- a\r\n -- b\n\t( /* c */ SELECT 1)":   true,
+		"/*/ */ SELECT 1":                        true,
+		"/* a /* */ SELECT 1":                    false, // doesn't end
+		"/* a */ */ SELECT 1":                    false,
+		"-- SELECT 1":                            false,
+		"-- SELECT 1\rDROP TABLE others":         false,
+		"/* SELECT */ DROP TABLE others":         false,
+		"/* /* */ SELECT 1 */ DROP TABLE others": false,
+		"-- protected_rows\nSELECT 1":            false,
+		"/* a; */ SELECT 1":                      true,
+		"SELECT 1 /* ; */ FROM others":           false,
+	} {
+		require.Equal(t, cleared, p.clears(sql), sql)
+		if cleared {
+			require.NoError(t, p.fullPlan(sql).Refusal(), sql)
+		}
+	}
+}
