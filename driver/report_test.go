@@ -116,3 +116,23 @@ func TestStats(t *testing.T) {
 	plain := openPlain(t, dsn)
 	require.Zero(t, driver.StatsOf(plain))
 }
+
+// The caller's line is the first one outside of the packages that are passed
+// over.
+func TestCallerSkip(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, levelSchema)
+	for want, skip := range map[string][]string{
+		"report_test.go:":     nil,
+		"testing/testing.go:": {"github.com/fencerow/fencerow/driver_test"},
+		"/report_test.go:":    {"github.com/fencerow/fencerow/driver_tes", "github.com/fencerow"[:10]},
+	} {
+		db, err := driver.Open(dsn, driver.Protect("orders", rewrite.Strict), driver.WithCallerSkip(skip...))
+		require.NoError(t, err)
+		_, err = db.Exec(`DELETE FROM orders`)
+		var v *rewrite.Violation
+		require.ErrorAs(t, err, &v)
+		require.Contains(t, v.Location, want)
+		require.NoError(t, db.Close())
+	}
+}
