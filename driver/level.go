@@ -71,7 +71,8 @@ type tableLevel struct {
 // heldTable is a protected table with its level.
 type heldTable struct {
 	rewrite.Table
-	level Level
+	level  Level
+	walled bool // the database itself refuses writes to it
 }
 
 func (t *heldTable) is(schema, name string) bool {

@@ -48,7 +48,7 @@ func (s *statement) operation() Operation {
 func (c *Conn) execPlain(ctx context.Context, s *statement, run execFunc) (sqldriver.Result, error) {
 	result, err := run(s.with(s.bound))
 	if err != nil || result == nil {
-		return result, err
+		return result, c.fromWall(ctx, err)
 	}
 	main, ok := s.plan.Main()
 	if !ok {
@@ -83,16 +83,22 @@ func (c *Conn) queryPlain(ctx context.Context, s *statement, canExec bool, exec 
 		return noRows{}, nil
 	}
 	rows, err := query(s.with(s.bound))
-	if err != nil || !ok {
-		return rows, err
+	if err != nil {
+		return nil, c.fromWall(ctx, err)
 	}
-	var atEnd func(int64) error
+	reading := &reading{failed: func(err error) error { return c.fromWall(ctx, err) }}
+	if !ok {
+		if !c.view.walled {
+			return rows, nil
+		}
+		return reading.of(rows), nil
+	}
 	if c.connector.settings.partial {
-		atEnd = func(n int64) error { return c.explainPart(ctx, s, main, n) }
+		reading.atEnd = func(n int64) error { return c.explainPart(ctx, s, main, n) }
 	}
-	peeked, err := peek(rows, atEnd)
+	peeked, err := reading.peek(rows)
 	if err != io.EOF {
-		return peeked, err
+		return peeked, c.fromWall(ctx, err)
 	}
 	if err := c.explainZero(ctx, s, main); err != nil {
 		return nil, err

@@ -19,6 +19,7 @@ type protection struct {
 	watched  *rewrite.Policy // of those and the reported ones; nil if there are none of the latter
 	all      *rewrite.Policy // of those and the ones that are off; nil if there are none of the latter
 	enforces bool            // whether any table's statements are refused
+	walled   bool            // whether the database itself refuses writes to a table
 
 	generation int64  // of the registry that they are from
 	grown      uint64 // how often a table has become enforced
@@ -60,6 +61,7 @@ func newProtection(tables []heldTable, cacheBytes uint64) (*protection, error) {
 	p := &protection{tables: tables, views: make(map[string]*view)}
 	for _, t := range tables {
 		p.enforces = p.enforces || t.level == Enforce
+		p.walled = p.walled || t.walled
 		p.wanted = append(p.wanted, t.Resource)
 	}
 	slices.Sort(p.wanted)
@@ -181,6 +183,6 @@ func (v *view) plan(ctx context.Context, sql string, s scope) (plan *rewrite.Pla
 func sameTables(a, b []heldTable) bool {
 	return slices.EqualFunc(a, b, func(x, y heldTable) bool {
 		return x.Schema == y.Schema && x.Name == y.Name && x.TokenColumn == y.TokenColumn && x.Mode == y.Mode &&
-			x.Resource == y.Resource && x.level == y.level && slices.Equal(x.Key, y.Key)
+			x.Resource == y.Resource && x.level == y.level && x.walled == y.walled && x.Attested == y.Attested && slices.Equal(x.Key, y.Key)
 	})
 }

@@ -17,7 +17,7 @@ func TestOlderRegistryIsIgnored(t *testing.T) {
 	connector, err := Wrap(&fake{})
 	require.NoError(t, err)
 	at := func(level Level) []heldTable {
-		return []heldTable{{rewrite.Table{Schema: "public", Name: "orders", Mode: rewrite.Strict}, level}}
+		return []heldTable{{rewrite.Table{Schema: "public", Name: "orders", Mode: rewrite.Strict}, level, false}}
 	}
 	for _, step := range []struct {
 		level      Level

@@ -15,18 +15,21 @@ func (noRows) Columns() []string            { return []string{} }
 func (noRows) Close() error                 { return nil }
 func (noRows) Next([]sqldriver.Value) error { return io.EOF }
 
+// of returns the rows as they are read here.
+func (r *reading) of(rows sqldriver.Rows) sqldriver.Rows {
+	if std, ok := rows.(*stdlib.Rows); ok {
+		return &pgxRows{Rows: std, reading: r}
+	}
+	return &anyRows{Rows: rows, reading: r}
+}
+
 // peek looks whether there is a first row, and returns rows that still begin
 // with it. Without one the result is closed, so that the connection is free,
-// and the error is io.EOF. atEnd, if given, is called with the count of rows
-// when the last one has been read; its error ends them.
-func peek(rows sqldriver.Rows, atEnd func(int64) error) (sqldriver.Rows, error) {
-	ahead := &readAhead{atEnd: atEnd}
-	err := ahead.read(rows)
+// and the error is io.EOF.
+func (r *reading) peek(rows sqldriver.Rows) (sqldriver.Rows, error) {
+	err := r.ahead(rows)
 	if err == nil {
-		if std, ok := rows.(*stdlib.Rows); ok {
-			return &pgxRows{Rows: std, ahead: ahead}, nil
-		}
-		return &anyRows{Rows: rows, ahead: ahead}, nil
+		return r.of(rows), nil
 	}
 	end := ended{columns: rows.Columns()}
 	if std, ok := rows.(*stdlib.Rows); ok {
@@ -54,24 +57,23 @@ func (r *ended) after(rows sqldriver.Rows, err error) (sqldriver.Rows, error) {
 	return r, io.EOF
 }
 
-// anyRows is another driver's result with its first row read ahead.
+// anyRows is another driver's result.
 type anyRows struct {
 	sqldriver.Rows
-	ahead *readAhead
+	reading *reading
 }
 
 func (r *anyRows) Next(dest []sqldriver.Value) error {
-	if r.ahead.take(dest) {
+	if r.reading.take(dest) {
 		return nil
 	}
-	return r.ahead.counted(r.Rows.Next(dest))
+	return r.reading.counted(r.Rows.Next(dest))
 }
 
-// pgxRows is pgx's result with its first row read ahead. It keeps the optional
-// interfaces of pgx's rows.
+// pgxRows is pgx's result. It keeps the optional interfaces of pgx's rows.
 type pgxRows struct {
 	*stdlib.Rows
-	ahead *readAhead
+	reading *reading
 }
 
 var (
@@ -82,51 +84,56 @@ var (
 )
 
 func (r *pgxRows) Next(dest []sqldriver.Value) error {
-	if r.ahead.take(dest) {
+	if r.reading.take(dest) {
 		return nil
 	}
-	return r.ahead.counted(r.Rows.Next(dest))
+	return r.reading.counted(r.Rows.Next(dest))
 }
 
-// readAhead holds the row that was read ahead until it is asked for, and
-// counts the rows.
-type readAhead struct {
+// reading is how far a result has been read. It holds a row that was read ahead
+// until it is asked for.
+type reading struct {
 	values  []sqldriver.Value
 	pending bool
 	count   int64
-	atEnd   func(int64) error // nil once it was called
+	atEnd   func(int64) error // gives the error that a result ends with; nil once it was called
+	failed  func(error) error // gives the error that stands for the server's
 }
 
-func (a *readAhead) read(rows sqldriver.Rows) error {
-	a.values = make([]sqldriver.Value, len(rows.Columns()))
-	if err := rows.Next(a.values); err != nil {
+func (r *reading) ahead(rows sqldriver.Rows) error {
+	r.values = make([]sqldriver.Value, len(rows.Columns()))
+	if err := rows.Next(r.values); err != nil {
 		return err
 	}
-	a.pending, a.count = true, 1
+	r.pending, r.count = true, 1
 	return nil
 }
 
-func (a *readAhead) take(dest []sqldriver.Value) bool {
-	if !a.pending {
+func (r *reading) take(dest []sqldriver.Value) bool {
+	if !r.pending {
 		return false
 	}
-	a.pending = false
-	copy(dest, a.values)
-	a.values = nil
+	r.pending = false
+	copy(dest, r.values)
+	r.values = nil
 	return true
 }
 
 // counted passes on the end of a result, or the error that there is then.
-func (a *readAhead) counted(err error) error {
+func (r *reading) counted(err error) error {
 	switch {
 	case err == nil:
-		a.count++
-	case err == io.EOF && a.atEnd != nil:
-		atEnd := a.atEnd
-		a.atEnd = nil
-		if partial := atEnd(a.count); partial != nil {
-			return partial
-		}
+		r.count++
+		return nil
+	case err != io.EOF:
+		return r.failed(err)
+	case r.atEnd == nil:
+		return err
+	}
+	atEnd := r.atEnd
+	r.atEnd = nil
+	if partial := atEnd(r.count); partial != nil {
+		return partial
 	}
 	return err
 }

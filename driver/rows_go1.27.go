@@ -16,11 +16,11 @@ var (
 
 // NextRow advances to the next row.
 func (r *pgxRows) NextRow() error {
-	if r.ahead.pending {
-		r.ahead.pending, r.ahead.values = false, nil
+	if r.reading.pending {
+		r.reading.pending, r.reading.values = false, nil
 		return nil
 	}
-	return r.ahead.counted(r.Rows.NextRow())
+	return r.reading.counted(r.Rows.NextRow())
 }
 
 // NextRow finds none.

@@ -34,20 +34,36 @@ func SettingName(resource string) string {
 	return "fencing." + b.String()
 }
 
-// deletion is a place where a text deletes rows of a protected table.
-type deletion struct {
-	stmt   *node // the DELETE or MERGE
-	at     *node // what has the condition: the DELETE, or the MERGE's action
+// change is a place where a text changes or deletes rows of a protected table
+// under a condition of its own.
+type change struct {
+	stmt   *node // the UPDATE, DELETE or MERGE
+	at     *node // what has the condition: the statement, or the MERGE's action
 	table  *Table
 	guards []guard
 }
 
-// Attested returns the text to be sent: a DELETE leaves no row with the token,
-// so each condition under which the text deletes protected rows ends with a
-// call that puts the token into the setting of SettingName, where a trigger of
-// the server finds it. It takes the same arguments as the text itself.
+// insertion is a place where a text has the token of a row that it inserts.
+type insertion struct {
+	table *Table
+	token operand
+}
+
+// inserted notes the token of inserted rows, if it has to go into a setting.
+func (c *checker) inserted(table *Table, token operand) {
+	if table.Attested && (token.param > 0 || token.literal > 0) {
+		c.inserts = append(c.inserts, insertion{table, token})
+	}
+}
+
+// Attested returns the text to be sent, in which the token also goes into the
+// setting of SettingName, where a trigger of the server finds it: that of every
+// DELETE, which leaves no row with the token, and of every write to a table
+// that is [Table.Attested]. Conditions end with a call that sets it, and in
+// inserted rows the token is the result of one. The text takes the same
+// arguments as the plan's own.
 //
-// A DELETE whose token can't be told for all its rows at once stays as it is,
+// A write whose token can't be told for all its rows at once stays as it is,
 // and so does a text for which nothing shows that the calls are all that was
 // added. The server then refuses it.
 func (p *Plan) Attested() string {
@@ -56,13 +72,13 @@ func (p *Plan) Attested() string {
 }
 
 func (p *Plan) attest() string {
-	calls := settingCalls(p.deletes)
+	calls := p.settingCalls()
 	if len(calls) == 0 {
 		return p.text
 	}
 	f := &fixer{checker: checker{sql: p.text}, tokens: significant(p.text)}
 	done := make(map[*node]bool, len(calls))
-	for _, d := range p.deletes {
+	for _, d := range p.changes {
 		call, ok := calls[d.at]
 		if !ok || done[d.at] {
 			continue
@@ -74,23 +90,39 @@ func (p *Plan) attest() string {
 		}
 		f.insert(f.before(end), " AND "+call)
 	}
+	for _, i := range p.inserts {
+		call, ok := calls[i.token.at]
+		if !ok || done[i.token.at] {
+			continue
+		}
+		done[i.token.at] = true
+		if !f.callInstead(i.token, call) {
+			return p.text
+		}
+	}
 	if text := f.apply(); addsOnly(p.root, text, calls) {
 		return text
 	}
 	return p.text
 }
 
-// settingCalls returns the call that each deletion's condition ends with. It
-// leaves out those whose token isn't known, or whose name stands for tables
-// that take another one each.
-func settingCalls(deletes []deletion) map[*node]string {
+// settingCalls returns the call that each change's condition ends with, and
+// what stands in the place of each inserted token. It leaves out those whose
+// token isn't known, or whose name stands for tables that take another one
+// each.
+func (p *Plan) settingCalls() map[*node]string {
 	calls := make(map[*node]string)
-	for _, d := range deletes {
-		call := d.settingCall()
-		if earlier, ok := calls[d.at]; ok && earlier != call {
+	note := func(at *node, call string) {
+		if earlier, ok := calls[at]; ok && earlier != call {
 			call = ""
 		}
-		calls[d.at] = call
+		calls[at] = call
+	}
+	for _, c := range p.changes {
+		note(c.at, c.settingCall())
+	}
+	for _, i := range p.inserts {
+		note(i.token.at, i.settingCall())
 	}
 	for at, call := range calls {
 		if call == "" {
@@ -102,13 +134,26 @@ func settingCalls(deletes []deletion) map[*node]string {
 
 // settingCall writes the call with the first guard's token that can be told:
 // all the guards have to compare with the same.
-func (d deletion) settingCall() string {
-	for _, g := range d.guards {
+func (c change) settingCall() string {
+	for _, g := range c.guards {
 		if text, ok := g.asText(); ok {
-			return fmt.Sprintf("pg_catalog.set_config('%s', %s, true) IS NOT NULL", SettingName(d.table.Resource), text)
+			return setting(c.table, text)
 		}
 	}
 	return ""
+}
+
+// settingCall writes what gives the token and sets it.
+func (i insertion) settingCall() string {
+	text, ok := i.token.asText()
+	if !ok {
+		return ""
+	}
+	return "(CASE WHEN " + setting(i.table, text) + " THEN " + i.token.asBigint() + " END)"
+}
+
+func setting(t *Table, text string) string {
+	return fmt.Sprintf("pg_catalog.set_config('%s', %s, true) IS NOT NULL", SettingName(t.Resource), text)
 }
 
 // asText writes the token of an operand as SQL of type text. Bare names of
@@ -125,8 +170,16 @@ func (o operand) asText() (string, bool) {
 	return o.rows[0].asText()
 }
 
-// conditionEnd returns the token before which a deletion's condition ends.
-func (f *fixer) conditionEnd(d deletion) (int, bool) {
+// asBigint writes a placeholder or literal as SQL of type bigint.
+func (o operand) asBigint() string {
+	if o.param > 0 {
+		return fmt.Sprintf("$%d::pg_catalog.int8", o.param)
+	}
+	return fmt.Sprintf("%d::pg_catalog.int8", o.literal)
+}
+
+// conditionEnd returns the token before which a change's condition ends.
+func (f *fixer) conditionEnd(d change) (int, bool) {
 	if d.stmt == d.at {
 		c, ok := f.clauses(d.stmt)
 		return c.end, ok
@@ -137,4 +190,21 @@ func (f *fixer) conditionEnd(d deletion) (int, bool) {
 		return 0, false
 	}
 	return thens[i], true
+}
+
+// callInstead puts a call in the place of an inserted token: its last operand
+// is the token where it stands.
+func (f *fixer) callInstead(o operand, call string) bool {
+	at := slices.IndexFunc(f.tokens, func(t token) bool { return t.start == o.at.offset() })
+	if at < 0 {
+		return false
+	}
+	t := f.tokens[at]
+	before, after, ok := strings.Cut(call, " THEN "+f.sql[t.start:t.end])
+	if !ok {
+		return false
+	}
+	f.insert(t.start, before+" THEN ")
+	f.insert(t.end, after)
+	return true
 }

@@ -1,8 +1,8 @@
 package rewrite
 
 // addsOnly reports whether a text is the statement root with each of the calls
-// as one more member, the last, of the condition of its node, and with nothing
-// else that the tree tells.
+// as one more member, the last, of the condition of its node or, if that is a
+// token, in its place, and with nothing else that the tree tells.
 func addsOnly(root *node, text string, calls map[*node]string) bool {
 	if checkText(text) != nil {
 		return false
@@ -24,13 +24,17 @@ func addsOnly(root *node, text string, calls map[*node]string) bool {
 
 // additions compares a tree with one that has more conditions.
 type additions struct {
-	wanted map[*node]*node // what is to be found in the condition of a node of the first tree
+	wanted map[*node]*node // what is to be found in the condition, or in the place, of a node of the first tree
 	found  int
 }
 
 // same reports whether two trees are the same but for places in the text and,
 // in the second, the additions.
 func (p *additions) same(before, after *node) bool {
+	if instead, ok := p.wanted[before]; ok && (before.is("ParamRef") || before.is("A_Const")) {
+		p.found++
+		return p.same(instead, after)
+	}
 	if before.kind != after.kind || before.text != after.text || before.odd != after.odd {
 		return false
 	}

@@ -23,5 +23,5 @@ func (c *checker) proveDelete(n *node, t target, table *Table, top bool) {
 		return
 	}
 	c.keep(c.proveAll(table, guards), top)
-	c.deletes = append(c.deletes, deletion{n, n, table, guards})
+	c.changes = append(c.changes, change{n, n, table, guards})
 }

@@ -21,6 +21,7 @@ func checkInsert(c *checker, n *node, top bool) {
 		}
 		for _, row := range rows {
 			c.needToken(table, row)
+			c.inserted(table, row)
 		}
 		if updates {
 			c.proveUpsert(conflict, t, table, top)

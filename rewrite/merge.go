@@ -59,6 +59,7 @@ func (c *checker) proveWhen(n, when *node, t target, table *Table, read operandR
 			return nil
 		}
 		c.needToken(table, token)
+		c.inserted(table, token)
 	case (kind == "CMD_UPDATE" || kind == "CMD_DELETE") && when.flag("matched"):
 		guards := c.findGuards(t, table, conjuncts(when.get("condition")), read)
 		if len(guards) == 0 {
@@ -66,8 +67,11 @@ func (c *checker) proveWhen(n, when *node, t target, table *Table, read operandR
 			return nil
 		}
 		if kind == "CMD_DELETE" {
-			c.deletes = append(c.deletes, deletion{n, when, table, guards})
+			c.changes = append(c.changes, change{n, when, table, guards})
 			return c.proveAll(table, guards)
+		}
+		if table.Attested {
+			c.changes = append(c.changes, change{n, when, table, guards})
 		}
 		if token, ok := c.findRaise(when.list("targetList"), t, table, "MERGE into", guards[0].spelled(), read); ok {
 			return c.prove(table, guards, token)

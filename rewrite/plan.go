@@ -32,8 +32,9 @@ type Plan struct {
 	guards []guard // what guards the text's own write: in its WHERE, its DO UPDATE's, or a MERGE's actions
 	text   string
 
-	root    *node      // the statement of the text, if it has deletes
-	deletes []deletion // the places where it deletes protected rows
+	root    *node       // the statement of the text, if it has any of the following
+	changes []change    // the places where it changes rows whose token goes into a setting
+	inserts []insertion // the places where it inserts such rows
 
 	probeOnce   sync.Once
 	probes      []Probe
@@ -89,7 +90,8 @@ func (p *Policy) fullPlan(sql string) *Plan {
 		}
 		return plan
 	}
-	plan.tree, plan.guards, plan.root, plan.deletes = c.single, c.guards, c.root, c.deletes
+	plan.tree, plan.guards, plan.root = c.single, c.guards, c.root
+	plan.changes, plan.inserts = c.changes, c.inserts
 	return plan
 }
 

@@ -56,6 +56,7 @@ type Table struct {
 	Mode        Mode     // required
 	Resource    string   // the resource whose token the table takes; "" takes the context's default token
 	Key         []string // the primary key's columns, if known: lets a lost race be told from a missing row
+	Attested    bool     // the database wants the token of every write in a setting, too; see Plan.Attested
 }
 
 // String returns the table's name for messages, without the schema public.

@@ -32,6 +32,7 @@ const (
 	ViewWrite         Rule = "FR210"
 	CascadeWrite      Rule = "FR211"
 	IndirectWrite     Rule = "FR212"
+	WallRefused       Rule = "FR213"
 
 	NoToken         Rule = "FR301"
 	InvalidToken    Rule = "FR302"
@@ -88,6 +89,7 @@ var ruleTable = []RuleInfo{
 	{ViewWrite, "view-write", "a write through a view over a protected table"},
 	{CascadeWrite, "cascade-write", "a write whose foreign keys change rows of a protected table"},
 	{IndirectWrite, "indirect-write", "a write to a table whose triggers or rules write a protected one"},
+	{WallRefused, "wall-refused", "a statement that the database's own triggers refused"},
 
 	{NoToken, "no-token", "a protected write without a token in the context"},
 	{InvalidToken, "invalid-token", "a token in the context that is zero or negative"},

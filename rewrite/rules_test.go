@@ -26,6 +26,7 @@ var testedElsewhere = map[Rule]struct{ file, test, mentions string }{
 	QueryRewriter:  {"../driver/wrap_test.go", "TestSpecialArguments", "rewrite.QueryRewriter"},
 	SessionState:   {"../driver/open_test.go", "TestSessionState", "rewrite.SessionState"},
 	SimpleProtocol: {"../driver/open_test.go", "TestSimpleProtocol", "rewrite.SimpleProtocol"},
+	WallRefused:    {"../driver/wall_test.go", "TestWallErrors", "rewrite.WallRefused"},
 	CheckerPanic:   {"rules_test.go", "TestRuleCheckerPanic", "CheckerPanic"},
 }
 

@@ -34,6 +34,9 @@ func (c *checker) proveUpdate(n *node, t target, table *Table, top bool) {
 		c.report(v)
 		return
 	}
+	if table.Attested {
+		c.changes = append(c.changes, change{n, n, table, guards})
+	}
 	if token, ok := c.findRaise(n.list("targetList"), t, table, "UPDATE on", guards[0].spelled(), read); ok {
 		c.keep(c.prove(table, guards, token), top)
 	}

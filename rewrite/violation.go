@@ -30,6 +30,9 @@ type Violation struct {
 	// Location is the caller's file:line, as far as the driver knows it.
 	Location string
 
+	// Err is the database's own error, where it refused the statement.
+	Err error
+
 	offset int // where in the text, -1 if nowhere; resolved by locate
 }
 
@@ -38,6 +41,9 @@ type Violation struct {
 func (v *Violation) Is(target error) bool {
 	return target == ErrRefused || target == tokenctx.ErrNoToken && v.Rule == NoToken
 }
+
+// Unwrap returns the database's error, if there is one.
+func (v *Violation) Unwrap() error { return v.Err }
 
 // Headline returns the first line of Error: location, message, rule.
 func (v *Violation) Headline() string {

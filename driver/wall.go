@@ -1,0 +1,84 @@
+package driver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+// What the triggers of fencing.wall end a statement with.
+const (
+	wallStale      = "FN001"
+	wallNoToken    = "FN002"
+	wallNotIssued  = "FN003"
+	wallNotAllowed = "FN004"
+)
+
+// wallDetail is the DETAIL of their errors.
+type wallDetail struct {
+	Token, Current *string
+	Mode           string
+}
+
+// fromWall turns an error of the wall into the one that the driver itself gives
+// for the same reason, with the server's error in it. Others pass as they are.
+func (c *Conn) fromWall(ctx context.Context, err error) error {
+	var pgErr *pgconn.PgError
+	if err == nil || !errors.As(err, &pgErr) || len(pgErr.Code) != 5 || pgErr.Code[:2] != "FN" {
+		return err
+	}
+	var detail wallDetail
+	_ = json.Unmarshal([]byte(pgErr.Detail), &detail) // what isn't there stays unknown
+	table := (&rewrite.Table{Schema: pgErr.SchemaName, Name: pgErr.TableName}).String()
+	switch pgErr.Code {
+	case wallStale:
+		return c.staleByWall(ctx, table, detail, err)
+	case wallNoToken:
+		return c.refusedByWall(ctx, rewrite.NoToken, table, err,
+			"write to protected table %q was refused by the database, since it carries no token: put the token into the context, and guard the statement or the function that wrote")
+	case wallNotIssued:
+		return c.refusedByWall(ctx, rewrite.InvalidToken, table, err,
+			"write to protected table %q was refused by the database, since its token was never issued: draw tokens with lease.NextToken, or register the table with issued_by => NULL if they come from elsewhere")
+	case wallNotAllowed:
+		return c.refusedByWall(ctx, rewrite.WallRefused, table, err,
+			"statement on protected table %q was refused by the database, which lets no token be taken away or changed on its way: delete rows with a guard, and look at the table's own triggers")
+	}
+	return err
+}
+
+// staleByWall is a StaleError, or a ReplayError in strict mode.
+func (c *Conn) staleByWall(ctx context.Context, table string, detail wallDetail, err error) error {
+	token, current := detail.token(detail.Token), detail.token(detail.Current)
+	if detail.Mode == rewrite.Strict.String() && token == current && token > 0 {
+		replay := &ReplayError{Table: table, Token: token, Err: err}
+		c.outcome(ctx, EventReplay, table, replay)
+		return replay
+	}
+	stale := &StaleError{Table: table, Token: token, Current: current, Err: err}
+	c.outcome(ctx, EventStale, table, stale)
+	return stale
+}
+
+func (c *Conn) refusedByWall(ctx context.Context, rule rewrite.Rule, table string, err error, message string) error {
+	v := rewrite.Refuse(rule, fmt.Sprintf(message, table))
+	v.Table, v.Err = table, err
+	return c.refuse(ctx, v)
+}
+
+func (wallDetail) token(text *string) tokenctx.Token {
+	if text == nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(*text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return tokenctx.Token(n)
+}
