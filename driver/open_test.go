@@ -160,6 +160,31 @@ func TestTokenColumnIsChecked(t *testing.T) {
 	require.ErrorContains(t, err, `protected table "nowhere.orders" is no table of this database`)
 }
 
+// A column can be NOT NULL and have nulls, since PostgreSQL 18.
+func TestNotNullMustBeValid(t *testing.T) {
+	dsn := localpg.Database(t)
+	conn, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	defer conn.Close(context.Background())
+	run(t, dsn, `CREATE TABLE orders (id int, last_token bigint)`, `INSERT INTO orders VALUES (1, NULL)`)
+	var version int
+	require.NoError(t, conn.QueryRow(t.Context(), `SELECT current_setting('server_version_num')::int`).Scan(&version))
+	_, err = conn.Exec(t.Context(), `ALTER TABLE orders ADD CONSTRAINT there NOT NULL last_token NOT VALID`)
+	if version < 18_00_00 {
+		var pgErr *pgconn.PgError
+		require.ErrorAs(t, err, &pgErr)
+		require.Equal(t, "42601", pgErr.Code, "no such thing")
+		return
+	}
+	require.NoError(t, err)
+	_, err = driver.Open(dsn, driver.Protect("orders", rewrite.Lease))
+	require.ErrorContains(t, err, `protected table "orders" has a token column last_token that may be NULL`)
+	run(t, dsn, `UPDATE orders SET last_token = 0`, `ALTER TABLE orders ALTER COLUMN last_token SET NOT NULL`)
+	db, err := driver.Open(dsn, driver.Protect("orders", rewrite.Lease))
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+}
+
 func TestOptions(t *testing.T) {
 	for name, test := range map[string]struct {
 		opt  driver.Option

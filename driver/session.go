@@ -28,14 +28,17 @@ const registryQuery = `SELECT COALESCE(r.schema_name::text, ''), COALESCE(r.tabl
   LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace`
 
 // sessionQuery reads what the check of a session's statements rests on, in one
-// round trip. $1 is a JSON list of the protected tables.
+// round trip. $1 is a JSON list of the protected tables. A NOT NULL that is NOT
+// VALID, as PostgreSQL 18 has it, lets old rows keep their nulls.
 const sessionQuery = `SELECT pg_catalog.current_setting('search_path'), current_user::text, pg_catalog.current_setting('server_encoding'),
        (SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
                  'found', c.oid IS NOT NULL,
                  'column', a.attname IS NOT NULL,
                  'type', pg_catalog.format_type(a.atttypid, a.atttypmod),
                  'bigint', a.atttypid = 'pg_catalog.int8'::pg_catalog.regtype,
-                 'nullable', NOT a.attnotnull,
+                 'nullable', NOT a.attnotnull OR EXISTS (
+                   SELECT FROM pg_catalog.pg_constraint u
+                    WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = a.attnum AND NOT u.convalidated),
                  'identity', a.attidentity <> '',
                  'generated', a.attgenerated <> '',
                  'key', (SELECT pg_catalog.json_agg(k.attname ORDER BY k.attnum)

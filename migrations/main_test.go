@@ -50,6 +50,12 @@ func get[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) T {
 	return v
 }
 
+// major is the server's major version.
+func major(t testing.TB, conn *pgx.Conn) int {
+	t.Helper()
+	return get[int](t, conn, "SELECT current_setting('server_version_num')::int / 10000")
+}
+
 // with adds a setting to a connection string of either form.
 func with(dsn, name, value string) string {
 	if !strings.Contains(dsn, "://") {

@@ -35,23 +35,43 @@ func cacheDir() string {
 }
 
 // download returns the bin directory of a server in the cache, and fetches it
-// first if it isn't there. Test binaries that run side by side fetch it once.
+// first if it isn't there.
 func (f finder) download(ctx context.Context) (string, error) {
-	if f.cache == "" {
+	name := fmt.Sprintf("postgres-%s-%s-%s", downloadVersion, runtime.GOOS, runtime.GOARCH)
+	return cached(ctx, f.cache, name, fetch)
+}
+
+// Cached returns the bin directory of the server of that name in the cache of
+// downloads. If it isn't there, fetch makes it: home, with a directory bin, is
+// to appear complete or not at all, by a rename of what was made beside it in
+// cache.
+func Cached(ctx context.Context, name string, fetch func(ctx context.Context, cache, home string) error) (string, error) {
+	return cached(ctx, cacheDir(), name, fetch)
+}
+
+// cached is Cached with the place of the cache. Processes that run side by side
+// fetch a server once.
+func cached(ctx context.Context, cache, name string, fetch func(ctx context.Context, cache, home string) error) (string, error) {
+	if cache == "" {
 		return "", errors.New("there is no cache directory: set HOME")
 	}
 	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
 	defer cancel()
 
-	home := filepath.Join(f.cache, fmt.Sprintf("postgres-%s-%s-%s", downloadVersion, runtime.GOOS, runtime.GOARCH))
+	home := filepath.Join(cache, name)
 	bin := filepath.Join(home, "bin")
 	if isBinDir(bin) {
 		return bin, nil
 	}
-	if err := os.MkdirAll(f.cache, 0o755); err != nil {
+	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", fmt.Errorf("make the cache directory: %w", err)
 	}
-	lock, err := waitLock(ctx, filepath.Join(f.cache, "lock"))
+	if os.Geteuid() == 0 { // the server runs as another user, whatever our umask
+		if err := os.Chmod(cache, 0o755); err != nil {
+			return "", fmt.Errorf("open the cache directory to the server's user: %w", err)
+		}
+	}
+	lock, err := waitLock(ctx, filepath.Join(cache, "lock"))
 	if err != nil {
 		return "", err
 	}
@@ -59,7 +79,7 @@ func (f finder) download(ctx context.Context) (string, error) {
 	if isBinDir(bin) { // another process was faster
 		return bin, nil
 	}
-	if err := fetch(ctx, f.cache, home); err != nil {
+	if err := fetch(ctx, cache, home); err != nil {
 		return "", err
 	}
 	return bin, nil

@@ -115,7 +115,9 @@ BEGIN
   FOR a IN
     WITH RECURSIVE family AS (
       SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
-    SELECT n.nspname, c.relname, t.atttypid, ty.typtype, t.attnotnull, t.attidentity, t.attgenerated,
+    SELECT n.nspname, c.relname, t.atttypid, ty.typtype, t.attidentity, t.attgenerated,
+           NOT t.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can: older rows may have nulls
+             SELECT FROM pg_constraint u WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = t.attnum AND NOT u.convalidated) AS nullable,
            format_type(t.atttypid, t.atttypmod) AS type, pg_get_expr(d.adbin, d.adrelid) AS def
       FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
       JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = check_token_column.token_column AND t.attnum > 0 AND NOT t.attisdropped
@@ -135,7 +137,7 @@ BEGIN
     ELSIF a.attgenerated <> '' THEN
       v_what := 'a generated column';
       v_hint := format('A token comes from the lock, never from the table. %sDROP EXPRESSION, or name another token column.', v_alter);
-    ELSIF NOT a.attnotnull THEN
+    ELSIF a.nullable THEN
       v_what := 'nullable';
       v_hint := format('A null is neither older nor newer than a token. Set the nulls to 0, then %sSET NOT NULL.', v_alter);
     ELSIF a.def NOT IN ('0', '''0''::bigint', '(0)::bigint') THEN
