@@ -74,6 +74,7 @@ func (c *Conn) admit(ctx context.Context, query string, args []sqldriver.NamedVa
 func (c *Conn) check(ctx context.Context, sql string) (verdict, error) {
 	v := verdict{view: c.currentView()}
 	v.enforced = c.planned(ctx, v.view, sql)
+	c.changes = c.changes || v.enforced.ChangesCatalog
 	if v.enforced.ChangesPath {
 		defer c.session.forgetPath()
 	}

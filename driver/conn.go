@@ -20,6 +20,7 @@ type Conn struct {
 	session *session
 	view    *view // what is protected, as this session sees it
 	tx      *Tx   // the open transaction, if it was begun by BeginTx
+	changes bool  // it was sent what may change the catalog; see noteChanges
 
 	checked, hits atomic.Uint64 // see Stats
 }
@@ -112,7 +113,7 @@ func (c *Conn) Ping(ctx context.Context) error {
 // statements were not held to what is enforced by now makes room for a new one.
 func (c *Conn) ResetSession(ctx context.Context) error {
 	c.tx = nil
-	if c.isOutdated() {
+	if err := c.refresh(ctx); err != nil || c.isOutdated() {
 		if c.std != nil {
 			_ = c.std.Conn().Close(ctx) // a pool would hand it out again
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -22,6 +23,11 @@ type Connector struct {
 
 	mu      sync.Mutex // held while the protection is replaced
 	current atomic.Pointer[protection]
+
+	made     time.Time     // what due counts from
+	due      atomic.Int64  // when the next look at the registry and the catalog is due
+	dirty    atomic.Bool   // the handle itself has changed the catalog since the last one
+	readings atomic.Uint64 // of the catalog
 
 	driver   *Driver
 	counters counters
@@ -79,10 +85,10 @@ func newConnector(inner sqldriver.Connector, sessions bool, opts []Option) (*Con
 }
 
 func connectorOf(inner sqldriver.Connector, sessions bool, s *settings) (*Connector, error) {
-	c := &Connector{inner: inner, settings: s, sessions: sessions}
+	c := &Connector{inner: inner, settings: s, sessions: sessions, made: time.Now()}
 	c.driver = &Driver{connector: c}
 	if s.fromCode || !sessions {
-		if _, err := c.protect(s.tables, 0); err != nil {
+		if _, err := c.protect(s.tables, 0, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -135,21 +141,26 @@ func (c *Connector) connect(ctx context.Context) (*Conn, error) {
 	return conn, nil
 }
 
-// protect makes the tables the protected ones, unless a newer generation of the
-// registry was read meanwhile. Where they are the same as before, the cache of
-// plans stays.
-func (c *Connector) protect(tables []heldTable, generation int64) (changed bool, err error) {
+// protect makes the tables the protected ones, with what else reaches them by
+// the catalog, unless a newer generation of the registry was read meanwhile.
+// Where all is the same as before, the cache of plans stays.
+func (c *Connector) protect(tables []heldTable, generation int64, found *catalog) (changed bool, err error) {
+	next := &reading{generation: generation}
+	if found != nil {
+		next = &reading{generation, true, found.stamp, found.order}
+	}
+	closures := closuresOf(tables, found, c.settings.guarded)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.current.Load()
-	if before != nil && (generation < before.generation || sameTables(before.tables, tables)) {
+	if before != nil && before.keeps(tables, closures, next) {
 		return false, nil
 	}
-	p, err := newProtection(tables, c.settings.cacheBytes)
+	p, err := newProtection(tables, closures, c.settings.cacheBytes)
 	if err != nil {
 		return false, fmt.Errorf("fencerow: %w", err)
 	}
-	p.generation = generation
+	p.last.Store(next)
 	p.growOver(before)
 	c.current.Store(p)
 	return true, nil

@@ -74,15 +74,33 @@
 //
 // Where no table is enforced nothing that can be sent is refused. A connection
 // that made use of that, say by SET ROLE, is replaced when a table becomes
-// enforced. A handle learns of a change in the registry with its next new
-// connection, and all its connections follow it then: SetConnMaxLifetime bounds
-// how long that takes.
+// enforced.
+//
+// # What else reaches a protected table
+//
+// The catalog says what a statement's text doesn't show: partitions, children
+// and ancestors of protected tables, views over them, foreign keys that change
+// their rows, triggers and rules that write them, and functions, operators and
+// types whose code does. It is read with the registry. What a function writes
+// is told by the words of its body: the tables that its statements name as the
+// ones they write, and the functions that it calls. One that runs SQL made of
+// strings, or is written in another language than SQL and PL/pgSQL, counts if
+// it names a protected table, one of these ways to it or a function that writes
+// one; so a function that gets a table's name as an argument is not told, nor is
+// one of an extension or in C. What a view calls when it is read is not looked
+// at. [WithGuardedFunctions] names functions that carry a guard of their own.
+//
+// A handle knows of changes, in the registry and in the catalog, when its next
+// connection is taken that needs a look: after the handle itself has changed
+// something, and else when the last look is older than [WithRefreshInterval].
+// A look that fails leaves everything as it was, and is told to the reporter. A
+// connection that stays with its user, in a transaction or a sql.Conn, looks at
+// nothing itself and follows what the others see.
 //
 // # What this package cannot see
 //
 // Whoever builds the connector is trusted: pgx hooks, tracers and codecs, or a
 // second plain sql.Open("pgx"), can write past it. So can whatever only the
 // catalog shows and changes behind the driver's back, such as a function that
-// somebody else made a moment ago. A table that is registered while connections
-// are open is protected on a handle from its next new connection on.
+// somebody else made since the last look.
 package driver

@@ -71,8 +71,9 @@ type tableLevel struct {
 // heldTable is a protected table with its level.
 type heldTable struct {
 	rewrite.Table
-	level  Level
-	walled bool // the database itself refuses writes to it
+	level    Level
+	wall     bool         // its own triggers judge what cascades into it
+	issuedBy rewrite.Name // the sequence that its tokens come from, if it is known
 }
 
 func (t *heldTable) is(schema, name string) bool {

@@ -24,6 +24,8 @@ type settings struct {
 	partial      bool // ask for stale rows beside written ones
 	undetermined bool // say when the reason for 0 rows can't be told
 	callerSkip   []string
+	guarded      []rewrite.Name
+	refresh      time.Duration
 	pgx          []stdlib.OptionOpenDB
 	hooks        []Hooks
 	reporters    []func(context.Context, Event)
@@ -128,7 +130,7 @@ func WithCallerSkip(packages ...string) Option {
 }
 
 func collect(opts []Option) (*settings, error) {
-	s := &settings{cacheBytes: defaultCacheBytes, probeTimeout: defaultProbeTimeout}
+	s := &settings{cacheBytes: defaultCacheBytes, probeTimeout: defaultProbeTimeout, refresh: defaultRefreshInterval}
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, errors.New("fencerow: a nil option was given")

@@ -17,6 +17,7 @@ type (
 
 // exec runs an admitted statement between its hooks.
 func (c *Conn) exec(ctx context.Context, s *statement, run execFunc) (sqldriver.Result, error) {
+	defer c.noteChanges()
 	if len(c.connector.settings.hooks) == 0 {
 		return c.execPlain(ctx, s, run)
 	}
@@ -29,6 +30,7 @@ func (c *Conn) exec(ctx context.Context, s *statement, run execFunc) (sqldriver.
 
 // query runs an admitted statement that returns rows between its hooks.
 func (c *Conn) query(ctx context.Context, s *statement, canExec bool, exec execFunc, query queryFunc) (sqldriver.Rows, error) {
+	defer c.noteChanges()
 	if len(c.connector.settings.hooks) == 0 {
 		return c.queryPlain(ctx, s, canExec, exec, query)
 	}
@@ -86,17 +88,17 @@ func (c *Conn) queryPlain(ctx context.Context, s *statement, canExec bool, exec 
 	if err != nil {
 		return nil, c.fromWall(ctx, err)
 	}
-	reading := &reading{failed: func(err error) error { return c.fromWall(ctx, err) }}
+	cursor := &cursor{failed: func(err error) error { return c.fromWall(ctx, err) }}
 	if !ok {
 		if !c.view.walled {
 			return rows, nil
 		}
-		return reading.of(rows), nil
+		return cursor.of(rows), nil
 	}
 	if c.connector.settings.partial {
-		reading.atEnd = func(n int64) error { return c.explainPart(ctx, s, main, n) }
+		cursor.atEnd = func(n int64) error { return c.explainPart(ctx, s, main, n) }
 	}
-	peeked, err := reading.peek(rows)
+	peeked, err := cursor.peek(rows)
 	if err != io.EOF {
 		return peeked, c.fromWall(ctx, err)
 	}

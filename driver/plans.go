@@ -2,9 +2,11 @@ package driver
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/maypok86/otter/v2"
 
@@ -21,8 +23,10 @@ type protection struct {
 	enforces bool            // whether any table's statements are refused
 	walled   bool            // whether the database itself refuses writes to a table
 
-	generation int64  // of the registry that they are from
-	grown      uint64 // how often a table has become enforced
+	closures [3]rewrite.Closure // by scope
+
+	grown uint64                  // how often a table has become enforced
+	last  atomic.Pointer[reading] // that led to this
 
 	wanted []string // the resources whose tokens the tables take
 	plans  *otter.Cache[planKey, *rewrite.Plan]
@@ -57,26 +61,26 @@ type planKey struct {
 // bulk statements that hardly ever come twice.
 const keptText = 64 << 10
 
-func newProtection(tables []heldTable, cacheBytes uint64) (*protection, error) {
-	p := &protection{tables: tables, views: make(map[string]*view)}
+func newProtection(tables []heldTable, closures [3]rewrite.Closure, cacheBytes uint64) (*protection, error) {
+	p := &protection{tables: tables, closures: closures, views: make(map[string]*view)}
 	for _, t := range tables {
 		p.enforces = p.enforces || t.level == Enforce
-		p.walled = p.walled || t.walled
+		p.walled = p.walled || t.wall
 		p.wanted = append(p.wanted, t.Resource)
 	}
 	slices.Sort(p.wanted)
 	p.wanted = slices.Compact(p.wanted)
 	var err error
-	if p.enforced, err = policyOf(tables, Enforce); err != nil {
+	if p.enforced, err = p.policyOf(enforcedTables); err != nil {
 		return nil, err
 	}
 	if p.has(Report) {
-		if p.watched, err = policyOf(tables, Enforce, Report); err != nil {
+		if p.watched, err = p.policyOf(watchedTables); err != nil {
 			return nil, err
 		}
 	}
 	if p.has(Off) {
-		if p.all, err = policyOf(tables, Enforce, Report, Off); err != nil {
+		if p.all, err = p.policyOf(allTables); err != nil {
 			return nil, err
 		}
 	}
@@ -87,15 +91,63 @@ func newProtection(tables []heldTable, cacheBytes uint64) (*protection, error) {
 	return p, err
 }
 
-// policyOf returns the policy of the tables at the given levels.
-func policyOf(tables []heldTable, levels ...Level) (*rewrite.Policy, error) {
+// levelsOf are the levels of the tables in a scope.
+var levelsOf = [3][]Level{enforcedTables: {Enforce}, watchedTables: {Enforce, Report}, allTables: {Enforce, Report, Off}}
+
+// policyOf returns the policy of the tables in a scope.
+func (p *protection) policyOf(s scope) (*rewrite.Policy, error) {
 	var chosen []rewrite.Table
-	for _, t := range tables {
-		if slices.Contains(levels, t.level) {
+	for _, t := range p.tables {
+		if slices.Contains(levelsOf[s], t.level) {
 			chosen = append(chosen, t.Table)
 		}
 	}
-	return rewrite.NewPolicy(chosen...)
+	policy, err := rewrite.NewPolicy(chosen...)
+	if err != nil {
+		return nil, err
+	}
+	return policy.WithClosure(p.closures[s])
+}
+
+// closuresOf returns what else reaches the tables of each scope.
+func closuresOf(tables []heldTable, found *catalog, guarded []rewrite.Name) (closures [3]rewrite.Closure) {
+	if found == nil {
+		return closures
+	}
+	for s, levels := range levelsOf {
+		if s == 0 || slices.ContainsFunc(tables, func(t heldTable) bool { return t.level == levels[len(levels)-1] }) {
+			closures[s] = found.closureOf(tables, guarded, levels...)
+		}
+	}
+	return closures
+}
+
+// reading says how new what is protected is.
+type reading struct {
+	generation int64  // of the registry; 0 for tables from code
+	catalog    bool   // the catalog was read
+	stamp      string // of the catalog
+	order      uint64 // among the readings of the catalog
+}
+
+// keeps reports whether the protection stays in place after a reading: it is
+// older, or says the same.
+func (p *protection) keeps(tables []heldTable, closures [3]rewrite.Closure, next *reading) bool {
+	last, same := p.last.Load(), sameTables(p.tables, tables)
+	switch {
+	case next.generation < last.generation || next.generation == last.generation && next.catalog && next.order < last.order:
+		return true
+	case !next.catalog && last.catalog:
+		// the catalog is left out where the tables are the same: what differs by now is newer
+		if same {
+			p.last.Store(&reading{next.generation, true, last.stamp, last.order})
+		}
+		return true
+	case !same || next.catalog != last.catalog || !reflect.DeepEqual(p.closures, closures):
+		return false
+	}
+	p.last.Store(next)
+	return true
 }
 
 // growOver counts on from the protection before.
@@ -183,6 +235,6 @@ func (v *view) plan(ctx context.Context, sql string, s scope) (plan *rewrite.Pla
 func sameTables(a, b []heldTable) bool {
 	return slices.EqualFunc(a, b, func(x, y heldTable) bool {
 		return x.Schema == y.Schema && x.Name == y.Name && x.TokenColumn == y.TokenColumn && x.Mode == y.Mode &&
-			x.Resource == y.Resource && x.level == y.level && x.walled == y.walled && x.Attested == y.Attested && slices.Equal(x.Key, y.Key)
+			x.Resource == y.Resource && x.level == y.level && x.wall == y.wall && x.Attested == y.Attested && slices.Equal(x.Key, y.Key)
 	})
 }

@@ -17,7 +17,7 @@ func TestOlderRegistryIsIgnored(t *testing.T) {
 	connector, err := Wrap(&fake{})
 	require.NoError(t, err)
 	at := func(level Level) []heldTable {
-		return []heldTable{{rewrite.Table{Schema: "public", Name: "orders", Mode: rewrite.Strict}, level, false}}
+		return []heldTable{{Table: rewrite.Table{Schema: "public", Name: "orders", Mode: rewrite.Strict}, level: level}}
 	}
 	for _, step := range []struct {
 		level      Level
@@ -28,10 +28,41 @@ func TestOlderRegistryIsIgnored(t *testing.T) {
 		{Report, 3, true, 0}, {Enforce, 5, true, 1}, {Report, 4, false, 1}, {Enforce, 5, false, 1},
 		{Off, 6, true, 1}, {Enforce, 7, true, 2},
 	} {
-		changed, err := connector.protect(at(step.level), step.generation)
+		changed, err := connector.protect(at(step.level), step.generation, nil)
 		require.NoError(t, err)
 		require.Equal(t, step.changed, changed)
 		require.Equal(t, step.grown, connector.current.Load().grown)
+	}
+}
+
+// So doesn't an older reading of the catalog, while a newer registry counts
+// whatever was read with it.
+func TestOlderCatalogIsIgnored(t *testing.T) {
+	connector, err := Wrap(&fake{})
+	require.NoError(t, err)
+	tables := []heldTable{{Table: rewrite.Table{Schema: "public", Name: "orders", TokenColumn: "last_token", Mode: rewrite.Strict}}}
+	at := func(order uint64, epoch bool) *catalog {
+		return &catalog{Epoch: epoch, order: order, stamp: string(rune('a' + order))}
+	}
+	for i, step := range []struct {
+		generation int64
+		found      *catalog
+		changed    bool
+		stamp      string
+		last       int64
+	}{
+		{1, at(2, false), true, "c", 1},
+		{1, at(1, true), false, "c", 1},
+		{1, at(3, false), false, "d", 1},
+		{2, nil, false, "d", 2},
+		{1, at(4, true), false, "d", 2},
+		{2, at(4, true), true, "e", 2},
+		{3, at(3, false), true, "d", 3},
+	} {
+		changed, err := connector.protect(tables, step.generation, step.found)
+		require.NoError(t, err)
+		last := connector.current.Load().last.Load()
+		require.Equal(t, []any{step.changed, step.stamp, step.last}, []any{changed, last.stamp, last.generation}, i)
 	}
 }
 

@@ -14,7 +14,7 @@ type Event struct {
 	Table    string       // the protected table, if one is concerned
 	Rule     rewrite.Rule // of what was refused or reported; else ""
 	Location string       // the caller's file:line, as far as it is known
-	Err      error        // a *rewrite.Violation, *StaleError, *ReplayError or *PartialError
+	Err      error        // a *rewrite.Violation, *StaleError, *ReplayError or *PartialError, or why a look failed
 }
 
 // EventKind is the kind of an event.
@@ -26,10 +26,11 @@ const (
 	EventReported EventKind = "reported" // sent as it is: the table's level is Report
 	EventStale    EventKind = "stale"    // a row carries a newer token
 	EventReplay   EventKind = "replay"   // the row carries this very token already
+	EventUnread   EventKind = "unread"   // a look at the registry and the catalog failed with Err; what is protected stays as it was
 )
 
-// WithReporter adds a function that is told of what was refused or reported
-// and of stale tokens. It runs on the caller's goroutine before the statement
+// WithReporter adds a function that is told of what was refused or reported,
+// of stale tokens and of looks that failed. It runs on the caller's goroutine before the statement
 // returns, must not use the connection that the statement runs on, and must
 // return: a panic takes the connection along. No event holds a value of an
 // argument or a literal; an [*rewrite.Violation] has the statement's guarded

@@ -16,17 +16,17 @@ func (noRows) Close() error                 { return nil }
 func (noRows) Next([]sqldriver.Value) error { return io.EOF }
 
 // of returns the rows as they are read here.
-func (r *reading) of(rows sqldriver.Rows) sqldriver.Rows {
+func (r *cursor) of(rows sqldriver.Rows) sqldriver.Rows {
 	if std, ok := rows.(*stdlib.Rows); ok {
-		return &pgxRows{Rows: std, reading: r}
+		return &pgxRows{Rows: std, cursor: r}
 	}
-	return &anyRows{Rows: rows, reading: r}
+	return &anyRows{Rows: rows, cursor: r}
 }
 
 // peek looks whether there is a first row, and returns rows that still begin
 // with it. Without one the result is closed, so that the connection is free,
 // and the error is io.EOF.
-func (r *reading) peek(rows sqldriver.Rows) (sqldriver.Rows, error) {
+func (r *cursor) peek(rows sqldriver.Rows) (sqldriver.Rows, error) {
 	err := r.ahead(rows)
 	if err == nil {
 		return r.of(rows), nil
@@ -60,20 +60,20 @@ func (r *ended) after(rows sqldriver.Rows, err error) (sqldriver.Rows, error) {
 // anyRows is another driver's result.
 type anyRows struct {
 	sqldriver.Rows
-	reading *reading
+	cursor *cursor
 }
 
 func (r *anyRows) Next(dest []sqldriver.Value) error {
-	if r.reading.take(dest) {
+	if r.cursor.take(dest) {
 		return nil
 	}
-	return r.reading.counted(r.Rows.Next(dest))
+	return r.cursor.counted(r.Rows.Next(dest))
 }
 
 // pgxRows is pgx's result. It keeps the optional interfaces of pgx's rows.
 type pgxRows struct {
 	*stdlib.Rows
-	reading *reading
+	cursor *cursor
 }
 
 var (
@@ -84,15 +84,15 @@ var (
 )
 
 func (r *pgxRows) Next(dest []sqldriver.Value) error {
-	if r.reading.take(dest) {
+	if r.cursor.take(dest) {
 		return nil
 	}
-	return r.reading.counted(r.Rows.Next(dest))
+	return r.cursor.counted(r.Rows.Next(dest))
 }
 
-// reading is how far a result has been read. It holds a row that was read ahead
+// cursor is how far a result has been read. It holds a row that was read ahead
 // until it is asked for.
-type reading struct {
+type cursor struct {
 	values  []sqldriver.Value
 	pending bool
 	count   int64
@@ -100,7 +100,7 @@ type reading struct {
 	failed  func(error) error // gives the error that stands for the server's
 }
 
-func (r *reading) ahead(rows sqldriver.Rows) error {
+func (r *cursor) ahead(rows sqldriver.Rows) error {
 	r.values = make([]sqldriver.Value, len(rows.Columns()))
 	if err := rows.Next(r.values); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (r *reading) ahead(rows sqldriver.Rows) error {
 	return nil
 }
 
-func (r *reading) take(dest []sqldriver.Value) bool {
+func (r *cursor) take(dest []sqldriver.Value) bool {
 	if !r.pending {
 		return false
 	}
@@ -120,7 +120,7 @@ func (r *reading) take(dest []sqldriver.Value) bool {
 }
 
 // counted passes on the end of a result, or the error that there is then.
-func (r *reading) counted(err error) error {
+func (r *cursor) counted(err error) error {
 	switch {
 	case err == nil:
 		r.count++

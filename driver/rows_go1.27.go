@@ -16,11 +16,11 @@ var (
 
 // NextRow advances to the next row.
 func (r *pgxRows) NextRow() error {
-	if r.reading.pending {
-		r.reading.pending, r.reading.values = false, nil
+	if r.cursor.pending {
+		r.cursor.pending, r.cursor.values = false, nil
 		return nil
 	}
-	return r.reading.counted(r.Rows.NextRow())
+	return r.cursor.counted(r.Rows.NextRow())
 }
 
 // NextRow finds none.

@@ -21,11 +21,15 @@ var ErrNotInstalled = errors.New("fencerow: the registry of protected tables is 
 // registryQuery reads the registered tables, each under the name it was
 // registered with and the one it has now, and the generation they are of.
 const registryQuery = `SELECT COALESCE(r.schema_name::text, ''), COALESCE(r.table_name::text, ''), COALESCE(n.nspname::text, ''), COALESCE(c.relname::text, ''),
-       COALESCE(r.token_column::text, ''), COALESCE(r.mode, ''), COALESCE(r.resource, ''), COALESCE(r.driver_level, ''), g.value
-  FROM fencing.generation g
+       COALESCE(r.token_column::text, ''), COALESCE(r.mode, ''), COALESCE(r.resource, ''), COALESCE(r.driver_level, ''),
+       COALESCE((SELECT pg_catalog.max(value) FROM fencing.generation), 0),
+       COALESCE(pg_catalog.to_jsonb(r)->>'wall_level', ''), COALESCE(sn.nspname::text, ''), COALESCE(s.relname::text, '')
+  FROM (VALUES (1)) one
   LEFT JOIN fencing.registry r ON true
   LEFT JOIN pg_catalog.pg_class c ON c.oid = r.relid
-  LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace`
+  LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  LEFT JOIN pg_catalog.pg_class s ON s.oid = r.issued_by
+  LEFT JOIN pg_catalog.pg_namespace sn ON sn.oid = s.relnamespace`
 
 // sessionQuery reads what the check of a session's statements rests on, in one
 // round trip. $1 is a JSON list of the protected tables. A NOT NULL that is NOT
@@ -81,17 +85,13 @@ func (c *Conn) start(ctx context.Context) error {
 	if again {
 		c.session = known
 		if _, served := known.grown[c.connector]; served {
-			if c.isOutdated() {
+			if err := c.refresh(ctx); err != nil || c.isOutdated() {
 				return errOutdated
 			}
 			return nil
 		}
 	}
-	tables, generation, err := c.connector.wanted(ctx, conn)
-	if err != nil {
-		return err
-	}
-	path, user, err := c.connector.look(ctx, conn, tables, generation)
+	path, user, err := c.connector.readAll(ctx, conn)
 	if err != nil {
 		return err
 	}
@@ -125,20 +125,21 @@ func (c *Connector) wanted(ctx context.Context, conn *pgx.Conn) (tables []heldTa
 }
 
 // look looks the tables up in the catalog, protects them, and returns the
-// session's search path and role.
-func (c *Connector) look(ctx context.Context, conn *pgx.Conn, tables []heldTable, generation int64) (path, user string, err error) {
+// session's search path and role. The catalog beyond them is read only again if
+// that is asked for, or they have changed.
+func (c *Connector) look(ctx context.Context, conn *pgx.Conn, tables []heldTable, generation int64, again bool) (path, user string, err error) {
 	names, err := json.Marshal(tables)
 	if err != nil {
 		return "", "", fmt.Errorf("fencerow: %w", err)
 	}
 	var encoding string
-	var found *string
-	if err := conn.QueryRow(ctx, sessionQuery, ownMode(conn), string(names)).Scan(&path, &user, &encoding, &found); err != nil {
+	var described *string
+	if err := conn.QueryRow(ctx, sessionQuery, ownMode(conn), string(names)).Scan(&path, &user, &encoding, &described); err != nil {
 		return "", "", fmt.Errorf("fencerow: read the session's settings and the protected tables: %w", err)
 	}
 	var columns []column
-	if found != nil {
-		if err := json.Unmarshal([]byte(*found), &columns); err != nil {
+	if described != nil {
+		if err := json.Unmarshal([]byte(*described), &columns); err != nil {
 			return "", "", fmt.Errorf("fencerow: read the protected tables: %w", err)
 		}
 	}
@@ -146,7 +147,11 @@ func (c *Connector) look(ctx context.Context, conn *pgx.Conn, tables []heldTable
 	if err != nil {
 		return "", "", err
 	}
-	changed, err := c.protect(tables, generation)
+	found, err := c.catalogFor(ctx, conn, tables, again)
+	if err != nil {
+		return "", "", err
+	}
+	changed, err := c.protect(tables, generation, found)
 	if changed { // once, and not with every connection: a reporter may open one itself
 		for _, e := range unfit {
 			c.settings.tell(ctx, e)
@@ -218,9 +223,9 @@ func readRegistry(ctx context.Context, conn *pgx.Conn) (tables []heldTable, gene
 	defer rows.Close()
 	found := make(map[[2]string]heldTable)
 	for rows.Next() {
-		var schema, name, schemaNow, nameNow, mode, level string
+		var schema, name, schemaNow, nameNow, mode, level, wall string
 		var t heldTable
-		if err := rows.Scan(&schema, &name, &schemaNow, &nameNow, &t.TokenColumn, &mode, &t.Resource, &level, &generation); err != nil {
+		if err := rows.Scan(&schema, &name, &schemaNow, &nameNow, &t.TokenColumn, &mode, &t.Resource, &level, &generation, &wall, &t.issuedBy.Schema, &t.issuedBy.Name); err != nil {
 			return nil, 0, fmt.Errorf("fencerow: read the registry: %w", err)
 		}
 		if name == "" {
@@ -232,6 +237,7 @@ func readRegistry(ctx context.Context, conn *pgx.Conn) (tables []heldTable, gene
 		if t.level, err = parseLevel(level); err != nil {
 			return nil, 0, fmt.Errorf("fencerow: read the registry: table %q: %w", name, err)
 		}
+		t.wall, t.Attested = wall == "enforce" || wall == "attested", wall == "attested"
 		hold(found, t, schemaNow, nameNow, true)
 		hold(found, t, schema, name, false)
 	}

@@ -7,9 +7,10 @@ type checker struct {
 	policy *Policy
 	sql    string
 
-	several     bool // more than one statement in the text
-	changesPath bool
-	stored      bool // what is walked is stored in an object, and runs later
+	several        bool // more than one statement in the text
+	changesPath    bool
+	changesCatalog bool // a statement may change what a closure is read from
+	stored         bool // what is walked is stored in an object, and runs later
 
 	found  []*Violation
 	writes []Write

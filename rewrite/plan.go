@@ -21,6 +21,10 @@ type Plan struct {
 	// policy that knows no path.
 	ChangesPath bool
 
+	// ChangesCatalog reports whether the text may change what a closure is read
+	// from: it has a statement that makes, changes or drops something, or code.
+	ChangesCatalog bool
+
 	// Cleared reports that no lexer could find a name or word in the text by
 	// which it reaches a protected table, so that it may also be sent on a
 	// session whose settings the check does not know.
@@ -82,7 +86,7 @@ var guardable = map[Rule]bool{UnguardedUpdate: true, UnraisedUpdate: true, Ungua
 func (p *Policy) fullPlan(sql string) *Plan {
 	c := &checker{policy: p, sql: sql}
 	c.text()
-	plan := &Plan{ChangesPath: c.changesPath, writes: c.writes, tokens: c.tokens, text: sql}
+	plan := &Plan{ChangesPath: c.changesPath, ChangesCatalog: c.changesCatalog, writes: c.writes, tokens: c.tokens, text: sql}
 	if len(c.found) > 0 {
 		c.locate()
 		for _, v := range c.found {
@@ -159,6 +163,7 @@ func (c *checker) text() {
 		return
 	}
 	c.several = len(stmts) > 1
+	c.changesCatalog = slices.ContainsFunc(stmts, func(raw *node) bool { return !keepsCatalog[raw.get("stmt").kind] })
 	for _, raw := range stmts {
 		c.statement(raw.get("stmt"))
 		if c.changesPath {

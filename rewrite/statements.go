@@ -90,6 +90,13 @@ func init() {
 
 func allow(*checker, *node, bool) {}
 
+// keepsCatalog are the kinds of statement after which a closure is what it was
+// before. What a function that they call does is not seen.
+var keepsCatalog = setOf("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt", "ExplainStmt", "DeclareCursorStmt", "CallStmt", "CopyStmt", "TruncateStmt",
+	"PrepareStmt", "ExecuteStmt", "DeallocateStmt", "DiscardStmt", "VariableSetStmt", "VariableShowStmt", "TransactionStmt", "ConstraintsSetStmt",
+	"FetchStmt", "ClosePortalStmt", "ListenStmt", "UnlistenStmt", "NotifyStmt", "LockStmt", "CheckPointStmt", "VacuumStmt", "ClusterStmt", "ReindexStmt", "RefreshMatViewStmt",
+	"CreateTableAsStmt", "CommentStmt", "GrantStmt", "GrantRoleStmt", "CreateStatsStmt", "AlterStatsStmt")
+
 // statementNames are the kinds whose names aren't SQL's words.
 var statementNames = map[string]string{
 	"CreateStmt": "CREATE TABLE", "ViewStmt": "CREATE VIEW", "IndexStmt": "CREATE INDEX", "RenameStmt": "ALTER ... RENAME",

@@ -1,0 +1,301 @@
+package driver
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fencerow/fencerow/rewrite"
+)
+
+// tableSet is a set of protected tables, by their place among the given ones.
+type tableSet map[int]bool
+
+// closureBuilder finds out which relations and routines write which of the
+// protected tables, by going on until nothing new is found.
+type closureBuilder struct {
+	facts     *catalog
+	tables    []heldTable
+	chosen    func(i int) bool
+	guarded   []rewrite.Name
+	relations map[oid]*reachedRelation
+	byName    map[string][]*reachedRelation
+	routines  map[oid]*reachedRoutine
+	calls     map[string][]*reachedRoutine
+	rules     []*routineBody
+	changed   bool
+}
+
+// reachedRelation is a relation with what a write of it writes.
+type reachedRelation struct {
+	*catalogRelation
+	family  tableSet            // it shares rows with these
+	over    tableSet            // it is a view over these
+	cascade map[string]tableSet // by event: foreign keys do; an UPDATE of a column is "UPDATE:column"
+	code    map[string]tableSet // by event: triggers and rules do
+}
+
+// reachedRoutine is a routine with what it writes.
+type reachedRoutine struct {
+	*catalogRoutine
+	body    *routineBody
+	writes  tableSet
+	guarded bool // it carries a guard of its own
+}
+
+// unguarded returns what a call of it writes without a guard.
+func (r *reachedRoutine) unguarded() tableSet {
+	if r.guarded {
+		return nil
+	}
+	return r.writes
+}
+
+// closureOf returns what else can reach the tables at the given levels.
+func (c *catalog) closureOf(tables []heldTable, guarded []rewrite.Name, levels ...Level) rewrite.Closure {
+	b := &closureBuilder{facts: c, tables: tables, guarded: guarded, chosen: func(i int) bool { return i < len(tables) && slices.Contains(levels, tables[i].level) }}
+	b.prepare()
+	b.spreadFamily()
+	for b.changed = true; b.changed; {
+		b.changed = false
+		b.spreadRelations()
+		b.spreadCode()
+	}
+	out := b.relationsFound()
+	b.codeFound(&out)
+	out.GuardedFunctions = guarded
+	return out
+}
+
+// prepare makes the maps.
+func (b *closureBuilder) prepare() {
+	b.relations, b.byName = make(map[oid]*reachedRelation), make(map[string][]*reachedRelation)
+	for i := range b.facts.Relations {
+		r := &reachedRelation{catalogRelation: &b.facts.Relations[i], family: tableSet{}, over: tableSet{}, cascade: map[string]tableSet{}, code: map[string]tableSet{}}
+		b.relations[r.OID] = r
+		b.byName[lowerASCII(r.Name)] = append(b.byName[lowerASCII(r.Name)], r)
+	}
+	b.routines, b.calls = make(map[oid]*reachedRoutine), make(map[string][]*reachedRoutine)
+	for i := range b.facts.Routines {
+		r := &reachedRoutine{catalogRoutine: &b.facts.Routines[i], writes: tableSet{}}
+		r.body, r.guarded = r.read(), slices.Contains(b.guarded, rewrite.Name{Schema: r.Schema, Name: r.Name})
+		b.routines[r.OID] = r
+		b.calls[lowerASCII(r.Name)] = append(b.calls[lowerASCII(r.Name)], r)
+	}
+	for i := range b.facts.Rules {
+		b.rules = append(b.rules, b.facts.Rules[i].read())
+	}
+	for _, h := range b.facts.Held {
+		if r := b.relations[h[1]]; r != nil && b.chosen(int(h[0])) {
+			r.family[int(h[0])] = true
+		}
+	}
+}
+
+// spreadFamily goes down from the protected tables to all that inherits from
+// them, and then up from all of these; a sibling shares no rows.
+func (b *closureBuilder) spreadFamily() {
+	for _, down := range []bool{true, false} {
+		for b.changed = true; b.changed; {
+			b.changed = false
+			for _, i := range b.facts.Inherits {
+				if from, to := b.relations[i[1]], b.relations[i[0]]; from != nil && to != nil {
+					if !down {
+						from, to = to, from
+					}
+					b.add(to.family, from.family)
+				}
+			}
+		}
+	}
+}
+
+// add puts what is in more into a set.
+func (b *closureBuilder) add(to, more tableSet) {
+	for i := range more {
+		if !to[i] {
+			to[i], b.changed = true, true
+		}
+	}
+}
+
+// addFor puts what is in more into the set of an event.
+func (b *closureBuilder) addFor(to map[string]tableSet, event string, more tableSet) {
+	if len(more) == 0 {
+		return
+	}
+	if to[event] == nil {
+		to[event] = tableSet{}
+	}
+	b.add(to[event], more)
+}
+
+// spreadRelations carries what a write of a relation writes to its ancestors,
+// its views and the tables that it references.
+func (b *closureBuilder) spreadRelations() {
+	for _, i := range b.facts.Inherits {
+		if child, parent := b.relations[i[0]], b.relations[i[1]]; child != nil && parent != nil {
+			b.carry(child, parent, nil)
+		}
+	}
+	for _, v := range b.facts.Views {
+		if base, view := b.relations[v[0]], b.relations[v[1]]; base != nil && view != nil {
+			b.add(view.over, base.family)
+			b.add(view.over, base.over)
+			b.carry(base, view, view.Columns)
+		}
+	}
+	for i := range b.facts.Keys {
+		b.spreadKey(&b.facts.Keys[i])
+	}
+}
+
+// carry copies what events on a relation do to one by which it is written as
+// well. A view's columns may be any of the relation's.
+func (b *closureBuilder) carry(from, to *reachedRelation, columns []string) {
+	for event, tables := range from.code {
+		b.addFor(to.code, event, tables)
+	}
+	for event, tables := range from.cascade {
+		if columns == nil || !strings.HasPrefix(event, "UPDATE:") {
+			b.addFor(to.cascade, event, tables)
+			continue
+		}
+		for _, column := range columns {
+			b.addFor(to.cascade, "UPDATE:"+column, tables)
+		}
+	}
+}
+
+// spreadKey follows a foreign key from the table it references to its own.
+func (b *closureBuilder) spreadKey(k *catalogKey) {
+	child, parent := b.relations[k.Child], b.relations[k.Parent]
+	if child == nil || parent == nil {
+		return
+	}
+	b.follow(parent, "TRUNCATE", child, "TRUNCATE", nil)
+	switch k.Delete {
+	case "c":
+		b.follow(parent, "DELETE", child, "DELETE", nil)
+	case "n", "d":
+		b.follow(parent, "DELETE", child, "UPDATE", k.From)
+	}
+	if k.Update == "c" || k.Update == "n" || k.Update == "d" {
+		for _, column := range k.To {
+			b.follow(parent, "UPDATE:"+column, child, "UPDATE", k.From)
+		}
+	}
+}
+
+// follow notes that an event on a relation is followed by another on a second.
+func (b *closureBuilder) follow(parent *reachedRelation, event string, child *reachedRelation, then string, columns []string) {
+	b.addFor(parent.cascade, event, child.family)
+	plain, _, _ := strings.Cut(event, ":")
+	for _, key := range child.keys(then, columns) {
+		b.addFor(parent.cascade, event, child.cascade[key])
+		b.addFor(parent.code, plain, child.code[key])
+	}
+}
+
+// keys returns under what an event's effects stand: an UPDATE's under each of
+// its columns, or under all where they aren't known.
+func (r *reachedRelation) keys(event string, columns []string) []string {
+	if event != "UPDATE" {
+		return []string{event}
+	}
+	keys := []string{event}
+	if columns == nil {
+		for key := range r.cascade {
+			if strings.HasPrefix(key, "UPDATE:") {
+				keys = append(keys, key)
+			}
+		}
+	}
+	for _, column := range columns {
+		keys = append(keys, "UPDATE:"+column)
+	}
+	return keys
+}
+
+// triggerEvents are the bits of pg_trigger.tgtype.
+var triggerEvents = map[int]string{4: "INSERT", 8: "DELETE", 16: "UPDATE", 32: "TRUNCATE"}
+
+// ruleEvents are the values of pg_rewrite.ev_type.
+var ruleEvents = map[string]string{"2": "UPDATE", "3": "INSERT", "4": "DELETE"}
+
+// spreadCode adds up what routines, triggers and rules write.
+func (b *closureBuilder) spreadCode() {
+	for _, r := range b.routines {
+		b.add(r.writes, b.written(r.body))
+	}
+	for _, t := range b.facts.Triggers {
+		r, f := b.relations[t.Relation], b.routines[t.Function]
+		if r == nil || f == nil || !t.Fires {
+			continue
+		}
+		for bit, event := range triggerEvents {
+			if t.Type&bit != 0 {
+				b.addFor(r.code, event, f.unguarded())
+			}
+		}
+	}
+	for i, rule := range b.facts.Rules {
+		if r := b.relations[rule.Relation]; r != nil {
+			b.addFor(r.code, ruleEvents[rule.Event], b.written(b.rules[i]))
+		}
+	}
+	for _, use := range b.facts.Uses {
+		if r, f := b.relations[use[0]], b.routines[use[1]]; r != nil && f != nil {
+			b.addFor(r.code, "INSERT", f.unguarded())
+			b.addFor(r.code, "UPDATE", f.unguarded())
+		}
+	}
+}
+
+// written returns what a body writes, as far as is known by now.
+func (b *closureBuilder) written(body *routineBody) tableSet {
+	out := tableSet{}
+	for _, t := range body.targets {
+		for _, r := range b.byName[t.Name.Name] {
+			if t.Schema == "" || t.Schema == lowerASCII(r.Schema) {
+				r.effects(out, t.event, t.columns)
+			}
+		}
+	}
+	for _, call := range body.calls {
+		for _, r := range b.calls[call.Name] {
+			if call.Schema == "" || call.Schema == lowerASCII(r.Schema) {
+				maps.Copy(out, r.unguarded())
+			}
+		}
+	}
+	if !body.dynamic {
+		return out
+	}
+	for word := range body.words {
+		for _, r := range b.byName[word] {
+			maps.Copy(out, r.family)
+			maps.Copy(out, r.over)
+			for _, tables := range r.code {
+				maps.Copy(out, tables)
+			}
+		}
+		for _, r := range b.calls[word] {
+			maps.Copy(out, r.unguarded())
+		}
+	}
+	return out
+}
+
+// effects adds what an event on the relation writes.
+func (r *reachedRelation) effects(out tableSet, event string, columns []string) {
+	maps.Copy(out, r.family)
+	maps.Copy(out, r.over)
+	if event == "" {
+		return // a change of structure
+	}
+	for _, key := range r.keys(event, columns) {
+		maps.Copy(out, r.cascade[key])
+		maps.Copy(out, r.code[key])
+	}
+}

@@ -1,0 +1,163 @@
+package driver
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/rewrite"
+)
+
+// closureSchema has one object of each kind that reaches orders or events, and
+// ordinary ones beside them.
+const closureSchema = `
+CREATE TABLE customers (id bigint PRIMARY KEY, code text UNIQUE, name text);
+CREATE TABLE carts (id bigint PRIMARY KEY, customer bigint REFERENCES customers ON DELETE CASCADE);
+CREATE TABLE regions (code text PRIMARY KEY);
+CREATE TABLE areas (id bigint PRIMARY KEY, region text UNIQUE REFERENCES regions ON UPDATE CASCADE);
+CREATE TABLE plain (id bigint PRIMARY KEY, v text, updated_at timestamptz);
+CREATE TABLE documents (last_token bigint NOT NULL DEFAULT 0);
+CREATE TABLE orders (id bigint PRIMARY KEY, v text, cart bigint REFERENCES carts ON DELETE SET NULL, region text REFERENCES areas (region) ON UPDATE CASCADE,
+	kept bigint REFERENCES plain, last_token bigint NOT NULL DEFAULT 0);
+ALTER TABLE orders INHERIT documents;
+CREATE TABLE notes (v text) INHERITS (documents);
+CREATE TABLE events (id bigint, day int, last_token bigint NOT NULL DEFAULT 0) PARTITION BY LIST (day);
+CREATE TABLE events_1 PARTITION OF events FOR VALUES IN (1, 2) PARTITION BY LIST (day);
+CREATE TABLE events_1a PARTITION OF events_1 FOR VALUES IN (1);
+
+CREATE VIEW recent AS SELECT * FROM orders WHERE id > 5;
+CREATE VIEW newest AS SELECT id, v FROM recent;
+CREATE VIEW unrelated AS SELECT * FROM plain;
+CREATE VIEW buyers AS SELECT id AS number, name FROM customers;
+CREATE MATERIALIZED VIEW counted AS SELECT count(*) FROM orders;
+
+CREATE FUNCTION touch(b bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
+	-- set it
+	UPDATE /* the */ ONLY public . "orders" SET v = 'x' WHERE id = b; RETURN b; END $$;
+CREATE FUNCTION touch_all() RETURNS bigint LANGUAGE sql AS 'SELECT sum(TOUCH(id)) FROM plain';
+CREATE FUNCTION touch_most() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT touch_all(); END;
+CREATE FUNCTION atomic(b bigint) RETURNS bigint LANGUAGE sql BEGIN ATOMIC DELETE FROM orders WHERE id = b RETURNING id; END;
+CREATE FUNCTION by_text(b text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('UPDATE %I SET v = 1', 'orders'); END $$;
+CREATE FUNCTION by_string() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'INSERT INTO events VALUES (1)'; END $$;
+CREATE FUNCTION by_cascade() RETURNS void LANGUAGE plpgsql AS $$ BEGIN DELETE FROM customers; END $$;
+CREATE FUNCTION by_view() RETURNS void LANGUAGE sql AS 'UPDATE newest SET v = 1';
+CREATE FUNCTION by_upsert() RETURNS void LANGUAGE sql AS 'INSERT INTO regions VALUES (1) ON CONFLICT (code) DO UPDATE SET code = EXCLUDED.code';
+CREATE FUNCTION drops() RETURNS void LANGUAGE plpgsql AS $$ BEGIN DROP TABLE IF EXISTS plain2, orders; END $$;
+CREATE PROCEDURE proc() LANGUAGE plpgsql AS $$ BEGIN TRUNCATE TABLE plain, events_1a; END $$;
+CREATE FUNCTION step(a bigint, b bigint) RETURNS bigint LANGUAGE sql AS 'SELECT a + touch(b)';
+CREATE AGGREGATE summed(bigint) (SFUNC = step, STYPE = bigint, INITCOND = 0);
+CREATE OPERATOR ~~~ (FUNCTION = step, LEFTARG = bigint, RIGHTARG = bigint);
+CREATE DOMAIN touched AS bigint CHECK (touch(VALUE) > 0);
+CREATE DOMAIN touched_twice AS touched;
+CREATE TYPE pair AS (a bigint);
+CREATE FUNCTION pair_to_text(pair) RETURNS text LANGUAGE sql AS 'SELECT touch(1)::text';
+CREATE CAST (pair AS text) WITH FUNCTION pair_to_text(pair);
+CREATE TABLE defaulted (id bigint DEFAULT touch(1));
+CREATE TABLE typed (id touched);
+
+CREATE FUNCTION log_order() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM touch(NEW.id); RETURN NEW; END $$;
+CREATE TABLE queue (id bigint PRIMARY KEY);
+CREATE TRIGGER log AFTER INSERT OR UPDATE ON queue FOR EACH ROW EXECUTE FUNCTION log_order();
+CREATE TABLE queue_parts (id bigint REFERENCES queue);
+CREATE FUNCTION enqueue() RETURNS void LANGUAGE sql AS 'INSERT INTO queue VALUES (1)';
+CREATE TABLE ruled (id bigint);
+CREATE RULE also AS ON DELETE TO ruled DO ALSO UPDATE orders SET v = 'x';
+CREATE RULE reads AS ON INSERT TO ruled DO ALSO INSERT INTO plain SELECT id FROM orders;
+
+CREATE FUNCTION updated() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.updated_at = now(); RETURN NEW; END $$;
+CREATE TRIGGER updated BEFORE UPDATE ON plain FOR EACH ROW EXECUTE FUNCTION updated();
+CREATE FUNCTION defaults() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.v = 'x'; RETURN NEW; END $$;
+CREATE TRIGGER defaults BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION defaults();
+CREATE FUNCTION archive() RETURNS void LANGUAGE plpgsql AS $$ DECLARE n bigint; BEGIN
+	SELECT id INTO n FROM orders WHERE id = 1 FOR UPDATE; -- update orders
+	RAISE NOTICE 'copied "from orders, update later';
+	INSERT INTO plain SELECT id, v FROM orders ON CONFLICT (id) DO UPDATE SET v = EXCLUDED.v; UPDATE plain p SET v = o.v FROM orders o WHERE o.id = p.id; END $$;
+CREATE FUNCTION renames() RETURNS void LANGUAGE sql AS 'UPDATE customers SET name = ''id = 5'', code = name; UPDATE areas SET id = 7';
+CREATE FUNCTION unqueue() RETURNS void LANGUAGE sql AS 'DELETE FROM queue';
+CREATE FUNCTION partitions() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('DROP TABLE %I', 'plain_2020'); END $$;
+CREATE SCHEMA other; CREATE TABLE other.orders (id bigint);
+CREATE FUNCTION elsewhere() RETURNS void LANGUAGE sql AS 'DELETE FROM other.orders';
+`
+
+func closureTables() []heldTable {
+	table := func(name string, level Level, wall bool) heldTable {
+		return heldTable{Table: rewrite.Table{Schema: "public", Name: name, TokenColumn: "last_token", Mode: rewrite.Strict}, level: level, wall: wall}
+	}
+	return []heldTable{table("orders", Enforce, false), table("events", Enforce, false)}
+}
+
+func TestClosureOfTheCatalog(t *testing.T) {
+	tables := closureTables()
+	found := readingOf(t, closureSchema, tables)
+	c := found.closureOf(tables, nil, Enforce)
+	public := func(names ...string) (out []rewrite.Name) {
+		for _, n := range names {
+			out = append(out, rewrite.Name{Schema: "public", Name: n})
+		}
+		return out
+	}
+	one := func(name string) rewrite.Name { return public(name)[0] }
+	require.ElementsMatch(t, []rewrite.Relative{{Name: one("documents"), Of: one("orders")}, {Name: one("events_1"), Of: one("events")}, {Name: one("events_1a"), Of: one("events")}}, c.Relatives)
+	require.ElementsMatch(t, public("recent", "newest"), c.Views)
+	require.ElementsMatch(t, []rewrite.Cascade{
+		{Name: one("customers"), Into: one("orders"), Delete: true, Truncate: true},
+		{Name: one("buyers"), Into: one("orders"), Delete: true, Truncate: true},
+		{Name: one("carts"), Into: one("orders"), Delete: true, Truncate: true},
+		{Name: one("regions"), Into: one("orders"), UpdateOf: []string{"code"}, Truncate: true},
+		{Name: one("areas"), Into: one("orders"), UpdateOf: []string{"region"}, Truncate: true},
+		{Name: one("plain"), Into: one("orders"), Truncate: true}, {Name: one("unrelated"), Into: one("orders"), Truncate: true},
+	}, c.Cascades)
+	require.ElementsMatch(t, []rewrite.Writer{
+		{Name: one("queue"), Into: one("orders"), Events: []string{"INSERT", "UPDATE"}},
+		{Name: one("ruled"), Into: one("orders"), Events: []string{"DELETE"}},
+		{Name: one("defaulted"), Into: one("orders"), Events: []string{"INSERT", "UPDATE"}},
+		{Name: one("typed"), Into: one("orders"), Events: []string{"INSERT", "UPDATE"}},
+	}, c.Writers)
+	require.ElementsMatch(t, public("touch", "touch_all", "touch_most", "atomic", "by_text", "by_string", "by_cascade", "by_view", "by_upsert", "drops", "proc", "step", "summed",
+		"pair_to_text", "log_order", "enqueue"), c.Functions)
+	require.ElementsMatch(t, public("~~~"), c.Operators)
+	require.ElementsMatch(t, public("touched", "touched_twice", "_touched", "_touched_twice", "pair", "_pair"), c.Types)
+	require.ElementsMatch(t, public("defaults"), c.TriggerFunctions)
+	require.ElementsMatch(t, public("orders"), c.InsertTriggers)
+	require.Empty(t, c.Sequences)
+
+	p := policyFrom(t, found, tables)
+	for _, sql := range []string{
+		`SELECT archive()`, `SELECT renames()`, `SELECT unqueue()`, `SELECT partitions()`, `SELECT elsewhere()`, `SELECT * FROM newest`, `UPDATE plain SET v = 'x'`,
+		`UPDATE customers SET name = 'x', code = 'y'`, `DELETE FROM plain`, `INSERT INTO customers VALUES (1)`, `DELETE FROM queue`, `DELETE FROM notes`, `INSERT INTO ruled VALUES (1)`,
+		`TRUNCATE notes`, `UPDATE areas SET id = 5`, `UPDATE unrelated SET v = 'x'`, `REFRESH MATERIALIZED VIEW counted`,
+	} {
+		require.NoError(t, p.Plan(sql).Refusal(), sql)
+	}
+	for _, sql := range []string{
+		`SELECT touch_most()`, `SELECT summed(id) FROM plain`, `CALL proc()`, `SELECT 1 ~~~ 2`, `SELECT 5::touched_twice`, `DELETE FROM buyers`, `DELETE FROM customers`,
+		`UPDATE regions SET code = 'x'`, `TRUNCATE plain CASCADE`, `DELETE FROM events_1a`, `DELETE FROM documents`, `INSERT INTO queue VALUES (1)`, `UPDATE newest SET v = 'x'`,
+	} {
+		require.ErrorIs(t, p.Plan(sql).Refusal(), rewrite.ErrRefused, sql)
+	}
+}
+
+// What reaches only tables of another level is left out, and the wall of a
+// table judges what cascades into it.
+func TestClosureOfLevels(t *testing.T) {
+	tables := closureTables()
+	found := readingOf(t, closureSchema, tables)
+	tables[0].level, tables[0].wall = Report, true
+	closures := closuresOf(tables, found, []rewrite.Name{{Schema: "public", Name: "touch"}})
+	require.Equal(t, []rewrite.Name{{Schema: "public", Name: "by_string"}, {Schema: "public", Name: "proc"}}, closures[enforcedTables].Functions)
+	require.Empty(t, closures[enforcedTables].Views)
+	require.Empty(t, closures[enforcedTables].Cascades)
+	require.Len(t, closures[enforcedTables].Relatives, 2)
+	require.Len(t, closures[watchedTables].Relatives, 3)
+	require.Equal(t, rewrite.Closure{}, closures[allTables])
+	for _, c := range closures[watchedTables].Cascades {
+		require.True(t, c.ChildWall)
+	}
+	p, err := newProtection(tables, closures, defaultCacheBytes)
+	require.NoError(t, err)
+	require.NoError(t, p.watched.Plan(`SELECT touch(1)`).Refusal())
+	require.NoError(t, p.watched.Plan(`DELETE FROM customers`).Refusal())
+	require.NoError(t, p.watched.Plan(`SELECT touch_all()`).Refusal())
+	require.ErrorIs(t, p.watched.Plan(`SELECT atomic(1)`).Refusal(), rewrite.ErrRefused)
+	require.NoError(t, p.enforced.Plan(`SELECT atomic(1)`).Refusal())
+}

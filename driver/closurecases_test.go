@@ -1,0 +1,107 @@
+package driver
+
+import (
+	"bufio"
+	"context"
+	sqldriver "database/sql/driver"
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/internal/localpg"
+	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+const casesDir = "../rewrite/testdata/cases/"
+
+// casesTables are protected in casesDir's schema.
+func casesTables(mode rewrite.Mode) []heldTable {
+	tables := []heldTable{
+		{Table: rewrite.Table{Schema: "public", Name: "protected_rows"}}, {Table: rewrite.Table{Schema: "app", Name: "accounts"}},
+		{Table: rewrite.Table{Schema: "public", Name: "accounts_child"}}, {Table: rewrite.Table{Schema: "public", Name: "metrics"}},
+		{Table: rewrite.Table{Schema: "public", Name: "Order Items", TokenColumn: "fence"}},
+	}
+	for i := range tables {
+		tables[i].Mode, tables[i].Key, tables[i].issuedBy = mode, []string{"id"}, rewrite.Name{Schema: "public", Name: "write_epoch"}
+		if tables[i].Name == "metrics" {
+			tables[i].Key = []string{"id", "day"}
+		}
+	}
+	return tables
+}
+
+// readingOf runs the schema and reads the catalog for tables of the test's
+// database.
+func readingOf(t *testing.T, schema string, tables []heldTable) *catalog {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), localpg.Database(t))
+	require.NoError(t, err)
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(t.Context(), schema)
+	require.NoError(t, err)
+	connector, err := NewConnector(*conn.Config())
+	require.NoError(t, err)
+	found, err := connector.readCatalog(t.Context(), conn, tables)
+	require.NoError(t, err)
+	return found
+}
+
+// policyFrom is the policy of enforced tables with what the catalog says.
+func policyFrom(t *testing.T, found *catalog, tables []heldTable) *rewrite.Policy {
+	t.Helper()
+	p, err := newProtection(tables, closuresOf(tables, found, nil), defaultCacheBytes)
+	require.NoError(t, err)
+	return p.enforced.ForPath("postgres", "public")
+}
+
+// Every statement that is checked by a closure given as data gets the same
+// answer by the one that the catalog gives.
+func TestCasesByTheCatalog(t *testing.T) {
+	schema, err := os.ReadFile(casesDir + "schema.sql")
+	require.NoError(t, err)
+	found := readingOf(t, string(schema), casesTables(rewrite.Strict))
+	policies := make(map[string]*rewrite.Policy)
+	for _, mode := range []rewrite.Mode{rewrite.Strict, rewrite.Lease} {
+		policies[mode.String()] = policyFrom(t, found, casesTables(mode))
+	}
+	f, err := os.Open(casesDir + "statements.jsonl")
+	require.NoError(t, err)
+	defer f.Close()
+	lines, needing := bufio.NewScanner(f), 0
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var s struct {
+			ID, SQL, Mode, Expect, Why, Needs string
+			Args                              []any
+			Token                             tokenctx.Token
+		}
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &s))
+		args := make([]sqldriver.NamedValue, len(s.Args))
+		for i, a := range s.Args {
+			if f, ok := a.(float64); ok {
+				a = int64(f)
+			}
+			args[i] = sqldriver.NamedValue{Ordinal: i + 1, Value: a}
+		}
+		plan := policies[s.Mode].Plan(s.SQL)
+		err := plan.Refusal()
+		if err == nil {
+			_, err = plan.BindAll(tokenctx.With(t.Context(), s.Token), args)
+		}
+		switch s.Expect {
+		case "allow":
+			require.NoError(t, err, "%s: %s: %s", s.ID, s.Why, s.SQL)
+		case "refuse":
+			require.ErrorIs(t, err, rewrite.ErrRefused, "%s: %s: %s", s.ID, s.Why, s.SQL)
+		}
+		if s.Needs == "catalog" {
+			needing++
+		}
+	}
+	require.NoError(t, lines.Err())
+	require.NotZero(t, needing)
+}
