@@ -1,10 +1,13 @@
 package rewrite
 
 import (
+	"database/sql/driver"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/tokenctx"
 )
 
 // attacks are texts that got a write, a setting or a change of structure past
@@ -172,5 +175,24 @@ func TestOrdinaryTextsPass(t *testing.T) {
 		`SELECT setval('users_id_seq', 5)`, `SELECT setval('"users_id_seq"'::regclass, 5)`, `SELECT setval(pg_get_serial_sequence('users', 'id'), 5)`,
 	} {
 		require.NoError(t, p.Plan(sql).Refusal(), sql)
+	}
+}
+
+// A common ancestor of tables of two resources needs the tokens of both.
+func TestSharedAncestor(t *testing.T) {
+	p, err := NewPolicy(Table{Name: "a", Mode: Strict, Resource: "a"}, Table{Name: "b", Mode: Strict, Resource: "b"}, Table{Name: "c", Mode: Strict, Resource: "a"})
+	require.NoError(t, err)
+	relative := func(name, of string) Relative {
+		return Relative{Name: Name{Schema: "public", Name: name}, Of: Name{Schema: "public", Name: of}}
+	}
+	p, err = p.WithClosure(Closure{Relatives: []Relative{relative("ab", "a"), relative("ab", "b"), relative("ac", "a"), relative("ac", "c")}})
+	require.NoError(t, err)
+	const guarded = `UPDATE %s SET last_token = $1 WHERE last_token < $1`
+	for table, ok := range map[string]bool{"ab": false, "ac": true, "a": true} {
+		plan := p.Plan(strings.Replace(guarded, "%s", table, 1))
+		require.NoError(t, plan.Refusal())
+		ctx := tokenctx.WithResource(tokenctx.WithResource(t.Context(), "a", 7), "b", 8)
+		_, err := plan.BindAll(ctx, []driver.NamedValue{{Ordinal: 1, Value: tokenctx.Arg}})
+		require.Equal(t, ok, err == nil, "%s: %v", table, err)
 	}
 }

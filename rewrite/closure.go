@@ -89,11 +89,7 @@ func (p *Policy) WithClosure(c Closure) (*Policy, error) {
 		if err != nil {
 			return nil, fmt.Errorf("relative %q: %w", r.Name, err)
 		}
-		if rel := q.relation(r.Name); rel.table == nil {
-			t := *of
-			t.Schema, t.Name, t.Key = r.Schema, r.Name.Name, nil
-			rel.table = &t
-		}
+		q.relate(r.Name, *of)
 	}
 	for _, v := range c.Views {
 		q.relation(v).view = true
@@ -111,6 +107,23 @@ func (p *Policy) WithClosure(c Closure) (*Policy, error) {
 	}
 	q.setClosure(c)
 	return &q, nil
+}
+
+// relate protects what a name stands for like one of its relatives. One that
+// has several, an ancestor for instance, takes what each of them takes.
+func (p *Policy) relate(n Name, of Table) {
+	of.Schema, of.Name, of.Key = n.Schema, n.Name, nil
+	rel := p.relation(n)
+	if rel.table == nil {
+		rel.table = &of
+		return
+	}
+	same := func(t *Table) bool {
+		return t.TokenColumn == of.TokenColumn && t.Mode == of.Mode && t.Resource == of.Resource && t.Attested == of.Attested
+	}
+	if !slices.ContainsFunc(p.byName[n.Name], func(r *relation) bool { return r.Name == n && r.table != nil && same(r.table) }) {
+		p.byName[n.Name] = append(p.byName[n.Name], &relation{Name: n, table: &of})
+	}
 }
 
 func (p *Policy) protected(n Name) (*Table, error) {
