@@ -50,7 +50,7 @@ func (s *statement) operation() Operation {
 func (c *Conn) execPlain(ctx context.Context, s *statement, run execFunc) (sqldriver.Result, error) {
 	result, err := run(s.with(s.bound))
 	if err != nil || result == nil {
-		return result, c.fromWall(ctx, err)
+		return result, c.fromWall(ctx, s, err)
 	}
 	main, ok := s.plan.Main()
 	if !ok {
@@ -86,9 +86,9 @@ func (c *Conn) queryPlain(ctx context.Context, s *statement, canExec bool, exec 
 	}
 	rows, err := query(s.with(s.bound))
 	if err != nil {
-		return nil, c.fromWall(ctx, err)
+		return nil, c.fromWall(ctx, s, err)
 	}
-	cursor := &cursor{failed: func(err error) error { return c.fromWall(ctx, err) }}
+	cursor := &cursor{failed: func(err error) error { return c.fromWall(ctx, s, err) }}
 	if !ok {
 		if !c.view.walled {
 			return rows, nil
@@ -100,7 +100,7 @@ func (c *Conn) queryPlain(ctx context.Context, s *statement, canExec bool, exec 
 	}
 	peeked, err := cursor.peek(rows)
 	if err != io.EOF {
-		return peeked, c.fromWall(ctx, err)
+		return peeked, c.fromWall(ctx, s, err)
 	}
 	if err := c.explainZero(ctx, s, main); err != nil {
 		return nil, err

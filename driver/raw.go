@@ -30,7 +30,7 @@ func (c *Conn) CopyFrom(ctx context.Context, table pgx.Identifier, columns []str
 	}
 	c.connector.settings.before(ctx, op)
 	n, err := c.std.Conn().CopyFrom(ctx, table, columns, rows)
-	err = c.fromWall(ctx, err)
+	err = c.fromWall(ctx, nil, err)
 	c.connector.settings.after(ctx, op, err)
 	return n, err
 }

@@ -65,7 +65,7 @@ func (tx *Tx) Rollback() error { return tx.end(OpRollback, tx.inner.Rollback) }
 func (tx *Tx) end(kind OperationKind, send func() error) error {
 	s, op := tx.conn.connector.settings, Operation{Kind: kind}
 	s.before(tx.ctx, op)
-	err := tx.conn.fromWall(tx.ctx, send()) // a deferred trigger may have written
+	err := tx.conn.fromWall(tx.ctx, nil, send()) // a deferred trigger may have written
 	tx.conn.noteChanges()
 	if tx.conn.tx == tx {
 		tx.conn.tx = nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -29,7 +30,8 @@ type wallDetail struct {
 
 // fromWall turns an error of the wall into the one that the driver itself gives
 // for the same reason, with the server's error in it. Others pass as they are.
-func (c *Conn) fromWall(ctx context.Context, err error) error {
+// s is the statement that it came from, nil if it is none of this connection's.
+func (c *Conn) fromWall(ctx context.Context, s *statement, err error) error {
 	var pgErr *pgconn.PgError
 	if err == nil || !errors.As(err, &pgErr) || len(pgErr.Code) != 5 || pgErr.Code[:2] != "FN" {
 		return err
@@ -39,10 +41,9 @@ func (c *Conn) fromWall(ctx context.Context, err error) error {
 	table := (&rewrite.Table{Schema: pgErr.SchemaName, Name: pgErr.TableName}).String()
 	switch pgErr.Code {
 	case wallStale:
-		return c.staleByWall(ctx, table, detail, err)
+		return c.staleByWall(ctx, s, table, detail, err)
 	case wallNoToken:
-		return c.refusedByWall(ctx, rewrite.NoToken, table, err,
-			"write to protected table %q was refused by the database, since it carries no token: put the token into the context, and guard the statement or the function that wrote")
+		return c.noTokenByWall(ctx, table, err)
 	case wallNotIssued:
 		return c.refusedByWall(ctx, rewrite.InvalidToken, table, err,
 			"write to protected table %q was refused by the database, since its token was never issued: draw tokens with lease.NextToken, or register the table with issued_by => NULL if they come from elsewhere")
@@ -53,10 +54,15 @@ func (c *Conn) fromWall(ctx context.Context, err error) error {
 	return err
 }
 
-// staleByWall is a StaleError, or a ReplayError in strict mode.
-func (c *Conn) staleByWall(ctx context.Context, table string, detail wallDetail, err error) error {
+// staleByWall is a StaleError or, in strict mode, a ReplayError if the statement
+// wrote the token. Where it didn't, the wall met the row's own token: a write
+// that sets none looks like one that sets the same.
+func (c *Conn) staleByWall(ctx context.Context, s *statement, table string, detail wallDetail, err error) error {
 	token, current := detail.token(detail.Token), detail.token(detail.Current)
-	if detail.Mode == rewrite.Strict.String() && token == current && token > 0 {
+	if detail.Mode == rewrite.Strict.String() && token == current {
+		if s == nil || !c.writes(ctx, s.plan, token) {
+			return c.noTokenByWall(ctx, table, err)
+		}
 		replay := &ReplayError{Table: table, Token: token, Err: err}
 		c.outcome(ctx, EventReplay, table, replay)
 		return replay
@@ -64,6 +70,19 @@ func (c *Conn) staleByWall(ctx context.Context, table string, detail wallDetail,
 	stale := &StaleError{Table: table, Token: token, Current: current, Err: err}
 	c.outcome(ctx, EventStale, table, stale)
 	return stale
+}
+
+// writes reports whether a statement's own text writes the token.
+func (c *Conn) writes(ctx context.Context, plan *rewrite.Plan, token tokenctx.Token) bool {
+	return slices.ContainsFunc(plan.Writes(), func(w rewrite.Write) bool {
+		own, ok := c.token(ctx, w.Table)
+		return ok && own == token
+	})
+}
+
+func (c *Conn) noTokenByWall(ctx context.Context, table string, err error) error {
+	return c.refusedByWall(ctx, rewrite.NoToken, table, err,
+		"write to protected table %q was refused by the database, since it carries no token: put the token into the context, and guard the statement or the function that wrote")
 }
 
 func (c *Conn) refusedByWall(ctx context.Context, rule rewrite.Rule, table string, err error, message string) error {

@@ -47,7 +47,7 @@ func TestWallErrors(t *testing.T) {
 			require.Equal(t, "orders", stale.Table)
 		}, "stale"},
 		"equal in lease mode": {"FN001", `{"token": "9", "current": "9", "mode": "lease"}`, func(t *testing.T, err error) { require.ErrorIs(t, err, driver.ErrStale) }, "stale"},
-		"replay":              {"FN001", `{"token": "9", "current": "9", "mode": "strict"}`, func(t *testing.T, err error) { require.ErrorIs(t, err, driver.ErrReplay) }, "replay"},
+		"set by nobody":       {"FN001", `{"token": "9", "current": "9", "mode": "strict"}`, func(t *testing.T, err error) { require.ErrorIs(t, err, driver.ErrNoToken) }, "refused FR301"},
 		"no detail":           {"FN001", `nothing`, func(t *testing.T, err error) { require.ErrorIs(t, err, driver.ErrStale) }, "stale"},
 		"no token":            {"FN002", `{"token": null}`, func(t *testing.T, err error) { require.ErrorIs(t, err, driver.ErrNoToken) }, "refused FR301"},
 		"never issued":        {"FN003", `{}`, func(t *testing.T, err error) { requireRule(t, err, rewrite.InvalidToken) }, "refused FR302"},

@@ -35,6 +35,40 @@
 //
 //	SELECT fencing.driver_level('orders', 'report');
 //
+// # The wall
+//
+// What the driver checks it checks in its own client. [Wall], or the SQL
+// function fencing.wall, has PostgreSQL itself refuse stale, unguarded and
+// forged writes to a registered table, from whatever client, by triggers:
+//
+//	SELECT fencing.wall('orders', 'report');  -- logs what it would refuse
+//	SELECT fencing.wall('orders');            -- refuses it
+//
+// An UPDATE must set the token column, an INSERT give it, to a token that was
+// issued and, for an UPDATE, that is not older than the row's; in mode strict
+// it must be newer. A DELETE leaves no row with the token, so it needs it in a
+// setting, which the driver adds and others set in the same transaction:
+//
+//	SELECT set_config(fencing.setting_name(NULL), '4711', true);
+//	DELETE FROM orders WHERE id = 7;
+//
+// The name is that of the table's resource, NULL being the default token; it is
+// fencing.token then. An UPDATE that moves a row to another partition needs the
+// setting too. TRUNCATE is refused. At level attested UPDATE and INSERT need
+// the setting as well.
+//
+// Refusals have SQLSTATE FN001 (stale, or in mode strict used), FN002 (no
+// token), FN003 (never issued) or FN004 (not allowed: TRUNCATE, a setting with
+// another token, a trigger that changed a checked one). Schema, table, column
+// and constraint (the trigger) are fields of the error; DETAIL is a JSON object
+// with token, current, mode and resource, and relation if another table than
+// the registered one was written: a partition or a child.
+//
+// Call Wall again after adding partitions or children, and after a restore with
+// triggers disabled: it mends what is missing. [Tombstones] keeps the tokens of
+// deleted keys. [Repair] sets the token of a row that a forged one has made
+// unwritable.
+//
 // # Roles
 //
 // Up needs CREATE on the database. The role that ran it owns schema fencing,
@@ -53,6 +87,20 @@
 //	GRANT SELECT ON SEQUENCE fencing.write_epoch TO app;
 //	GRANT EXECUTE ON FUNCTION fencing.next_token() TO app;
 //
+// The wall asks for no right besides: its functions run as the owner of schema
+// fencing, and a role without any right there is let through, or told why not,
+// like others. A role that can write walled tables and can't disarm the wall
+// has these rights, and on the tables
+//
+//	GRANT SELECT, INSERT, UPDATE, DELETE ON orders TO writer;
+//
+// It neither owns the tables nor schema fencing, is no member of a role that
+// does, has no UPDATE or USAGE on the sequence and no right to write the
+// registry or to run fencing.wall; and it is no superuser. A table's owner can
+// always drop its triggers. Only the owner of schema fencing may run
+// fencing.repair and fencing.prune_tombstones, whatever else is granted. Give
+// EXECUTE on fencing.setting_name(text) to roles that ask it for names.
+//
 // # Objects
 //
 // fencing.next_token() draws a token; fencing.write_epoch is the sequence
@@ -60,4 +108,7 @@
 // for each protected table. fencing.generation holds one row, whose value
 // rises in the transaction that changes the registry; the same moment is
 // notified on channel fencerow_registry, with the new value as payload.
+// fencing.tombstone holds the tokens of deleted keys, fencing.repairs a record
+// of each repair. Functions named wall_ or tomb_ and a number are those of the
+// triggers; they come and go with the walls.
 package migrations

@@ -100,8 +100,9 @@ func Register(ctx context.Context, dsn string, tables ...Table) error {
 	})
 }
 
-// Unregister ends the protection of a table. Its token column and the values in
-// it stay, so that a later [Register] goes on from them. A table that is not
+// Unregister ends the protection of a table, and takes off its [Wall], for
+// which the role must own the table. Its token column and the values in it
+// stay, so that a later [Register] goes on from them. A table that is not
 // registered is left as it is.
 //
 // Without [Up] the error is [ErrNotInstalled].

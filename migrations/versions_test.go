@@ -11,9 +11,10 @@ import (
 )
 
 // latest is the version that Up brings a database to.
-const latest = 3
+const latest = 6
 
-// description is schema fencing, whole, as one text for each thing in it.
+// description is schema fencing, as one text for each thing in it but the
+// trigger functions of walls.
 const description = `SELECT coalesce(array_agg(d ORDER BY d), '{}') FROM (
 	SELECT concat_ws(' ', 'relation', c.relname, c.relkind, c.relacl, obj_description(c.oid, 'pg_class')) FROM pg_class c WHERE c.relnamespace = to_regnamespace('fencing')
 	UNION ALL SELECT concat_ws(' ', 'column', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attacl,
@@ -24,7 +25,7 @@ const description = `SELECT coalesce(array_agg(d ORDER BY d), '{}') FROM (
 	UNION ALL SELECT concat_ws(' ', 'trigger', pg_get_triggerdef(g.oid), g.tgenabled) FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid
 		WHERE c.relnamespace = to_regnamespace('fencing') AND NOT g.tgisinternal
 	UNION ALL SELECT concat_ws(' ', 'function', pg_get_functiondef(oid), proacl, proowner, obj_description(oid, 'pg_proc'))
-		FROM pg_proc WHERE pronamespace = to_regnamespace('fencing')) x(d)`
+		FROM pg_proc WHERE pronamespace = to_regnamespace('fencing') AND proname !~ '^(wall|tomb)_[0-9a-f]{16}_') x(d)`
 
 // at brings a database in which Up has run back to a version.
 func at(t *testing.T, dsn string, version int64) {
@@ -50,11 +51,13 @@ func TestEveryVersion(t *testing.T) {
 		was[v] = get[[]string](t, conn, description)
 		require.NotEqual(t, was[v-1], was[v])
 	}
-	exec(t, conn, "SELECT fencing.register('orders', 'lease'); SELECT fencing.driver_level('orders', 'off')")
+	exec(t, conn, "SELECT fencing.register('orders', 'lease'); SELECT fencing.driver_level('orders', 'off');"+
+		"ALTER TABLE orders ADD PRIMARY KEY (id); SELECT fencing.wall('orders'), fencing.tombstones('orders')")
 	for v := latest - 1; v >= 0; v-- {
 		_, err := p.Down(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, was[v], get[[]string](t, conn, description), v)
+		require.Equal(t, v >= 4, get[bool](t, conn, "SELECT EXISTS (SELECT 1 FROM pg_trigger WHERE tgname ~ '^.fencing')"))
 	}
 }
 
@@ -135,4 +138,31 @@ func TestLevelOwner(t *testing.T) {
 	require.NoError(t, migrations.Register(t.Context(), roleDSN, migrations.Table{Name: "app.orders", Mode: migrations.Lease}))
 	require.NoError(t, migrations.SetLevel(t.Context(), roleDSN, "app.orders", migrations.Off))
 	require.NoError(t, migrations.Down(t.Context(), roleDSN))
+}
+
+// A wall's functions too belong to the owner of the schema, whoever runs the
+// newer version, and who might register before may put walls up.
+func TestWallOwnerAndRightsOfAnOlderVersion(t *testing.T) {
+	dsn := localpg.Database(t)
+	admin := open(t, dsn)
+	role, roleDSN := newRole(t, dsn)
+	deploy, deployDSN := newRole(t, dsn)
+	exec(t, admin, "CREATE SCHEMA fencing AUTHORIZATION "+role+"; CREATE SCHEMA app AUTHORIZATION "+deploy)
+	require.NoError(t, migrations.Up(t.Context(), roleDSN))
+	at(t, roleDSN, 3)
+	exec(t, admin, documentedGrants(t, "deploy", deploy)+"ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO PUBLIC; ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC")
+	require.NoError(t, migrations.Up(t.Context(), dsn))
+	exec(t, open(t, deployDSN), "CREATE TABLE app.orders (id int PRIMARY KEY)")
+	require.NoError(t, migrations.Register(t.Context(), deployDSN, migrations.Table{Name: "app.orders", Mode: migrations.Lease}))
+	require.NoError(t, migrations.Wall(t.Context(), deployDSN, "app.orders", migrations.WallEnforce))
+	require.NoError(t, migrations.Tombstones(t.Context(), deployDSN, "app.orders", true))
+	require.Equal(t, []string{role}, get[[]string](t, admin, `SELECT array_agg(DISTINCT pg_get_userbyid(o)::text) FROM (
+		SELECT proowner FROM pg_proc WHERE pronamespace = 'fencing'::regnamespace UNION ALL
+		SELECT relowner FROM pg_class WHERE relname IN ('registry', 'tombstone', 'repairs')) x(o)`))
+	require.Zero(t, get[int64](t, admin, `SELECT count(*) FROM (
+		SELECT proacl, 'f', proowner FROM pg_proc WHERE pronamespace = 'fencing'::regnamespace UNION ALL
+		SELECT relacl, 'r', relowner FROM pg_class WHERE relnamespace = 'fencing'::regnamespace AND relkind = 'r') x(acl, kind, owner),
+		aclexplode(coalesce(acl, acldefault(kind::"char", owner))) a WHERE a.grantee = 0`))
+	requireRefused(t, migrations.Repair(t.Context(), deployDSN, "app.orders", map[string]any{"id": 1}, 0, "x"), "42501")
+	require.NoError(t, migrations.Down(t.Context(), dsn))
 }

@@ -1,0 +1,517 @@
+-- The wall: triggers with which PostgreSQL itself refuses stale and unguarded writes to a registered table, whoever sends them:
+-- fencing.registry.wall_level, fencing.wall(), fencing.setting_name().
+--
+-- Locks. fencing.wall() takes SHARE ROW EXCLUSIVE on the table, its partitions and its children until the transaction ends: reads
+-- go on, writes wait. It reads no rows, so that is a moment, but first it waits for the transactions that have written the table,
+-- and whoever writes it meanwhile waits behind it: set lock_timeout, and try again. Level off, and a change of mode, drop triggers,
+-- for which PostgreSQL takes ACCESS EXCLUSIVE. For a large or busy table take the steps apart, each a transaction of its own:
+-- fencing.register, which may add the column; the application's guards; fencing.wall at report; at enforce.
+--
+-- The trigger functions are made for each distinct token column, mode, resource and issuing sequence, so that what runs for each row
+-- looks nothing up. They run as the owner of the schema: a writer needs no right here, to be let through or to be told why not. They
+-- have no SET clause, which would cost more than the check, so each operator, function and type in them is qualified; and they look
+-- at the column's type first, because a type of the table's owner could bring a cast, which would run as the owner of the schema.
+--
+-- Known limits:
+--   Mode lease below level attested: SET last_token = last_token passes, and so does a MERGE with two UPDATE actions of which one
+--   names the column. Triggers of others between "!fencing_mark" and "~fencing_update" see ~token, and can put a mark themselves.
+--   A trigger that sorts after "~fencing_update" can change the row: a token that it lowers is caught, other values are not.
+--   A row that moves to another partition is deleted and inserted: the UPDATE needs the setting of fencing.setting_name. What foreign
+--   keys do by themselves are writes like others: CASCADE on DELETE needs the setting, SET NULL and CASCADE on UPDATE are refused.
+--   Plain children made, and partitions attached, later: partitions have all but the TRUNCATE trigger, children nothing, until
+--   fencing.wall is called again. A detached partition keeps its TRUNCATE trigger until fencing.wall('...', 'off') on it.
+--   Where the token column or the sequence is renamed, writes fail until it is named back, or the table registered anew.
+--   A table dropped and made again has no wall. Its owner and superusers can drop triggers; pg_restore --disable-triggers leaves
+--   them at ENABLE, not ALWAYS: fencing.wall again puts both right.
+--   The triggers also fire in a logical subscriber's apply worker, which stops at a DELETE and at tokens never issued there.
+--   The bound by the sequence stops tokens that nobody was given; who takes the newest one from the sequence passes.
+--   At report a negative token is left out of the write, and a stale write to a strict table is logged by two triggers.
+
+-- +goose Up
+
+SELECT pg_catalog.set_config('fencing.saved_search_path', pg_catalog.current_setting('search_path'), true);
+SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+
+ALTER TABLE fencing.registry
+  ADD COLUMN wall_level text NOT NULL DEFAULT 'off' CHECK (wall_level IN ('off', 'report', 'enforce', 'attested'));
+
+COMMENT ON COLUMN fencing.registry.wall_level IS
+  'off: no triggers; report: they log what they would refuse; enforce: they refuse; attested: UPDATE and INSERT need the setting too. Set by fencing.wall().';
+
+-- the setting that carries the token of a resource; what Go's rewrite.SettingName says
+-- +goose StatementBegin
+CREATE FUNCTION fencing.setting_name(resource text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  b      CONSTANT bytea := convert_to(coalesce(resource, ''), 'UTF8');
+  v_name text;
+BEGIN
+  IF length(b) = 0 THEN
+    RETURN 'fencing.token';
+  END IF;
+  SELECT string_agg(CASE WHEN c = 95 OR c BETWEEN 97 AND 122 OR c BETWEEN 48 AND 57 THEN chr(c) ELSE '$' || lpad(to_hex(c), 2, '0') END, '' ORDER BY i)
+    INTO v_name FROM (SELECT i, get_byte(b, i) AS c FROM generate_series(0, length(b) - 1) i) x;
+  IF length(v_name) > 57 THEN  -- with "token_" one more than an identifier may have
+    RETURN 'fencing.token_$m' || left(encode(sha256(b), 'hex'), 40);
+  END IF;
+  RETURN 'fencing.token_' || v_name;
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.setting_name(text) IS
+  'The name of the setting in which the wall looks for the token of a resource; null or empty: of the default token. SET LOCAL it.';
+
+-- whether a write that the wall would refuse is a repair by the owner of the schema; there are none in this version
+-- +goose StatementBegin
+CREATE FUNCTION fencing.is_repair(rel oid, token bigint, current bigint) RETURNS boolean LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN false;
+END $$;
+-- +goose StatementEnd
+
+-- The one place that refuses. rel is the table that is written, which may be a partition or a child; the error names the registered
+-- one, under which clients know it.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_schema name;
+  v_table  name;
+  v_name   text;
+  v_other  text;  -- what was written, where it is not the registered table
+  v_state  text := 'FN004';
+  v_what   text;
+BEGIN
+  IF fencing.is_repair(rel, token, current) THEN
+    RETURN;
+  END IF;
+  WITH RECURSIVE up AS (
+    SELECT rel AS oid, 0 AS depth
+    UNION ALL
+    SELECT i.inhparent, u.depth + 1 FROM up u JOIN pg_inherits i ON i.inhrelid = u.oid)
+  SELECT n.nspname, c.relname, CASE WHEN u.oid <> rel THEN (
+           SELECT format('%I.%I', wn.nspname, w.relname) FROM pg_class w JOIN pg_namespace wn ON wn.oid = w.relnamespace WHERE w.oid = rel) END
+    INTO v_schema, v_table, v_other
+    FROM up u LEFT JOIN fencing.registry r ON r.relid = u.oid
+    JOIN pg_class c ON c.oid = u.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+   ORDER BY r.relid IS NULL, r.wall_level = 'off', u.depth LIMIT 1;
+  v_name := format('%I.%I', v_schema, v_table);
+  CASE reason
+    WHEN 'stale' THEN
+      v_state := 'FN001';
+      v_what := CASE WHEN token = current
+        THEN format('token %s on %s of %s has been used for this row, or %I is not set: draw a token for each write', token, op, v_name, col)
+        ELSE format('stale token %s on %s of %s, where %s has written: stop working on it, another has taken the lock', token, op, v_name, current) END;
+    WHEN 'missing' THEN
+      v_state := 'FN002';
+      v_what := CASE op
+        WHEN 'DELETE' THEN format('%s from %s without a token: put it into the setting %s of the transaction first', op, v_name, quote_literal(fencing.setting_name(resource)))
+        WHEN 'INSERT' THEN format('%s into %s without a token: set %I to the token of the lock', op, v_name, col)
+        ELSE format('%s of %s without a token: set %I to the token of the lock, and compare it in the condition', op, v_name, col) END;
+    WHEN 'unattested' THEN
+      v_state := 'FN002';
+      v_what := format('%s of %s under a token that the transaction does not attest: put it into the setting %s first', op, v_name,
+                       quote_literal(fencing.setting_name(resource)));
+    WHEN 'unissued' THEN
+      v_state := 'FN003';
+      v_what := format('token %s on %s of %s was never issued: take the token that the lock gives', token, op, v_name);
+    WHEN 'other' THEN
+      v_what := format('token %s on %s of %s is not the one that the transaction attests: write under the token in the setting %s', token, op, v_name,
+                       quote_literal(fencing.setting_name(resource)));
+    WHEN 'malformed' THEN
+      v_what := format('the setting %s has no token on %s of %s: put a positive bigint into it', quote_literal(fencing.setting_name(resource)), op, v_name);
+    WHEN 'truncate' THEN
+      v_what := format('TRUNCATE of %s is not allowed: delete its rows under a token, or take the wall off: SELECT fencing.wall(%L, ''off'')', v_name, v_name);
+    WHEN 'late' THEN
+      v_what := format('a trigger set %I to %s on %s of %s, after it had been checked: mend the trigger, or have its name sort before "~fencing"', col, token, op, v_name);
+    ELSE
+      v_what := format('column %I of %s is not bigint any more: put the type back, then call fencing.wall again', col, v_name);
+  END CASE;
+  IF level = 'report' THEN
+    RAISE LOG USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = col, CONSTRAINT = trg,
+      DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', mode, 'resource', resource)
+               || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
+  ELSE
+    RAISE EXCEPTION USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = col, CONSTRAINT = trg,
+      DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', mode, 'resource', resource)
+               || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
+  END IF;
+END $$;
+-- +goose StatementEnd
+
+-- Makes the trigger functions for a table and returns what their names begin with. The name says all that is written in them, so one
+-- that is there is right. It runs as the owner of the schema, who owns them; whoever may register may put triggers on them.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass) RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = issued_by);
+  v_prefix CONSTANT text := 'wall_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq)::text), 16) || '_';
+  v_body   text;
+  v_sql    text;
+  f        record;
+BEGIN
+  IF issued_by IS NOT NULL AND NOT has_sequence_privilege(current_user, issued_by, 'SELECT, USAGE') THEN
+    RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
+      USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
+  END IF;
+  FOR f IN
+    -- [<] stands for OPERATOR(pg_catalog.<), fail() for the whole call, {...} for what follows below; all is put in before the names are
+    SELECT k.suffix, k.definer, k.body FROM (VALUES
+      -- Runs only if the statement names the column. A token that can't be one counts as none.
+      ('mark', 'lease', false, $body$
+BEGIN
+  IF NEW.%1$I [<] 0 THEN NEW.%1$I := OLD.%1$I; ELSE NEW.%1$I := [~] NEW.%1$I; END IF;
+  RETURN NEW;
+END $body$),
+      ('update', 'strict', true, $body$
+{setting}BEGIN
+  {typed NEW}
+  IF NEW.%1$I [>] OLD.%1$I AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
+  IF (NEW.%1$I [>] OLD.%1$I) IS NOT TRUE THEN fail('stale', NEW.%1$I, OLD.%1$I);
+  ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, OLD.%1$I);
+  {unattested OLD.%1$I}END IF;
+  RETURN NEW;
+END $body$),
+      -- A negative token is a marked one, if it isn't the row's own; -1 is 0 marked.
+      ('update', 'lease', true, $body$
+{setting}BEGIN
+  {typed NEW}
+  IF NEW.%1$I [<] -1 AND NEW.%1$I [<>] OLD.%1$I THEN
+    NEW.%1$I := [~] NEW.%1$I;
+    IF NEW.%1$I [>=] OLD.%1$I AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
+    IF NEW.%1$I [<] OLD.%1$I THEN fail('stale', NEW.%1$I, OLD.%1$I);
+    ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, OLD.%1$I);
+    {unattested OLD.%1$I}END IF;
+  ELSIF NEW.%1$I [=] -1 AND OLD.%1$I [<>] -1 THEN
+    NEW.%1$I := 0;
+    fail('missing', NEW.%1$I, OLD.%1$I);
+  ELSE
+    fail('missing', NULL, OLD.%1$I);
+  END IF;
+  RETURN NEW;
+END $body$),
+      ('insert', NULL, true, $body$
+{setting}BEGIN
+  {typed NEW}
+  IF NEW.%1$I [>] 0 AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
+  IF (NEW.%1$I [>] 0) IS NOT TRUE THEN fail('missing', NEW.%1$I, NULL);
+  ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, NULL);
+  {unattested NULL}END IF;
+  RETURN NEW;
+END $body$),
+      ('delete', NULL, true, $body$
+DECLARE
+  s pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+  t pg_catalog.int8;
+BEGIN
+  {typed OLD}
+  IF s IS NULL OR s [=] '' THEN
+    fail('missing', NULL, OLD.%1$I);
+    RETURN OLD;
+  END IF;
+  IF s [~] '^[1-9][0-9]{0,18}$' THEN
+    IF s::pg_catalog.numeric [<=] 9223372036854775807 THEN t := s::pg_catalog.int8; END IF;
+  END IF;
+  IF t IS NULL THEN fail('malformed', NULL, OLD.%1$I);
+  ELSIF (t {newer} OLD.%1$I) IS NOT TRUE THEN fail('stale', t, OLD.%1$I);
+  ELSIF ({issued t}) IS NOT TRUE THEN fail('unissued', t, OLD.%1$I);
+  END IF;
+  RETURN OLD;
+END $body$),
+      ('truncate', NULL, true, $body$
+BEGIN
+  fail('truncate', NULL, NULL);
+  RETURN NULL;
+END $body$),
+      ('late', NULL, true, $body$
+BEGIN
+  {typed NEW}
+  IF TG_OP [=] 'UPDATE' THEN fail('late', NEW.%1$I, OLD.%1$I); ELSE fail('late', NEW.%1$I, NULL); END IF;
+  RETURN NULL;
+END $body$)) b(kind, mode, definer, body),
+      LATERAL (
+        SELECT b.kind AS suffix, b.definer, replace(replace(replace(b.body, '{setting}', ''), '{attested}', ''), '{unattested', '{none') AS body
+        UNION ALL
+        SELECT b.kind || '_attested', b.definer, replace(replace(b.body, '{setting}', E'DECLARE\n  s pg_catalog.text;\n'),
+               '{attested}', ' AND pg_catalog.current_setting(%4$L, true) [=] NEW.%1$I::pg_catalog.text')
+         WHERE b.body LIKE '%{attested}%') k
+     WHERE b.mode IS NULL OR b.mode = wall_functions.mode
+  LOOP
+    v_body := regexp_replace(f.body, '\{none [^}]*\}', '', 'g');
+    v_body := regexp_replace(v_body, '\{unattested ([^}]*)\}', $body$ELSE
+    s := pg_catalog.current_setting(%4$L, true);
+    IF s IS NULL OR s [=] '' THEN fail('unattested', NEW.%1$I, \1); ELSE fail('other', NEW.%1$I, \1); END IF;
+  $body$, 'g');
+    v_body := regexp_replace(v_body, '\{typed (\w+)\}', $body$IF pg_catalog.pg_typeof(\1.%1$I) [<>] 'pg_catalog.int8'::pg_catalog.regtype THEN
+    fail('type', NULL, NULL);
+    RETURN \1;
+  END IF;$body$, 'g');
+    v_body := regexp_replace(v_body, '\{issued ([^}]*)\}', CASE WHEN v_seq IS NULL THEN 'true'
+              ELSE '\1 [<=] pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)' END, 'g');
+    v_body := replace(v_body, '{newer}', CASE wall_functions.mode WHEN 'strict' THEN '[>]' ELSE '[>=]' END);
+    v_body := regexp_replace(v_body, '\[([<>=~]+)\]', 'OPERATOR(pg_catalog.\1)', 'g');
+    v_body := regexp_replace(v_body, 'fail\((''\w+''), ', 'PERFORM fencing.fail(\1, TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, ', 'g');
+    IF to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NULL THEN
+      EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
+                     CASE WHEN f.definer THEN 'SECURITY DEFINER' ELSE '' END,
+                     format(v_body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
+    END IF;
+  END LOOP;
+  -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
+  FOR v_sql IN
+    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+     WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix) AND a.grantee <> p.proowner
+    UNION ALL
+    SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
+      FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
+     WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
+       AND w.oid = 'fencing.wall(regclass, text)'::regprocedure AND a.grantee NOT IN (0, w.proowner)
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+  RETURN v_prefix;
+END $$;
+-- +goose StatementEnd
+
+-- drops the trigger functions that no trigger runs any more
+-- +goose StatementBegin
+CREATE FUNCTION fencing.wall_sweep() RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_sql text;
+BEGIN
+  FOR v_sql IN
+    SELECT format('DROP FUNCTION %s', p.oid::regprocedure) FROM pg_proc p
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_' AND p.prorettype = 'trigger'::regtype
+       AND NOT EXISTS (
+         SELECT 1 FROM pg_trigger t JOIN pg_proc q ON q.oid = t.tgfoid
+          WHERE q.pronamespace = p.pronamespace AND left(q.proname, 22) = left(p.proname, 22))
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+
+-- Makes the triggers of a table, its partitions and its children what the level asks for. What is right already stays as it is, and
+-- its table is not locked.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_prefix text := '';
+  v_all    text[];
+  v_sql    text;
+  r        record;
+BEGIN
+  IF level <> 'off' THEN
+    v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by);
+  END IF;
+  WITH RECURSIVE member AS (
+    SELECT tbl::oid AS oid
+    UNION
+    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid  -- a child with a wall of its own keeps that
+     WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
+  kind(name, suffix, attestable, event, for_each) AS (VALUES
+    ('!fencing_mark', 'mark', false, format('BEFORE UPDATE OF %I', token_column), 'ROW'),
+    ('~fencing_update', 'update', true, 'BEFORE UPDATE', 'ROW'),
+    ('~fencing_insert', 'insert', true, 'BEFORE INSERT', 'ROW'),
+    ('~fencing_delete', 'delete', false, 'BEFORE DELETE', 'ROW'),
+    ('~fencing_truncate', 'truncate', false, 'BEFORE TRUNCATE', 'STATEMENT'),
+    ('~fencing_late', 'late', false, 'AFTER UPDATE', format('ROW WHEN (NEW.%I OPERATOR(pg_catalog.%s) OLD.%1$I)', token_column, CASE mode WHEN 'strict' THEN '<=' ELSE '<' END)),
+    ('~fencing_late_insert', 'late', false, 'AFTER INSERT', format('ROW WHEN (NEW.%I OPERATOR(pg_catalog.<=) 0)', token_column))),
+  wanted AS (
+    SELECT m.oid, k.name, v_prefix || k.suffix || CASE WHEN k.attestable AND level = 'attested' THEN '_attested' ELSE '' END AS func, k.event, k.for_each
+      FROM member m JOIN pg_class c ON c.oid = m.oid, kind k
+     WHERE level <> 'off' AND (k.suffix <> 'mark' OR mode = 'lease')
+       AND (NOT c.relispartition OR m.oid = tbl::oid OR k.suffix = 'truncate')),  -- a partition has copies of the others
+  present AS (
+    SELECT t.tgrelid AS oid, t.tgname AS name, p.proname AS func, encode(t.tgargs, 'escape') AS args
+      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
+     WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_')
+  SELECT array_agg(CASE
+           WHEN w.oid IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, p.oid::regclass)
+           ELSE format('CREATE OR REPLACE TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, w.oid::regclass, w.for_each, w.func, level)
+         END ORDER BY coalesce(w.oid, p.oid) <> tbl::oid, coalesce(w.oid, p.oid), w.oid IS NULL, coalesce(w.name, p.name)) INTO v_all
+    FROM wanted w FULL JOIN present p ON p.oid = w.oid AND p.name = w.name
+   WHERE w.oid IS NULL OR p.oid IS NULL OR p.func <> w.func OR p.args <> level || '\000';
+  FOREACH v_sql IN ARRAY coalesce(v_all, '{}') LOOP
+    EXECUTE v_sql;
+  END LOOP;
+  IF level = 'off' THEN
+    -- a walled parent takes the child back
+    FOR r IN
+      WITH RECURSIVE up AS (
+        SELECT tbl::oid AS oid UNION SELECT i.inhparent FROM up u JOIN pg_inherits i ON i.inhrelid = u.oid)
+      SELECT g.* FROM up u JOIN fencing.registry g ON g.relid = u.oid WHERE g.relid <> tbl AND g.wall_level <> 'off'
+    LOOP
+      PERFORM fencing.wall_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by);
+    END LOOP;
+  ELSE
+    -- ALWAYS, or session_replication_role = replica would pass; also of copies that somebody turned off on a partition
+    FOR v_sql IN
+      WITH RECURSIVE member AS (
+        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+      SELECT format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', t.tgrelid::regclass, t.tgname)
+        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
+       WHERE t.tgenabled <> 'A' AND p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
+       ORDER BY m.oid <> tbl::oid, m.oid, t.tgname
+    LOOP
+      EXECUTE v_sql;
+    END LOOP;
+  END IF;
+  PERFORM fencing.wall_sweep();
+END $$;
+-- +goose StatementEnd
+
+-- Whatever changes the row changes the triggers with it: fencing.wall, fencing.register, fencing.unregister or a plain UPDATE. On
+-- TRUNCATE they stay. Not on INSERT: a restore writes the rows first.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.wall_changed() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF OLD.wall_level <> 'off' AND (TG_OP = 'DELETE' OR OLD.relid IS DISTINCT FROM NEW.relid OR NEW.wall_level = 'off')
+     AND EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = OLD.relid) THEN
+    PERFORM fencing.wall_apply(OLD.relid, 'off', OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by);
+  END IF;
+  IF TG_OP = 'UPDATE' AND NEW.wall_level <> 'off'
+     AND (OLD.relid, OLD.wall_level, OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by)
+         IS DISTINCT FROM (NEW.relid, NEW.wall_level, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by)
+     AND EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = NEW.relid) THEN
+    PERFORM fencing.wall_apply(NEW.relid, NEW.wall_level, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by);
+  END IF;
+  RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
+CREATE TRIGGER wall AFTER UPDATE OR DELETE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.wall_changed();
+ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
+
+-- +goose StatementBegin
+CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'enforce') RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  o record;
+BEGIN
+  -- the lock of fencing.register: what is found here holds until the row is written
+  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  SELECT n.nspname, c.relname, r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by,
+         EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = r.token_column AND NOT a.attisdropped) AS has_column,
+         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO o
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: no table given to put a wall on' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+  END IF;
+  IF level IS NULL OR level NOT IN ('off', 'report', 'enforce', 'attested') THEN
+    RAISE EXCEPTION 'fencing: % for the wall of %.%', CASE WHEN level IS NULL THEN 'no level given' ELSE format('unknown level %L', level) END,
+                    quote_ident(o.nspname), quote_ident(o.relname)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
+            HINT = 'Choose ''off'' (no triggers), ''report'' (they log what they would refuse), ''enforce'' (they refuse) or ''attested'' (they also ask for the setting that fencing.setting_name names).';
+  END IF;
+  IF o.relid IS NULL THEN
+    IF level = 'off' AND EXISTS (
+      SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+       WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_') THEN
+      PERFORM fencing.wall_apply(tbl, 'off', NULL, NULL, NULL, NULL);  -- left on a partition that was detached
+      RETURN;
+    END IF;
+    PERFORM fencing.check_table(tbl);  -- no hint to register what register refuses
+    RAISE EXCEPTION 'fencing: %.% is not registered%', quote_ident(o.nspname), quote_ident(o.relname),
+                    CASE WHEN o.named THEN ' itself, only another table under that name' ELSE '' END
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+            HINT = format('Register it first: SELECT fencing.register(%L, ...).', format('%I.%I', o.nspname, o.relname));
+  END IF;
+  IF level <> 'off' THEN
+    IF NOT o.has_column THEN
+      RAISE EXCEPTION 'fencing: %.% has no column %', quote_ident(o.nspname), quote_ident(o.relname), quote_ident(o.token_column)
+        USING ERRCODE = 'undefined_column', SCHEMA = o.nspname, TABLE = o.relname,
+              HINT = 'Give the token column its name back, or call fencing.unregister and fencing.register with the new one.';
+    END IF;
+    PERFORM fencing.check_token_column(tbl, o.token_column);
+  END IF;
+  IF o.wall_level <> level THEN
+    UPDATE fencing.registry r SET wall_level = level WHERE r.relid = tbl;
+  ELSE
+    PERFORM fencing.wall_apply(tbl, level, o.token_column, o.mode, o.resource, o.issued_by);
+  END IF;
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.wall(regclass, text) IS
+  'Has PostgreSQL itself refuse stale and unguarded writes to a registered table: off, report, enforce or attested. Calling it again mends what is missing.';
+
+-- The functions belong to the owner of fencing.register, and who may run that may run these; PUBLIC and those whom ALTER DEFAULT
+-- PRIVILEGES names may not.
+-- +goose StatementBegin
+DO $$
+DECLARE
+  v_register CONSTANT regprocedure := 'fencing.register(regclass, text, name, text, regclass)';
+  v_new      CONSTANT regprocedure[] := ARRAY['fencing.setting_name(text)', 'fencing.is_repair(oid, bigint, bigint)',
+    'fencing.fail(text, text, oid, text, name, name, text, text, bigint, bigint)', 'fencing.wall_functions(name, text, text, regclass)',
+    'fencing.wall_sweep()', 'fencing.wall_apply(regclass, text, name, text, text, regclass)', 'fencing.wall_changed()', 'fencing.wall(regclass, text)'];
+  v_sql      text;
+BEGIN
+  FOR v_sql IN
+    SELECT format('ALTER FUNCTION %s OWNER TO %I', p.oid::regprocedure, pg_get_userbyid(r.proowner))
+      FROM pg_proc r, pg_proc p WHERE r.oid = v_register AND p.oid = ANY (v_new) AND r.proowner <> p.proowner
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+  FOR v_sql IN
+    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+     WHERE p.oid = ANY (v_new) AND a.grantee <> p.proowner
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+  FOR v_sql IN
+    SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', n.oid::regprocedure, pg_get_userbyid(a.grantee)) || CASE WHEN bool_or(a.is_grantable) THEN ' WITH GRANT OPTION' ELSE '' END
+      FROM pg_proc n, pg_proc p, aclexplode(p.proacl) a
+     WHERE n.oid = ANY (v_new) AND p.oid = v_register AND a.grantee NOT IN (0, p.proowner)
+     GROUP BY n.oid, a.grantee
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+
+SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);
+
+-- +goose Down
+
+SELECT pg_catalog.set_config('fencing.saved_search_path', pg_catalog.current_setting('search_path'), true);
+SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+
+-- all walls come off, a change like any other for whoever follows the generation; and what is left where nothing is registered
+UPDATE fencing.registry SET wall_level = 'off' WHERE wall_level <> 'off';
+
+-- +goose StatementBegin
+DO $$
+DECLARE
+  v_sql text;
+BEGIN
+  FOR v_sql IN
+    SELECT format('DROP TRIGGER %I ON %s', t.tgname, t.tgrelid::regclass) FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+     WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_'
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+
+SELECT fencing.wall_sweep();
+
+DROP TRIGGER wall ON fencing.registry;
+DROP FUNCTION fencing.wall(regclass, text);
+DROP FUNCTION fencing.wall_changed();
+DROP FUNCTION fencing.wall_apply(regclass, text, name, text, text, regclass);
+DROP FUNCTION fencing.wall_sweep();
+DROP FUNCTION fencing.wall_functions(name, text, text, regclass);
+DROP FUNCTION fencing.fail(text, text, oid, text, name, name, text, text, bigint, bigint);
+DROP FUNCTION fencing.is_repair(oid, bigint, bigint);
+DROP FUNCTION fencing.setting_name(text);
+ALTER TABLE fencing.registry DROP COLUMN wall_level;
+
+SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);

@@ -1,0 +1,409 @@
+-- Tombstones, for the tables that ask for them: fencing.registry.tombstones, fencing.tombstones(), fencing.prune_tombstones().
+--
+-- A deleted row takes its token with it, and a stale holder may insert the key again. With tombstones the key keeps the token that
+-- deleted it, or that gave the row another key, and an INSERT with an older one is refused like an UPDATE.
+--
+-- The check runs after the INSERT, which has waited on the primary key for a DELETE in progress. A transaction whose snapshot is older
+-- than the tombstone can't see it: at REPEATABLE READ and SERIALIZABLE the check inserts one itself, for the conflict (40001).
+--
+-- Known limits:
+--   One row for each deleted key, until fencing.prune_tombstones; and at REPEATABLE READ and above a dead one for each INSERT.
+--   What is deleted while the wall or the tombstones are off, or with the triggers disabled, leaves none.
+--   At level report a DELETE without a token leaves the row's own.
+--   A primary key put in the place of another is buried by the old columns until fencing.tombstones is called again.
+--   They stay when a table is unregistered, and stand for its oid: a table dropped and made again has none.
+
+-- +goose Up
+
+SELECT pg_catalog.set_config('fencing.saved_search_path', pg_catalog.current_setting('search_path'), true);
+SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+
+ALTER TABLE fencing.registry ADD COLUMN tombstones boolean NOT NULL DEFAULT false;
+
+COMMENT ON COLUMN fencing.registry.tombstones IS 'Whether deleted keys keep their tokens while the table has a wall. Set by fencing.tombstones().';
+
+CREATE TABLE fencing.tombstone (
+  relid      regclass    NOT NULL,
+  key        text[]      COLLATE "C" NOT NULL,
+  token      bigint      NOT NULL,
+  xact       xid8        NOT NULL,  -- in mode strict the transaction that deleted a key may insert it again under its token
+  deleted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (relid, key)
+);
+
+COMMENT ON TABLE fencing.tombstone IS 'Deleted keys with the tokens that deleted them. Written by the triggers of fencing.tombstones().';
+
+-- The columns of the primary key, each with the expression that writes it as text; %1$s is the row. Two keys have to be equal as text
+-- if and only if they are equal, whatever the session's settings.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[]) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  o     record;
+  a     record;
+  v_bad text;
+BEGIN
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name INTO STRICT o
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl;
+  FOR a IN
+    SELECT t.attname, t.atttypid::regtype AS type, ty.typtype, l.collisdeterministic AS deterministic
+      FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY k(num, ord), pg_attribute t JOIN pg_type ty ON ty.oid = t.atttypid
+      LEFT JOIN pg_collation l ON l.oid = t.attcollation
+     WHERE i.indrelid = tbl AND i.indisprimary AND t.attrelid = tbl AND t.attnum = k.num AND k.ord <= i.indnkeyatts ORDER BY k.ord
+  LOOP
+    v_bad := CASE
+      WHEN a.type::oid NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'text'::regtype, 'varchar'::regtype, 'bpchar'::regtype,
+                          'uuid'::regtype, 'bool'::regtype, 'bytea'::regtype, 'date'::regtype, 'timestamp'::regtype, 'timestamptz'::regtype)
+        THEN format('is of type %s, whose equal values may differ as text', a.type)
+      WHEN NOT a.deterministic THEN 'has a collation under which different texts are equal' END;
+    IF v_bad IS NOT NULL THEN
+      RAISE EXCEPTION 'fencing: no tombstones for %: key column % %', o.name, quote_ident(a.attname), v_bad
+        USING ERRCODE = 'feature_not_supported', SCHEMA = o.nspname, TABLE = o.relname, COLUMN = a.attname,
+              HINT = 'Use a primary key of integer, numeric, text, uuid, boolean, bytea, date or timestamp columns, of a deterministic collation.';
+    END IF;
+    cols := cols || a.attname;
+    types := types || a.type;
+    texts := texts || replace(CASE
+      WHEN a.type = 'numeric'::regtype THEN 'trim_scale(@)::text'
+      WHEN a.type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
+      ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(a.attname), '%', '%%')));
+  END LOOP;
+  IF cols IS NULL THEN
+    RAISE EXCEPTION 'fencing: no tombstones for %: it has no primary key', o.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+            HINT = format('A tombstone is found by the key: ALTER TABLE %s ADD PRIMARY KEY (...).', o.name);
+  END IF;
+END $$;
+-- +goose StatementEnd
+
+-- Makes the trigger functions and returns what their names begin with; compare fencing.wall_functions. A type other than the one they
+-- were made for isn't looked at, because its cast would run as the owner of the schema.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass) RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  k        record;
+  v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = issued_by);
+  v_prefix text;
+  v_types  text;
+  v_keys   text;
+  v_sql    text;
+  f        record;
+BEGIN
+  SELECT * INTO k FROM fencing.tombstone_key(tbl);
+  v_prefix := 'tomb_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq, k.cols, k.types::text[])::text), 16) || '_';
+  SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
+    INTO v_types FROM unnest(k.cols, k.types::text[]) WITH ORDINALITY u(c, t, n);
+  v_types := v_types || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(token_column), '%', '%%'));
+  v_keys := 'ARRAY[' || array_to_string(k.texts, ', ') || ']';
+  FOR f IN
+    SELECT b.suffix, b.body FROM (VALUES
+      ('bury', $body$
+DECLARE
+  s text := current_setting(%4$L, true);
+  t bigint;
+BEGIN
+  IF %8$s THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN NULL;
+  END IF;
+  t := OLD.%1$I;
+  IF TG_OP = 'UPDATE' THEN
+    t := greatest(t, NEW.%1$I);
+  ELSIF s ~ '^[1-9][0-9]{0,18}$' THEN
+    IF s::numeric <= coalesce(pg_sequence_last_value(%5$L::regclass), 9223372036854775807) THEN
+      t := greatest(t, s::bigint);
+    END IF;
+  END IF;
+  INSERT INTO fencing.tombstone AS x (relid, key, token, xact)
+  VALUES (coalesce(pg_partition_root(TG_RELID), TG_RELID), %6$s, t, pg_current_xact_id())
+  ON CONFLICT (relid, key) DO UPDATE SET token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
+  RETURN NULL;
+END $body$),
+      ('check', $body$
+DECLARE
+  v_rel oid := coalesce(pg_partition_root(TG_RELID), TG_RELID);
+  v_key text[];
+  x     record;
+BEGIN
+  IF %9$s THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN NULL;
+  END IF;
+  v_key := %7$s;
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    INSERT INTO fencing.tombstone (relid, key, token, xact) VALUES (v_rel, v_key, -1, pg_current_xact_id()) ON CONFLICT (relid, key) DO NOTHING;
+    IF FOUND THEN
+      DELETE FROM fencing.tombstone d WHERE d.relid = v_rel AND d.key = v_key AND d.token = -1;
+      RETURN NULL;
+    END IF;
+  END IF;
+  SELECT d.token, d.xact INTO x FROM fencing.tombstone d WHERE d.relid = v_rel AND d.key = v_key;
+  IF FOUND AND (NEW.%1$I < x.token OR %2$L = 'strict' AND NEW.%1$I = x.token AND x.xact <> pg_current_xact_id()) THEN
+    PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, x.token);
+  END IF;
+  RETURN NULL;
+END $body$)) b(suffix, body)
+  LOOP
+    IF to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NULL THEN
+      EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp '
+                     'SET TimeZone = ''UTC'' SET DateStyle = ''ISO, YMD'' SET IntervalStyle = ''postgres'' SET bytea_output = ''hex'' SET extra_float_digits = 1 AS %L',
+                     v_prefix || f.suffix,
+                     format(f.body, token_column, mode, resource, fencing.setting_name(resource), v_seq,
+                            format(v_keys, 'OLD'), format(v_keys, 'NEW'), format(v_types, 'OLD'), format(v_types, 'NEW')));
+    END IF;
+  END LOOP;
+  FOR v_sql IN
+    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+     WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix) AND a.grantee <> p.proowner
+    UNION ALL
+    SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
+      FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
+     WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
+       AND w.oid = 'fencing.tombstones(regclass, boolean)'::regprocedure AND a.grantee NOT IN (0, w.proowner)
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+  RETURN v_prefix;
+END $$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION fencing.tombstone_sweep() RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_sql text;
+BEGIN
+  FOR v_sql IN
+    SELECT format('DROP FUNCTION %s', p.oid::regprocedure) FROM pg_proc p
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^tomb_[0-9a-f]{16}_' AND p.prorettype = 'trigger'::regtype
+       AND NOT EXISTS (
+         SELECT 1 FROM pg_trigger t JOIN pg_proc q ON q.oid = t.tgfoid
+          WHERE q.pronamespace = p.pronamespace AND left(q.proname, 22) = left(p.proname, 22))
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+
+-- Makes the triggers of a table what its row asks for. Partitions have copies.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_prefix  text := '';
+  v_changed text;
+  v_all     text[];
+  v_sql     text;
+BEGIN
+  IF level <> 'off' THEN
+    v_prefix := fencing.tombstone_functions(tbl, token_column, mode, resource, issued_by);
+    SELECT string_agg(format('OLD.%I IS DISTINCT FROM NEW.%1$I', c), ' OR ') INTO v_changed FROM fencing.tombstone_key(tbl) k, unnest(k.cols) c;
+  END IF;
+  WITH wanted AS (
+    SELECT k.name, v_prefix || k.suffix AS func, k.event, k.cond
+      FROM (VALUES ('~fencing_bury', 'bury', 'DELETE', ''), ('~fencing_tomb', 'check', 'INSERT', ''),
+                   ('~fencing_rekey1', 'bury', 'UPDATE', format('WHEN (%s)', v_changed)),
+                   ('~fencing_rekey2', 'check', 'UPDATE', format('WHEN (%s)', v_changed))) k(name, suffix, event, cond)
+     WHERE level <> 'off'),
+  present AS (
+    SELECT t.tgname AS name, p.proname AS func, encode(t.tgargs, 'escape') AS args FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+     WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^tomb_[0-9a-f]{16}_')
+  SELECT array_agg(CASE
+           WHEN w.name IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, tbl)
+           ELSE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON %s FOR EACH ROW %s EXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, tbl, w.cond, w.func, level)
+         END ORDER BY w.name IS NULL, coalesce(w.name, p.name)) INTO v_all
+    FROM wanted w FULL JOIN present p ON p.name = w.name
+   WHERE w.name IS NULL OR p.name IS NULL OR p.func <> w.func OR p.args <> level || '\000';
+  FOREACH v_sql IN ARRAY coalesce(v_all, '{}') LOOP
+    EXECUTE v_sql;
+  END LOOP;
+  IF level <> 'off' THEN
+    FOR v_sql IN
+      WITH RECURSIVE member AS (
+        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+      SELECT format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', t.tgrelid::regclass, t.tgname)
+        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
+       WHERE t.tgenabled <> 'A' AND p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
+       ORDER BY m.oid <> tbl::oid, m.oid, t.tgname
+    LOOP
+      EXECUTE v_sql;
+    END LOOP;
+  END IF;
+  PERFORM fencing.tombstone_sweep();
+END $$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION fencing.tombstones_changed() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_old text := CASE WHEN OLD.tombstones THEN OLD.wall_level ELSE 'off' END;
+  v_new text := 'off';
+BEGIN
+  IF TG_OP = 'UPDATE' AND NEW.tombstones THEN
+    v_new := NEW.wall_level;
+  END IF;
+  IF v_old <> 'off' AND (v_new = 'off' OR OLD.relid IS DISTINCT FROM NEW.relid) AND EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = OLD.relid) THEN
+    PERFORM fencing.tombstone_apply(OLD.relid, 'off', OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by);
+  END IF;
+  IF v_new <> 'off' AND (OLD.relid, v_old, OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by)
+                        IS DISTINCT FROM (NEW.relid, v_new, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by)
+     AND EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = NEW.relid) THEN
+    PERFORM fencing.tombstone_apply(NEW.relid, v_new, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by);
+  END IF;
+  RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
+CREATE TRIGGER tombstones AFTER UPDATE OR DELETE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.tombstones_changed();
+ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER tombstones;
+
+-- +goose StatementBegin
+CREATE FUNCTION fencing.tombstones(tbl regclass, keep boolean DEFAULT true) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  o record;
+BEGIN
+  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  SELECT n.nspname, c.relname, c.relkind, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.wall_level, r.tombstones,
+         r.token_column, r.mode, r.resource, r.issued_by INTO o
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: no table given to keep tombstones of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+  END IF;
+  IF o.relid IS NULL THEN
+    PERFORM fencing.check_table(tbl);
+    RAISE EXCEPTION 'fencing: % is not registered', o.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+            HINT = format('Register it first: SELECT fencing.register(%L, ...).', o.name);
+  END IF;
+  IF keep IS NULL THEN
+    RAISE EXCEPTION 'fencing: neither true nor false given for the tombstones of %', o.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'Leave the argument out for true.';
+  END IF;
+  IF keep THEN
+    IF o.wall_level = 'off' THEN
+      RAISE EXCEPTION 'fencing: no tombstones for %: its wall is off', o.name
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+              HINT = format('A DELETE has no token to keep without one: SELECT fencing.wall(%L).', o.name);
+    END IF;
+    PERFORM fencing.tombstone_key(tbl);
+    IF o.relkind = 'r' AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
+      RAISE EXCEPTION 'fencing: no tombstones for %: it has children, which don''t share its primary key', o.name
+        USING ERRCODE = 'feature_not_supported', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'Use a partitioned table.';
+    END IF;
+  END IF;
+  IF o.tombstones <> keep THEN
+    UPDATE fencing.registry r SET tombstones = keep WHERE r.relid = tbl;
+  ELSIF keep THEN
+    PERFORM fencing.tombstone_apply(tbl, o.wall_level, o.token_column, o.mode, o.resource, o.issued_by);
+  END IF;
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.tombstones(regclass, boolean) IS
+  'Has deleted keys of a walled table keep their tokens, so that no stale holder inserts them again; false: not any more.';
+
+-- +goose StatementBegin
+CREATE FUNCTION fencing.prune_tombstones(tbl regclass, below bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_count bigint;
+BEGIN
+  IF NOT pg_has_role(current_user, (SELECT n.nspowner FROM pg_namespace n WHERE n.nspname = 'fencing'), 'USAGE') THEN
+    RAISE EXCEPTION 'fencing: tombstones are removed by the owner of schema fencing only'
+      USING ERRCODE = 'insufficient_privilege', HINT = 'Call it as that role.';
+  END IF;
+  IF tbl IS NULL OR below IS NULL THEN
+    RAISE EXCEPTION 'fencing: no table or no token given to remove tombstones by'
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Give the table and the oldest token that anybody may still hold.';
+  END IF;
+  DELETE FROM fencing.tombstone d WHERE d.relid = tbl AND d.token < below;
+  GET DIAGNOSTICS v_count = ROW_COUNT;
+  RETURN v_count;
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.prune_tombstones(regclass, bigint) IS
+  'Removes the tombstones of a table with tokens below the oldest that anybody may still hold, and says how many.';
+
+-- The objects belong to the owner of fencing.register, and who may run that may run these; nobody else starts with any right.
+-- +goose StatementBegin
+DO $$
+DECLARE
+  v_register CONSTANT regprocedure := 'fencing.register(regclass, text, name, text, regclass)';
+  v_new      CONSTANT regprocedure[] := ARRAY['fencing.tombstone_key(regclass)', 'fencing.tombstone_functions(regclass, name, text, text, regclass)',
+    'fencing.tombstone_sweep()', 'fencing.tombstone_apply(regclass, text, name, text, text, regclass)', 'fencing.tombstones_changed()',
+    'fencing.tombstones(regclass, boolean)', 'fencing.prune_tombstones(regclass, bigint)'];
+  v_sql      text;
+BEGIN
+  FOR v_sql IN
+    SELECT format('ALTER FUNCTION %s OWNER TO %I', p.oid::regprocedure, pg_get_userbyid(r.proowner))
+      FROM pg_proc r, pg_proc p WHERE r.oid = v_register AND p.oid = ANY (v_new) AND r.proowner <> p.proowner
+    UNION ALL
+    SELECT format('ALTER TABLE %s OWNER TO %I', c.oid::regclass, pg_get_userbyid(r.proowner))
+      FROM pg_proc r, pg_class c WHERE r.oid = v_register AND c.oid = 'fencing.tombstone'::regclass AND r.proowner <> c.relowner
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+  FOR v_sql IN
+    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+     WHERE p.oid = ANY (v_new) AND a.grantee <> p.proowner
+    UNION
+    SELECT format('REVOKE ALL ON TABLE %s FROM %s', c.oid::regclass, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+      FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = 'fencing.tombstone'::regclass AND a.grantee <> c.relowner
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+  FOR v_sql IN
+    SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', n.oid::regprocedure, pg_get_userbyid(a.grantee)) || CASE WHEN bool_or(a.is_grantable) THEN ' WITH GRANT OPTION' ELSE '' END
+      FROM pg_proc n, pg_proc p, aclexplode(p.proacl) a
+     WHERE n.oid = ANY (v_new) AND n.proname <> 'prune_tombstones' AND p.oid = v_register AND a.grantee NOT IN (0, p.proowner)
+     GROUP BY n.oid, a.grantee
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+
+SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);
+
+-- +goose Down
+
+SELECT pg_catalog.set_config('fencing.saved_search_path', pg_catalog.current_setting('search_path'), true);
+SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+
+UPDATE fencing.registry SET tombstones = false WHERE tombstones;
+
+-- what is left where nothing is registered
+-- +goose StatementBegin
+DO $$
+DECLARE
+  v_sql text;
+BEGIN
+  FOR v_sql IN
+    SELECT format('DROP TRIGGER %I ON %s', t.tgname, t.tgrelid::regclass) FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+     WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^tomb_[0-9a-f]{16}_'
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+
+SELECT fencing.tombstone_sweep();
+
+DROP TRIGGER tombstones ON fencing.registry;
+DROP FUNCTION fencing.prune_tombstones(regclass, bigint);
+DROP FUNCTION fencing.tombstones(regclass, boolean);
+DROP FUNCTION fencing.tombstones_changed();
+DROP FUNCTION fencing.tombstone_apply(regclass, text, name, text, text, regclass);
+DROP FUNCTION fencing.tombstone_sweep();
+DROP FUNCTION fencing.tombstone_functions(regclass, name, text, text, regclass);
+DROP FUNCTION fencing.tombstone_key(regclass);
+DROP TABLE fencing.tombstone;
+ALTER TABLE fencing.registry DROP COLUMN tombstones;
+
+SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);

@@ -1,0 +1,228 @@
+package migrations_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/internal/localpg"
+	"github.com/fencerow/fencerow/migrations"
+)
+
+// What may be inserted after a key was deleted, or given up, under token 60.
+func TestTombstones(t *testing.T) {
+	const del, rekey = "SET LOCAL fencing.token = '60'; DELETE FROM t WHERE id = 1;", "UPDATE t SET id = 9, last_token = 60 WHERE id = 1;"
+	insert := func(token int) string { return fmt.Sprintf("INSERT INTO t VALUES (1, 'new', %d);", token) }
+	for _, tt := range []struct {
+		name, first, then string
+		strict, lease     string
+	}{
+		{"older", del, insert(59), "FN001 ~fencing_tomb 59 60", "FN001 ~fencing_tomb 59 60"},
+		{"same", del, insert(60), "FN001 ~fencing_tomb 60 60", ""},
+		{"newer", del, insert(61), "", ""},
+		{"same transaction", del + insert(60), "", "", ""},
+		{"same transaction, twice", del + insert(60) + "DELETE FROM t WHERE id = 9", insert(59), "unique", "unique"},
+		{"another key", del, "INSERT INTO t VALUES (7, 'new', 1)", "", ""},
+		{"rekeyed, older", rekey, insert(59), "FN001 ~fencing_tomb 59 60", "FN001 ~fencing_tomb 59 60"},
+		{"rekeyed, newer", rekey, insert(61), "", ""},
+		{"rekeyed back, older", rekey, "UPDATE t SET id = 1, last_token = 61 WHERE id = 9", "", ""},
+		{"another row rekeyed to it, older", del, "UPDATE t SET id = 1, last_token = 59 WHERE id = 2", "FN001 ~fencing_rekey2 59 60", "FN001 ~fencing_rekey2 59 60"},
+		{"upsert, older", del, "INSERT INTO t VALUES (1, 'new', 59) ON CONFLICT (id) DO UPDATE SET last_token = excluded.last_token", "FN001 ~fencing_tomb 59 60", "FN001 ~fencing_tomb 59 60"},
+		{"rolled back", "SAVEPOINT s;" + del + "ROLLBACK TO s", insert(59), "unique", "unique"},
+	} {
+		for mode, want := range map[string]string{"strict": tt.strict, "lease": tt.lease} {
+			_, conn := walled(t, mode, "enforce")
+			exec(t, conn, "SELECT fencing.tombstones('t')")
+			require.NoError(t, inTx(t, conn, tt.first))
+			err := inTx(t, conn, tt.then)
+			if want == "unique" {
+				requireRefused(t, err, "23505")
+				continue
+			}
+			require.Equal(t, want, refusal(t, err), "%s, %s", tt.name, mode)
+		}
+	}
+}
+
+// A stale holder inserts a key that is deleted meanwhile, or was since its
+// snapshot: in no isolation level it gets it.
+func TestTombstoneRaces(t *testing.T) {
+	const del = "BEGIN; SET LOCAL fencing.token = '60'; DELETE FROM t WHERE id = 1"
+	const insert = "INSERT INTO t VALUES (1, 'stale', 55)"
+	for _, level := range []string{"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"} {
+		for _, mode := range []string{"strict", "lease"} {
+			for _, waiting := range []bool{true, false} {
+				t.Run(fmt.Sprint(level, " ", mode, " ", waiting), func(t *testing.T) {
+					dsn, conn := walled(t, mode, "enforce")
+					exec(t, conn, "SELECT fencing.tombstones('t')")
+					first, second := open(t, dsn), open(t, dsn)
+					exec(t, second, fmt.Sprintf("BEGIN ISOLATION LEVEL %s; SELECT * FROM t", level))
+					exec(t, first, del)
+					done := make(chan error, 1)
+					run := func() {
+						_, err := second.Exec(context.Background(), insert)
+						if err == nil {
+							_, err = second.Exec(context.Background(), "COMMIT")
+						}
+						done <- err
+					}
+					if waiting {
+						go run()
+						require.Eventually(t, func() bool { return blocked(t, conn, second) }, waitFor, tick)
+					}
+					exec(t, first, "COMMIT")
+					if !waiting {
+						run()
+					}
+					var pg *pgconn.PgError
+					require.ErrorAs(t, <-done, &pg)
+					if level == "READ COMMITTED" {
+						require.Equal(t, "FN001", pg.Code)
+					} else {
+						require.Equal(t, "40001", pg.Code)
+					}
+					require.Zero(t, get[int64](t, conn, "SELECT count(*) FROM t WHERE id = 1"))
+				})
+			}
+			// whose snapshot has the tombstone, or finds none, needs no retry
+			_, conn := walled(t, mode, "enforce")
+			exec(t, conn, "SELECT fencing.tombstones('t')")
+			exec(t, conn, del+"; COMMIT")
+			for _, tt := range [][2]string{{insert, "FN001 ~fencing_tomb 55 60"}, {"INSERT INTO t VALUES (1, '', 61)", ""}, {"INSERT INTO t VALUES (7, '', 1)", ""}} {
+				require.Equal(t, tt[1], refusal(t, inTx(t, conn, "SET TRANSACTION ISOLATION LEVEL "+level+";"+tt[0])))
+			}
+			require.Equal(t, []string{"{1}"}, get[[]string](t, conn, "SELECT array_agg(key::text) FROM fencing.tombstone"))
+		}
+	}
+}
+
+// Keys compare the same in every session.
+func TestTombstoneKeys(t *testing.T) {
+	dsn := localpg.Database(t, installed)
+	conn := open(t, dsn)
+	exec(t, conn, `CREATE TABLE t ("A %1$s" int, n numeric, s text, c char(5), z timestamptz, d date, b bytea, u uuid, o bool,
+		PRIMARY KEY ("A %1$s", n, s, c, z, d, b, u, o));
+		SELECT fencing.register('t', 'lease'); SELECT setval('fencing.write_epoch', 100); SELECT fencing.wall('t'); SELECT fencing.tombstones('t')`)
+	const row = `INSERT INTO t VALUES (1, '%s', 'x', '%s', '%s', date '2020-02-03', '\x01ff', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', true, %d)`
+	exec(t, conn, fmt.Sprintf(row, "1.0", "a", "2020-02-03 00:00:00+00", 5))
+	require.NoError(t, inTx(t, conn, "SET LOCAL fencing.token = '60'; DELETE FROM t"))
+	other := open(t, dsn)
+	exec(t, other, "SET TimeZone = 'Asia/Tokyo'; SET DateStyle = 'German'; SET bytea_output = 'escape'; SET IntervalStyle = 'sql_standard'")
+	require.Equal(t, "FN001 ~fencing_tomb 59 60", refusal(t, inTx(t, other, fmt.Sprintf(row, "1.000", "a    ", "2020-02-03 09:00:00+09", 59))))
+	require.NoError(t, inTx(t, other, fmt.Sprintf(row, "1.001", "a    ", "2020-02-03 09:00:00+09", 59)))
+	require.NoError(t, inTx(t, other, fmt.Sprintf(row, "1", "a", "2020-02-03 09:00:00+09", 60)))
+}
+
+func TestTombstonesRefuse(t *testing.T) {
+	dsn := localpg.Database(t, installed)
+	conn := open(t, dsn)
+	exec(t, conn, `CREATE TABLE plain (id int PRIMARY KEY); CREATE TABLE off (id int PRIMARY KEY);
+		CREATE TABLE nokey (id int); CREATE TABLE fl (id float8 PRIMARY KEY); CREATE TABLE iv (a int, b interval, PRIMARY KEY (a, b));
+		CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false); CREATE TABLE nd (id text COLLATE ci PRIMARY KEY);
+		CREATE DOMAIN dom AS int; CREATE TABLE dm (id dom PRIMARY KEY); CREATE TABLE par (id int PRIMARY KEY); CREATE TABLE child () INHERITS (par);
+		SELECT fencing.register('off', 'lease')`)
+	for _, table := range []string{"nokey", "fl", "iv", "nd", "dm", "par"} {
+		exec(t, conn, "SELECT fencing.register('"+table+"', 'lease'); SELECT fencing.wall('"+table+"')")
+	}
+	before := generation(t, conn)
+	for _, tt := range []struct {
+		args, state string
+		words       []string
+	}{
+		{"'plain'", "55000", []string{"public.plain is not registered", "fencing.register('public.plain', ...)"}},
+		{"'off'", "55000", []string{"no tombstones for public.off: its wall is off", "fencing.wall('public.off')"}},
+		{"'nokey'", "55000", []string{"no tombstones for public.nokey: it has no primary key"}},
+		{"'fl'", "0A000", []string{"key column id is of type double precision"}},
+		{"'iv'", "0A000", []string{"key column b is of type interval"}},
+		{"'nd'", "0A000", []string{"key column id has a collation under which different texts are equal"}},
+		{"'dm'", "0A000", []string{"key column id is of type public.dom"}},
+		{"'par'", "0A000", []string{"it has children"}},
+		{"NULL", "42P01", []string{"no table given"}},
+		{"'nokey', NULL", "22023", []string{"neither true nor false"}},
+	} {
+		_, err := conn.Exec(t.Context(), "SELECT fencing.tombstones("+tt.args+")")
+		requireHint(t, err, tt.state, tt.words...)
+	}
+	require.NoError(t, migrations.Tombstones(t.Context(), dsn, "off", false), "as it is")
+	requireRefused(t, migrations.Tombstones(t.Context(), dsn, "off", true), "55000", "set the tombstones of off: fencing: no tombstones for public.off: its wall is off: A DELETE has no token")
+	require.ErrorContains(t, migrations.Tombstones(t.Context(), "host=/nonexistent", " ", true), "a table without a name")
+	require.Equal(t, before, generation(t, conn))
+	at(t, dsn, 4)
+	require.ErrorIs(t, migrations.Tombstones(t.Context(), dsn, "off", true), migrations.ErrNotInstalled)
+}
+
+// Tombstones on a partitioned table, through changes of it and of its row.
+func TestTombstonesComeAndGo(t *testing.T) {
+	const triggers = `SELECT count(*) FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid WHERE p.proname ~ '^tomb_[0-9a-f]{16}_' AND t.tgenabled = 'A' AND t.tgargs = convert_to($1, 'UTF8') || '\x00'`
+	const functions = `SELECT count(*) FROM pg_proc WHERE proname ~ '^tomb_[0-9a-f]{16}_'`
+	dsn := localpg.Database(t, installed)
+	conn := open(t, dsn)
+	exec(t, conn, `CREATE TABLE p (id int PRIMARY KEY, v text) PARTITION BY RANGE (id); CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10);
+		SELECT fencing.register('p', 'lease'); SELECT setval('fencing.write_epoch', 100); SELECT fencing.wall('p')`)
+	gen := generation(t, conn)
+	for range 2 {
+		require.NoError(t, migrations.Tombstones(t.Context(), dsn, "p", true))
+		require.Equal(t, gen+1, generation(t, conn))
+		require.Equal(t, int64(8), get[int64](t, conn, triggers, "enforce"))
+	}
+	exec(t, conn, "CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20); INSERT INTO p VALUES (1, '', 5), (11, '', 5)")
+	require.Equal(t, int64(12), get[int64](t, conn, triggers, "enforce"))
+	require.NoError(t, inTx(t, conn, "SET LOCAL fencing.token = '60'; DELETE FROM p2; UPDATE p SET id = 12, last_token = 60"))
+	require.Equal(t, "FN001 ~fencing_tomb 59 60", refusal(t, inTx(t, conn, "INSERT INTO p VALUES (11, '', 59)")))
+	require.Equal(t, "FN001 ~fencing_tomb 59 60", refusal(t, inTx(t, conn, "SET LOCAL session_replication_role = replica; INSERT INTO p1 VALUES (1, '', 59)")))
+	require.Equal(t, []string{"p {1} 60", "p {11} 60"}, get[[]string](t, conn, "SELECT array_agg(concat_ws(' ', relid, key, token) ORDER BY key) FROM fencing.tombstone"))
+
+	exec(t, conn, "ALTER TABLE p RENAME TO q")
+	require.Equal(t, "FN001 ~fencing_tomb 59 60", refusal(t, inTx(t, conn, "INSERT INTO q VALUES (11, '', 59)")))
+	exec(t, conn, "SELECT fencing.register('q', 'strict', resource => 'r')")
+	require.Equal(t, "FN001 ~fencing_tomb 60 60", refusal(t, inTx(t, conn, "INSERT INTO q VALUES (11, '', 60)")))
+	require.Equal(t, int64(2), get[int64](t, conn, functions))
+	exec(t, conn, "SELECT fencing.wall('q', 'report')")
+	require.Equal(t, int64(12), get[int64](t, conn, triggers, "report"))
+	require.NoError(t, inTx(t, conn, "INSERT INTO q VALUES (11, '', 59); DELETE FROM q"), "logged")
+	exec(t, conn, "SELECT fencing.wall('q', 'off')")
+	require.Zero(t, get[int64](t, conn, functions))
+	exec(t, conn, "SELECT fencing.wall('q', 'attested')")
+	require.Equal(t, int64(12), get[int64](t, conn, triggers, "attested"), "come back with the wall")
+	require.NoError(t, migrations.Tombstones(t.Context(), dsn, "q", false))
+	require.Zero(t, get[int64](t, conn, functions))
+	exec(t, conn, "SELECT fencing.tombstones('q')")
+
+	require.Zero(t, get[int64](t, conn, "SELECT fencing.prune_tombstones('q', 60)"), "a tombstone's token only rises")
+	require.Equal(t, int64(3), get[int64](t, conn, "SELECT fencing.prune_tombstones('q', 61)"))
+	_, err := conn.Exec(t.Context(), "SELECT fencing.prune_tombstones('q', NULL)")
+	requireHint(t, err, "22023", "no token given")
+
+	require.NoError(t, migrations.Unregister(t.Context(), dsn, "q"))
+	require.Zero(t, get[int64](t, conn, functions))
+	exec(t, conn, "SELECT fencing.register('q', 'lease'), fencing.wall('q'), fencing.tombstones('q'); TRUNCATE fencing.registry")
+	at(t, dsn, 4)
+	require.Zero(t, get[int64](t, conn, functions))
+}
+
+func TestTombstoneRights(t *testing.T) {
+	dsn, admin := walled(t, "lease", "enforce")
+	exec(t, admin, "SELECT fencing.tombstones('t')")
+	app, appDSN := newRole(t, dsn)
+	deploy, deployDSN := newRole(t, dsn)
+	exec(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON t TO "+app+"; CREATE SCHEMA app AUTHORIZATION "+deploy+";"+documentedGrants(t, "app", app)+documentedGrants(t, "deploy", deploy))
+	conn := open(t, appDSN)
+	require.NoError(t, inTx(t, conn, "SET LOCAL fencing.token = '60'; DELETE FROM t WHERE id = 1"))
+	require.Equal(t, "FN001 ~fencing_tomb 59 60", refusal(t, inTx(t, conn, "INSERT INTO t VALUES (1, '', 59)")))
+	for _, sql := range []string{
+		"SELECT * FROM fencing.tombstone", "DELETE FROM fencing.tombstone", "INSERT INTO fencing.tombstone VALUES ('t', '{1}', 5, '5')",
+		"SELECT fencing.tombstones('t', false)", "SELECT fencing.prune_tombstones('t', 100)", "SELECT fencing.repair('t', '{\"id\": 1}', 1, 'x')",
+		"SELECT * FROM fencing.repairs", "INSERT INTO fencing.repairs (relid) VALUES ('t')",
+	} {
+		requireRefused(t, inTx(t, conn, sql), "42501")
+	}
+	conn = open(t, deployDSN)
+	exec(t, conn, "CREATE TABLE app.t (id int PRIMARY KEY); SELECT fencing.register('app.t', 'strict'), fencing.wall('app.t'), fencing.tombstones('app.t')")
+	for _, sql := range []string{"SELECT fencing.prune_tombstones('app.t', 100)", "SELECT fencing.repair('app.t', '{\"id\": 1}', 1, 'x')"} {
+		requireRefused(t, inTx(t, conn, sql), "42501", "by the owner of schema fencing only")
+	}
+	exec(t, conn, "SELECT fencing.unregister('app.t')")
+}
