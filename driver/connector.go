@@ -87,6 +87,9 @@ func newConnector(inner sqldriver.Connector, sessions bool, opts []Option) (*Con
 func connectorOf(inner sqldriver.Connector, sessions bool, s *settings) (*Connector, error) {
 	c := &Connector{inner: inner, settings: s, sessions: sessions, made: time.Now()}
 	c.driver = &Driver{connector: c}
+	if s.doctor != nil && !sessions {
+		return nil, errors.New("fencerow: WithDoctor is an option of Open, NewConnector and NewPoolConnector")
+	}
 	if s.fromCode || !sessions {
 		if _, err := c.protect(s.tables, 0, nil); err != nil {
 			return nil, err

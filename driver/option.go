@@ -24,6 +24,7 @@ type settings struct {
 	partial      bool // ask for stale rows beside written ones
 	undetermined bool // say when the reason for 0 rows can't be told
 	callerSkip   []string
+	doctor       *doctor
 	guarded      []rewrite.Name
 	refresh      time.Duration
 	pgx          []stdlib.OptionOpenDB

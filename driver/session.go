@@ -102,6 +102,9 @@ func (c *Conn) start(ctx context.Context) error {
 		}
 		conn.PgConn().CustomData()[sessionKey] = c.session
 	}
+	if err := c.connector.settings.doctor.examine(ctx, conn); err != nil {
+		return err
+	}
 	c.session.grown[c.connector] = c.connector.current.Load().grown
 	return nil
 }

@@ -101,6 +101,18 @@
 // fencing.repair and fencing.prune_tombstones, whatever else is granted. Give
 // EXECUTE on fencing.setting_name(text) to roles that ask it for names.
 //
+// # Doctor
+//
+// [Doctor], or the SQL function fencing.doctor, finds what takes the protection
+// away: a trigger that is missing or disabled, a sequence that would give tokens
+// out twice, a role of the application with rights that it must not have, a
+// trigger of yours that sets the token. Each [Finding] says what mends it. Doctor
+// also tries the walls with stale writes that it takes back; where it finds an
+// error, [Healthy] is false, and a deployment should stop. docs/doctor.md lists
+// what it finds. A role that doesn't own schema fencing needs
+//
+//	GRANT EXECUTE ON FUNCTION fencing.doctor TO monitor;
+//
 // # Objects
 //
 // fencing.next_token() draws a token; fencing.write_epoch is the sequence

@@ -22,7 +22,7 @@ func TestUpInstalls(t *testing.T) {
 	require.NoError(t, migrations.Up(t.Context(), dsn))
 	conn := open(t, dsn)
 	require.Equal(t, []string{
-		"check_table()", "check_token_column()", "claim_name()", "driver_level()", "fail()", "generation", "goose_db_version",
+		"check_table()", "check_token_column()", "claim_name()", "doctor()", "driver_level()", "fail()", "generation", "goose_db_version",
 		"goose_db_version_id_seq", "incarnation", "is_repair()", "next_token()", "prune_tombstones()", "register()", "registry",
 		"registry_changed()", "repair()", "repairs", "setting_name()", "tombstone", "tombstone_apply()", "tombstone_functions()",
 		"tombstone_key()", "tombstone_sweep()", "tombstones()", "tombstones_changed()", "unregister()", "wall()", "wall_apply()",

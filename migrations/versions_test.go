@@ -11,7 +11,7 @@ import (
 )
 
 // latest is the version that Up brings a database to.
-const latest = 6
+const latest = 7
 
 // description is schema fencing, as one text for each thing in it but the
 // trigger functions of walls.

@@ -1,0 +1,548 @@
+-- The doctor: fencing.doctor(), which finds what takes the protection away or will do so, and says what mends it.
+--
+-- It only reads, as the calling role and what that may see: the catalog, which is open to everybody, fencing.registry, and, for the
+-- one look at rows, tables and sequences that the role may read. The calling role needs EXECUTE and the application's other rights.
+--
+-- Known limits:
+--   Roles are judged by the rights that they have. Nothing tells a role that deploys from an application that has too many rights:
+--   without the argument roles, a role that owns what is protected is a warning, and any other with too many an error.
+--   A trigger function may set the token column without naming it, and may name it without setting it: its text is searched only.
+--   What the schema's owner has put into fencing's own functions isn't compared with anything; migrations.Doctor tries the wall.
+--   Tokens are compared with their sequence where the token column leads an index, and elsewhere only with scan => true.
+
+-- +goose Up
+
+SELECT pg_catalog.set_config('fencing.saved_search_path', pg_catalog.current_setting('search_path'), true);
+SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor(scan boolean DEFAULT false, roles name[] DEFAULT NULL)
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  c_schema CONSTANT oid := 'fencing'::regnamespace;
+  c_epoch  CONSTANT oid := 'fencing.write_epoch'::regclass;
+  c_owner  CONSTANT oid := (SELECT nspowner FROM pg_namespace WHERE oid = c_schema);
+  c_db     CONSTANT oid := (SELECT oid FROM pg_database WHERE datname = current_database());
+  v_family jsonb;  -- the registered tables, their partitions and their children
+  v_seqs   oid[];  -- the sequences that bound tokens
+  v_apps   jsonb;  -- the roles that are judged
+  v_last   bigint;
+  v_max    bigint;
+  r        record;
+BEGIN
+  -- Tables: what the registry says, against the catalog.
+  RETURN QUERY
+  SELECT CASE WHEN x.named IS NULL THEN 'warning' ELSE 'error' END,
+         CASE WHEN x.named IS NULL THEN 'D101 table-gone' ELSE 'D102 table-replaced' END, x.name,
+         CASE WHEN x.named IS NULL THEN 'the registered table is gone'
+              ELSE 'the registered table was dropped and made again' END,
+         CASE WHEN x.named IS NULL THEN 'the driver goes on protecting the name, and after a restore the row may stand for another table'
+              ELSE 'only the driver protects the new one, by its name: it has no wall' END,
+         CASE WHEN x.named IS NULL THEN format('DELETE FROM fencing.registry WHERE relid::oid = %s', x.relid)
+              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.name, x.mode, x.token_column, x.resource, x.issued_by)
+                   || CASE x.wall_level WHEN 'off' THEN '' ELSE format('; SELECT fencing.wall(%L, %L)', x.name, x.wall_level) END END
+    FROM (SELECT g.*, g.relid::oid AS id, format('%I.%I', g.schema_name, g.table_name) AS name,
+                 (SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                   WHERE n.nspname = g.schema_name AND c.relname = g.table_name
+                     AND NOT EXISTS (SELECT 1 FROM fencing.registry o WHERE o.relid = c.oid)) AS named
+            FROM fencing.registry g) x
+   WHERE NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = x.id);
+
+  RETURN QUERY
+  SELECT 'error', 'D103 not-a-table', format('%I.%I', n.nspname, c.relname),
+         CASE WHEN c.relispartition THEN 'a partition is registered by itself' ELSE 'what is registered is not a table' END,
+         CASE WHEN c.relispartition THEN 'a write through the partitioned table is not seen as one to it'
+              ELSE 'nothing can protect it; a restore may have given the oid of a dropped table to something else' END,
+         CASE WHEN c.relispartition THEN format('SELECT fencing.unregister(%L); SELECT fencing.register(%L, %L, %L, %L, %L)', format('%I.%I', n.nspname, c.relname),
+                pg_partition_root(c.oid)::text, g.mode, g.token_column, g.resource, g.issued_by)
+                || CASE g.wall_level WHEN 'off' THEN '' ELSE format('; SELECT fencing.wall(%L, %L)', pg_partition_root(c.oid)::text, g.wall_level) END
+              ELSE format('DELETE FROM fencing.registry WHERE relid::oid = %s', c.oid) END
+    FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+   WHERE c.relkind NOT IN ('r', 'p') OR c.relispartition;
+
+  RETURN QUERY
+  SELECT 'warning', CASE WHEN x.other IS NULL THEN 'D104 table-renamed' ELSE 'D105 name-taken' END, x.now,
+         CASE WHEN x.other IS NULL THEN format('it was registered as %s and has been renamed since', x.was)
+              ELSE format('it was registered as %s, and another table has that name now', x.was) END,
+         CASE WHEN x.other IS NULL THEN 'both names are protected, and so is any table that gets the old one'
+              ELSE 'the driver holds the other table for a protected one, and nothing in the database protects that' END,
+         CASE WHEN x.other IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.now, x.mode, x.token_column, x.resource, x.issued_by)
+              ELSE format('SELECT fencing.register(%L, %L), or SELECT fencing.unregister(%1$L)', x.was, x.mode) END
+    FROM (SELECT g.*, format('%I.%I', n.nspname, c.relname) AS now, format('%I.%I', g.schema_name, g.table_name) AS was,
+                 (SELECT o.oid FROM pg_class o JOIN pg_namespace m ON m.oid = o.relnamespace
+                   WHERE m.nspname = g.schema_name AND o.relname = g.table_name
+                     AND NOT EXISTS (SELECT 1 FROM fencing.registry h WHERE h.relid = o.oid)) AS other
+            FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+           WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)) x;
+
+  -- a child with a wall of its own keeps that, and is no part of its parent's
+  WITH RECURSIVE family AS (
+    SELECT g.relid::oid AS root, g.relid::oid AS oid FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid WHERE c.relkind IN ('r', 'p')
+    UNION
+    SELECT f.root, i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid
+     WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
+  SELECT coalesce(jsonb_agg(jsonb_build_object(
+           'root', f.root, 'oid', f.oid, 'name', format('%I.%I', n.nspname, c.relname), 'root_name', format('%I.%I', rn.nspname, rc.relname),
+           'col', g.token_column, 'mode', g.mode, 'resource', g.resource, 'issued', g.issued_by::oid, 'wall', g.wall_level,
+           'tombs', g.tombstones, 'part', c.relispartition)), '[]') INTO v_family
+    FROM family f JOIN fencing.registry g ON g.relid = f.root
+    JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_class rc ON rc.oid = f.root JOIN pg_namespace rn ON rn.oid = rc.relnamespace;
+
+  RETURN QUERY
+  SELECT 'error', x.code, x.name, format('the token column %I %s', x.col, x.what), x.so,
+         CASE WHEN x.code LIKE 'D106%' THEN format('ALTER TABLE %s RENAME COLUMN ... TO %I; if it was dropped: ADD COLUMN %2$I bigint NOT NULL DEFAULT 0',
+             x.root_name, x.col)
+              ELSE format(CASE WHEN x.code LIKE 'D107%' THEN 'UPDATE %1$s SET %2$I = 0 WHERE %2$I IS NULL; ' ELSE '' END
+                          || 'ALTER TABLE %1$s ALTER COLUMN %2$I %3$s', x.name, x.col, x.fix) END
+    FROM (SELECT f.*, CASE WHEN a.attname IS NULL THEN 'D106 column-missing' WHEN a.atttypid <> 'int8'::regtype THEN 'D108 column-type'
+                           WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'D109 column-generated'
+                           WHEN NOT a.attnotnull THEN 'D107 column-nullable' ELSE 'D110 column-default' END AS code,
+                 CASE WHEN a.attname IS NULL THEN 'is missing' WHEN a.atttypid <> 'int8'::regtype THEN format('is %s, not bigint', format_type(a.atttypid,
+                     a.atttypmod))
+                      WHEN a.attidentity <> '' THEN 'is an identity column' WHEN a.attgenerated <> '' THEN 'is a generated column'
+                      WHEN NOT a.attnotnull THEN 'may be null' ELSE format('has the default %s', pg_get_expr(d.adbin, d.adrelid)) END AS what,
+                 CASE WHEN a.attname IS NULL THEN 'every guarded write fails' WHEN a.atttypid <> 'int8'::regtype THEN 'tokens are not compared exactly'
+                      WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'the table sets the token, not the write'
+                      WHEN NOT a.attnotnull THEN 'a null is neither older nor newer than a token' ELSE 'a row that was written without a token has one' END AS so,
+                 CASE WHEN a.atttypid <> 'int8'::regtype THEN 'TYPE bigint' WHEN a.attidentity <> '' THEN 'DROP IDENTITY'
+                     WHEN a.attgenerated <> '' THEN 'DROP EXPRESSION'
+                      WHEN NOT a.attnotnull THEN 'SET NOT NULL' ELSE 'SET DEFAULT 0' END AS fix
+            FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, root_name text, col name)
+            LEFT JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped
+            LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+           WHERE a.attname IS NULL OR a.atttypid <> 'int8'::regtype OR a.attidentity <> '' OR a.attgenerated <> '' OR NOT a.attnotnull
+              OR pg_get_expr(d.adbin, d.adrelid) NOT IN ('0', '''0''::bigint', '(0)::bigint')) x;
+
+  RETURN QUERY
+  SELECT 'warning', 'D111 unlogged', f.name, 'the table is unlogged', 'a crash empties it, and with the rows their tokens are gone',
+         format('ALTER TABLE %s SET LOGGED', f.name)
+    FROM jsonb_to_recordset(v_family) AS f(oid oid, name text) JOIN pg_class c ON c.oid = f.oid WHERE c.relpersistence = 'u';
+
+  IF has_table_privilege('fencing.generation', 'SELECT') THEN
+    RETURN QUERY
+    SELECT 'error', 'D112 generation-missing', 'fencing.generation', 'its row is missing', 'the driver finds nothing registered, and nothing can be registered',
+           -- above whatever drivers have seen
+           format('INSERT INTO fencing.generation (value) VALUES (%s)', extract(epoch FROM now())::bigint)
+     WHERE NOT EXISTS (SELECT 1 FROM fencing.generation);
+  END IF;
+
+  -- The wall: the triggers that the level asks for, and no others.
+  RETURN QUERY
+  SELECT CASE f.wall WHEN 'off' THEN 'warning' ELSE 'info' END,
+         CASE f.wall WHEN 'off' THEN 'D201 wall-off' WHEN 'report' THEN 'D206 wall-report' ELSE 'D207 lease-unattested' END, f.name,
+         CASE f.wall WHEN 'off' THEN 'the table has no wall' WHEN 'report' THEN 'the wall only reports'
+                     ELSE format('the wall takes SET %I = %1$I for a write under the token of the row', f.col) END,
+         CASE f.wall WHEN 'off' THEN 'what does not go through the driver writes it without any check'
+                     WHEN 'report' THEN 'stale and unguarded writes are in the server''s log, and in the table'
+                     ELSE 'an UPDATE that copies the token needs none of its own' END,
+         format('SELECT fencing.wall(%L, %L)', f.name, CASE f.wall WHEN 'enforce' THEN 'attested' ELSE 'enforce' END)
+    FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, col name, mode text, wall text)
+   WHERE f.root = f.oid AND (f.wall IN ('off', 'report') OR f.wall = 'enforce' AND f.mode = 'lease');
+
+  RETURN QUERY
+  WITH kind(name, suffix, type, tomb) AS (VALUES
+    ('!fencing_mark', 'mark', 19, false), ('~fencing_update', 'update', 19, false), ('~fencing_insert', 'insert', 7, false),
+    ('~fencing_delete', 'delete', 11, false), ('~fencing_truncate', 'truncate', 34, false), ('~fencing_late', 'late', 17, false),
+    ('~fencing_late_insert', 'late', 5, false), ('~fencing_bury', 'bury', 9, true), ('~fencing_tomb', 'check', 5, true),
+    ('~fencing_rekey1', 'bury', 17, true), ('~fencing_rekey2', 'check', 17, true)),
+  wanted AS (
+    -- the names of the functions, as fencing.wall_functions and fencing.tombstone_functions build them
+    SELECT f.*, k.name AS trg, k.type, k.suffix, k.tomb,
+           CASE WHEN k.tomb THEN 'tomb_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text), 16) || '_' || k.suffix
+                ELSE 'wall_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text), 16) || '_' || k.suffix
+                     || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func
+      FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid, wall text, tombs boolean)
+      LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+          WHERE c.oid = f.issued) q ON true
+      LEFT JOIN LATERAL (SELECT array_agg(a.attname ORDER BY u.ord) AS cols, array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types
+                           FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, ord), pg_attribute a
+                          WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num AND u.ord <= i.indnkeyatts) y ON true, kind k
+     WHERE f.wall <> 'off' AND (k.suffix <> 'mark' OR f.mode = 'lease') AND (f.tombs OR NOT k.tomb)),
+  seen AS (
+    SELECT w.*, t.tgenabled, t.tgfoid, t.tgparentid, p.proowner <> c_owner AS foreign_owner, p.pronamespace = c_schema AND p.proname = w.func AS named, CASE
+             WHEN t.oid IS NULL THEN 'D202 trigger-missing'
+             WHEN p.pronamespace <> c_schema OR p.proname <> w.func OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR (p.proconfig IS NOT NULL) <> w.tomb
+                  OR p.prosecdef <> (w.suffix <> 'mark') OR w.suffix <> 'mark' AND position('PERFORM fencing.fail(' IN p.prosrc) = 0 THEN 'D204 trigger-function'
+             WHEN t.tgenabled <> 'A' THEN 'D203 trigger-disabled'
+             WHEN t.tgtype <> w.type OR encode(t.tgargs, 'hex') <> encode(convert_to(w.wall, 'UTF8'), 'hex') || '00'
+                  OR (t.tgqual IS NOT NULL) <> (w.suffix = 'late' OR w.tomb AND w.type = 17) OR (t.tgattr::text <> '') <> (w.suffix = 'mark')
+             THEN 'D205 trigger-changed' END AS code,
+           CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L, false); ', w.root_name)
+                ELSE format('SELECT fencing.wall(%L, ''off''); ', w.root_name) END AS off,
+           CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name) ELSE format('SELECT fencing.wall(%L, %L)', w.root_name, w.wall) END AS again
+      FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
+      LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
+  SELECT 'error', s.code, format('trigger %I on %s', s.trg, s.name),
+         CASE left(s.code, 4) WHEN 'D202' THEN 'the wall''s trigger is missing'
+              WHEN 'D203' THEN format('the wall''s trigger is %s', CASE s.tgenabled WHEN 'D' THEN 'disabled' WHEN 'R' THEN 'enabled for replicas only'
+                  ELSE 'not ENABLE ALWAYS' END)
+              WHEN 'D204' THEN format('the wall''s trigger runs %s, %s', s.tgfoid::regprocedure,
+                                      CASE WHEN s.foreign_owner THEN 'which is not the schema owner''s'
+                                          ELSE 'which is not what fencing made for the table as it is' END)
+              ELSE 'the wall''s trigger is not as fencing made it' END,
+         CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it' ELSE 'nothing is checked by it' END
+              WHEN 'D204' THEN 'what it checks, if anything, is for its owner to say' WHEN 'D205' THEN 'some writes pass unchecked'
+              ELSE 'what it would check passes' END,
+         CASE left(s.code, 4) WHEN 'D202' THEN s.again
+              WHEN 'D203' THEN format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', s.name, s.trg)
+              -- A function or a trigger of the right name is taken for the right one, and tables share the functions.
+              ELSE CASE
+                WHEN s.code LIKE 'D204%' AND s.named AND s.foreign_owner THEN
+                  format('ALTER FUNCTION %s OWNER TO %I', s.tgfoid::regprocedure, pg_get_userbyid(c_owner))
+                WHEN s.code LIKE 'D204%' AND s.named THEN
+                  format('BEGIN; DROP FUNCTION IF EXISTS %s CASCADE; SELECT %s FROM fencing.registry WHERE wall_level <> ''off''%s; COMMIT', s.tgfoid::regprocedure,
+                         CASE WHEN s.tomb THEN 'fencing.tombstones(relid)' ELSE 'fencing.wall(relid, wall_level)' END, CASE WHEN s.tomb THEN ' AND tombstones' ELSE '' END)
+                ELSE 'BEGIN; ' || s.off || CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name) ELSE '' END
+                     || s.again || '; COMMIT' END END
+    FROM seen s WHERE s.code IS NOT NULL;
+
+  RETURN QUERY
+  SELECT 'warning', 'D208 tombstones-without-wall', f.name, 'tombstones are on and the wall is off', 'deletes carry no token that a tombstone could keep',
+         format('SELECT fencing.wall(%L, ''enforce'')', f.name)
+    FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, wall text, tombs boolean)
+   WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs;
+
+  RETURN QUERY
+  SELECT 'warning', 'D209 wall-left-over', c.oid::regclass::text, format('trigger %I of a wall is on a table that has none', t.tgname),
+         'writes are refused that nothing protects', format('SELECT fencing.wall(%L, ''off'')', c.oid::regclass::text)
+    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid
+   WHERE p.pronamespace = c_schema AND p.proname ~ '^wall_[0-9a-f]{16}_' AND t.tgparentid = 0
+     AND NOT EXISTS (SELECT 1 FROM jsonb_to_recordset(v_family) AS f(oid oid, wall text) WHERE f.oid = t.tgrelid AND f.wall <> 'off');
+
+  RETURN QUERY
+  SELECT 'error', 'D210 registry-trigger', format('trigger %I on fencing.registry', k.name),
+         CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS' ELSE 'it runs another function' END,
+         CASE WHEN k.name IN ('changed', 'truncated') THEN 'drivers and caches don''t hear of changes' ELSE 'the wall doesn''t follow the registry' END,
+         CASE WHEN t.tgfoid = p.oid THEN '' ELSE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON fencing.registry FOR EACH %s EXECUTE FUNCTION fencing.%I(); ',
+             k.name, k.event, k.for_each, k.func) END
+         || format('ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER %I', k.name)
+    FROM (VALUES ('changed', 'INSERT OR UPDATE OR DELETE', 'ROW', 'registry_changed'), ('truncated', 'TRUNCATE', 'STATEMENT', 'registry_changed'),
+                 ('wall', 'UPDATE OR DELETE', 'ROW', 'wall_changed'), ('tombstones', 'UPDATE OR DELETE', 'ROW', 'tombstones_changed')) k(name, event, for_each, func)
+    LEFT JOIN pg_trigger t ON t.tgrelid = 'fencing.registry'::regclass AND t.tgname = k.name
+    LEFT JOIN pg_proc p ON p.pronamespace = c_schema AND p.proname = k.func
+   WHERE t.oid IS NULL OR t.tgenabled <> 'A' OR t.tgfoid IS DISTINCT FROM p.oid;
+
+  -- Sequences: each that bounds tokens.
+  SELECT array_agg(DISTINCT s.oid) INTO v_seqs
+    FROM (SELECT c_epoch AS oid UNION SELECT g.issued_by::oid FROM fencing.registry g WHERE g.issued_by IS NOT NULL) s;
+
+  RETURN QUERY
+  SELECT 'error', 'D301 sequence-missing', format('%I.%I', g.schema_name, g.table_name),
+         format('the sequence that bounds its tokens, %s, is gone', g.issued_by::oid),
+         CASE g.wall_level WHEN 'off' THEN 'the wall can''t be put on' ELSE 'every write is refused' END,
+         format('SELECT fencing.register(%L, %L, %L, %L)', format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource)
+    FROM fencing.registry g WHERE g.issued_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = g.issued_by AND c.relkind = 'S');
+
+  RETURN QUERY
+  SELECT x.severity, x.code, format('sequence %I.%I', n.nspname, c.relname), x.problem, x.consequence, replace(x.remedy, '%s', format('%I.%I', n.nspname, c.relname))
+    FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace,
+    LATERAL (
+      SELECT 'error', 'D302 sequence-cache', format('it has CACHE %s', s.seqcache),
+          'sessions keep tokens back and use them later, when larger ones have been given out',
+             'ALTER SEQUENCE %s CACHE 1' WHERE s.seqcache > 1
+      UNION ALL SELECT 'error', 'D303 sequence-cycle', 'it starts again at its end', 'tokens are given out a second time', 'ALTER SEQUENCE %s NO CYCLE'
+          WHERE s.seqcycle
+      UNION ALL SELECT 'warning', 'D304 sequence-owned', format('it belongs to a column of %s', d.refobjid::regclass), 'it is dropped with that column',
+             'ALTER SEQUENCE %s OWNED BY NONE'
+        FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = s.seqrelid AND d.refclassid = 'pg_class'::regclass AND d.refobjsubid > 0
+            AND d.deptype IN ('a', 'i')
+      UNION ALL SELECT 'error', 'D306 sequence-direction', format('it counts by %s from %s on', s.seqincrement, s.seqmin), 'tokens must be positive and rise',
+             'ALTER SEQUENCE %s INCREMENT BY 1 MINVALUE 1' WHERE s.seqincrement < 1 OR s.seqmin < 1
+      UNION ALL SELECT 'warning', 'D308 sequence-small', format('it ends at %s', s.seqmax), 'no token can be drawn after that, and nothing written',
+             'ALTER SEQUENCE %s AS bigint NO MAXVALUE' WHERE s.seqmax < 9223372036854775807
+      UNION ALL SELECT 'error', 'D309 sequence-unlogged', 'it is unlogged', 'a crash starts it again, and tokens are given out a second time',
+          'ALTER SEQUENCE %s SET LOGGED'
+       WHERE c.relpersistence = 'u'
+      UNION ALL SELECT 'error', 'D310 sequence-unreadable', format('role %I, which owns the wall''s functions, can''t read it', pg_get_userbyid(c_owner)),
+             'every write to a table with a wall is refused', format('GRANT SELECT ON SEQUENCE %%s TO %I', pg_get_userbyid(c_owner))
+       WHERE NOT has_sequence_privilege(c_owner, c.oid, 'SELECT')
+    ) x(severity, code, problem, consequence, remedy)
+   WHERE s.seqrelid = ANY (v_seqs);
+
+  -- a lock service draws from a sequence of its own with nextval
+  RETURN QUERY
+  SELECT CASE WHEN bool_or(a.privilege_type = 'UPDATE') OR c.oid = c_epoch THEN 'error' ELSE 'warning' END, 'D305 sequence-rights', format('sequence %I.%I',
+      n.nspname, c.relname),
+         format('role %s has %s on it', CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END,
+             string_agg(DISTINCT a.privilege_type, ' and ')),
+         CASE WHEN bool_or(a.privilege_type = 'UPDATE') THEN 'setval issues any token, or gives old ones out again'
+             ELSE 'nextval issues tokens that a crash gives out again' END,
+         format('REVOKE USAGE, UPDATE ON SEQUENCE %I.%I FROM %s', n.nspname, c.relname, CASE a.grantee WHEN 0 THEN 'PUBLIC'
+             ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, aclexplode(c.relacl) a
+   WHERE c.oid = ANY (v_seqs) AND a.grantee <> c.relowner AND a.privilege_type IN ('USAGE', 'UPDATE')
+   GROUP BY c.oid, n.nspname, c.relname, a.grantee;
+
+  -- servers run by others may keep them back
+  RETURN QUERY
+  SELECT 'error', 'D311 tokens-not-drawn', 'function fencing.next_token()', format('role %I, which owns it, may not run %s', pg_get_userbyid(p.proowner),
+      f.oid::regprocedure),
+         'no token can be drawn', format('GRANT EXECUTE ON FUNCTION %s TO %I', f.oid::regprocedure, pg_get_userbyid(p.proowner))
+    FROM pg_proc p, unnest(ARRAY['pg_control_system()', 'pg_walfile_name(pg_lsn)', 'pg_current_wal_lsn()', 'pg_logical_emit_message(boolean, text, text)']) u(name),
+         LATERAL (SELECT to_regprocedure(u.name)::oid) f(oid)
+   WHERE p.oid = 'fencing.next_token()'::regprocedure AND NOT has_function_privilege(p.proowner, f.oid, 'EXECUTE');
+
+  FOR r IN
+    SELECT f.*, format('%I.%I', n.nspname, c.relname) AS seq
+      FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, col name, issued oid)
+      JOIN pg_class c ON c.oid = f.issued AND c.relkind = 'S' JOIN pg_namespace n ON n.oid = c.relnamespace
+      JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.atttypid = 'int8'::regtype AND NOT a.attisdropped
+     WHERE f.root = f.oid AND has_column_privilege(f.oid, a.attnum, 'SELECT') AND has_schema_privilege((SELECT relnamespace FROM pg_class t
+         WHERE t.oid = f.oid), 'USAGE')
+       AND has_sequence_privilege(f.issued, 'SELECT, USAGE')
+       AND (scan OR EXISTS (SELECT 1 FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid JOIN pg_am m ON m.oid = ic.relam
+                             WHERE i.indrelid = f.oid AND i.indkey[0] = a.attnum AND i.indisvalid AND i.indpred IS NULL AND m.amname = 'btree')
+                AND NOT EXISTS (SELECT 1 FROM pg_inherits h JOIN pg_class hc ON hc.oid = h.inhrelid WHERE h.inhparent = f.oid AND NOT hc.relispartition))
+  LOOP
+    EXECUTE format('SELECT %1$I FROM %2$s ORDER BY %1$I DESC NULLS LAST LIMIT 1', r.col, r.name) INTO v_max;
+    v_last := coalesce(pg_sequence_last_value(r.issued), 0);  -- after the rows: it only rises
+    IF v_max > v_last THEN
+      RETURN QUERY SELECT 'error', 'D307 sequence-behind', r.name, format('a row has token %s, and sequence %s is at %s', v_max, r.seq, v_last),
+        'nobody can write that row: it was written past the wall, or the sequence was put back',
+        format('SELECT fencing.repair(%L, ''{"key column": ...}'', 0, ''why'') if the token was forged, else SELECT pg_catalog.setval(%L, %s)', r.name, r.seq,
+            v_max);
+    END IF;
+  END LOOP;
+
+  -- Roles. Those named by the caller, or that can log in, or be taken by one that can, and write a protected table. One that owns
+  -- what is protected may be there to deploy, which is only for the caller to rule out.
+  SELECT coalesce(jsonb_agg(jsonb_build_object('oid', a.oid, 'name', a.rolname, 'sev', CASE WHEN roles IS NULL AND (
+             pg_has_role(a.oid, c_owner, 'MEMBER')
+             OR EXISTS (SELECT 1 FROM jsonb_to_recordset(v_family) AS f(oid oid) JOIN pg_class c ON c.oid = f.oid WHERE pg_has_role(a.oid, c.relowner, 'MEMBER')))
+           THEN 'warning' ELSE 'error' END)), '[]') INTO v_apps
+    FROM pg_roles a
+   WHERE NOT a.rolsuper AND CASE WHEN roles IS NOT NULL THEN a.rolname = ANY (roles)
+     ELSE (a.rolcanlogin OR a.rolname !~ '^pg_' AND EXISTS (SELECT 1 FROM pg_roles l WHERE l.rolcanlogin AND NOT l.rolsuper
+             AND pg_has_role(l.oid, a.oid, 'MEMBER') AND NOT pg_has_role(l.oid, a.oid, 'USAGE')))
+      AND EXISTS (SELECT 1 FROM jsonb_to_recordset(v_family) AS f(oid oid)
+                   WHERE has_table_privilege(a.oid, f.oid, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(a.oid, f.oid, 'INSERT, UPDATE')) END;
+
+  RETURN QUERY
+  SELECT 'warning', 'D412 role-missing', format('role %I', x.name), 'there is no such role', 'nothing was looked at for it',
+      'name the roles that the application connects as'
+    FROM unnest(roles) AS x(name) WHERE NOT EXISTS (SELECT 1 FROM pg_roles a WHERE a.rolname = x.name);
+
+  RETURN QUERY
+  SELECT 'info', 'D411 superuser', format('role %I', a.rolname), 'it can log in, and is a superuser',
+      'it can take the wall down: it is for administrators, not for an application',
+         format('ALTER ROLE %I NOSUPERUSER', a.rolname)
+    FROM pg_roles a WHERE a.rolsuper AND a.rolcanlogin AND (roles IS NULL OR a.rolname = ANY (roles));
+
+  RETURN QUERY
+  WITH acl(obj, object, privilege, grantee) AS (
+    SELECT c.oid, format('TABLE %s', c.oid::regclass), x.privilege_type, x.grantee FROM pg_class c, aclexplode(c.relacl) x
+     WHERE c.relnamespace = c_schema AND c.relkind IN ('r', 'p', 'v') OR c.oid IN (SELECT f.oid FROM jsonb_to_recordset(v_family) AS f(oid oid))
+    UNION SELECT a.attrelid, format('TABLE %s', a.attrelid::regclass), x.privilege_type, x.grantee
+      FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid, aclexplode(a.attacl) x WHERE c.relnamespace = c_schema
+    UNION SELECT n.oid, 'SCHEMA fencing', x.privilege_type, x.grantee FROM pg_namespace n, aclexplode(n.nspacl) x WHERE n.oid = c_schema
+    UNION SELECT p.oid, format('FUNCTION %s', p.oid::regprocedure), x.privilege_type, x.grantee
+      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) x WHERE p.pronamespace = c_schema
+    UNION SELECT a.oid, 'PARAMETER session_replication_role', x.privilege_type, x.grantee
+      FROM pg_parameter_acl a, aclexplode(a.paracl) x WHERE a.parname = 'session_replication_role')
+  SELECT CASE WHEN x.mild THEN 'warning' ELSE a.sev END, x.code, format('role %I', a.name), x.problem, x.consequence, coalesce(x.remedy, (
+           -- the rights may be PUBLIC's, or another role's that it is a member of
+           SELECT string_agg(format('REVOKE %s ON %s FROM %s', e.privileges, e.object, CASE e.grantee WHEN 0 THEN 'PUBLIC'
+               ELSE quote_ident(pg_get_userbyid(e.grantee)) END), '; ')
+             FROM (SELECT e.object, e.grantee, string_agg(e.privilege, ', ' ORDER BY e.privilege) AS privileges FROM acl e
+                    WHERE e.obj = ANY (x.objs) AND e.privilege = ANY (x.privileges) AND (e.grantee = 0 OR pg_has_role(a.oid, e.grantee, 'USAGE'))
+                    GROUP BY e.object, e.grantee) e),
+           format('REVOKE pg_write_all_data FROM %I, or from the role that it has this through', a.name))
+    FROM jsonb_to_recordset(v_apps) AS a(oid oid, name name, sev text),
+    LATERAL (
+      -- what it owns, or a role owns that it is a member of
+      SELECT CASE WHEN o.owner = a.oid THEN CASE o.kind WHEN 't' THEN 'D401 role-owns-table' ELSE 'D402 role-owns-schema' END ELSE 'D403 role-in-owner' END AS code,
+             CASE WHEN o.owner = a.oid THEN format('it owns %s', o.what) ELSE format('it is a member of %I, which owns %s', pg_get_userbyid(o.owner),
+                 o.what) END AS problem,
+             'whoever logs in as it can drop the triggers' AS consequence,
+             CASE WHEN o.owner = a.oid THEN format(CASE o.kind WHEN 't' THEN 'ALTER TABLE %s OWNER TO ...' WHEN 's' THEN 'ALTER SCHEMA %s OWNER TO ...'
+                 ELSE 'ALTER %s OWNER TO ...' END, o.name)
+                  ELSE format('REVOKE %I FROM %I', pg_get_userbyid(o.owner), a.name) END || ', or connect the application as another role' AS remedy,
+             NULL::oid[] AS objs, NULL::text[] AS privileges, false AS mild
+        FROM (SELECT DISTINCT c.relowner, 't', format('table %s', f.name), f.name FROM jsonb_to_recordset(v_family) AS f(oid oid, name text)
+            JOIN pg_class c ON c.oid = f.oid
+              UNION ALL SELECT c_owner, 's', 'schema fencing', 'fencing'
+              UNION ALL SELECT DISTINCT c.relowner, 'o', format('%s %s', CASE c.relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, c.oid::regclass),
+                               format('%s %s', CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass)
+                          FROM pg_class c WHERE c.relkind IN ('r', 'p', 'v', 'S') AND (c.relnamespace = c_schema AND c.relowner <> c_owner
+                              OR c.oid = ANY (v_seqs) AND c.relnamespace <> c_schema)
+              UNION ALL SELECT DISTINCT p.proowner, 'o', format('function %s', p.oid::regprocedure), format('FUNCTION %s', p.oid::regprocedure)
+                          FROM pg_proc p WHERE p.pronamespace = c_schema AND p.proowner <> c_owner) o(owner, kind, what, name)
+       WHERE pg_has_role(a.oid, o.owner, 'MEMBER')
+      UNION ALL
+      SELECT 'D404 role-table-rights', format('it has %s on %s', array_to_string(v.privileges, ', '), v.name),
+             CASE WHEN 'TRIGGER' = ANY (v.privileges) THEN 'it can put a trigger there that changes what is written, after the check'
+                  WHEN 'TRUNCATE' <> ALL (v.privileges) THEN 'its foreign keys can stop rows from being deleted'
+                  WHEN v.wall = 'off' THEN 'it can empty the table, tokens included' ELSE 'only the wall''s trigger stops it from emptying the table' END,
+             NULL, ARRAY[v.oid], v.privileges, 'TRIGGER' <> ALL (v.privileges) AND ('TRUNCATE' <> ALL (v.privileges) OR v.wall <> 'off')
+        FROM (SELECT f.oid, f.name, f.wall, array_agg(y.privilege ORDER BY y.privilege) AS privileges
+                FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, wall text) JOIN pg_class c ON c.oid = f.oid, (VALUES ('TRIGGER'), ('TRUNCATE'),
+                    ('REFERENCES')) y(privilege)
+               WHERE has_table_privilege(a.oid, f.oid, y.privilege) AND NOT pg_has_role(a.oid, c.relowner, 'MEMBER')
+               GROUP BY f.oid, f.name, f.wall) v
+      UNION ALL
+      SELECT 'D405 role-create', 'it may create objects in schema fencing', 'it can put something of its own in the place of what the wall calls',
+             NULL, ARRAY[c_schema], ARRAY['CREATE'], false
+       WHERE has_schema_privilege(a.oid, c_schema, 'CREATE') AND NOT pg_has_role(a.oid, c_owner, 'MEMBER')
+      UNION ALL
+      SELECT 'D406 role-writes-registry', format('it may write %s', c.oid::regclass), 'it can let go of any table, or move what tokens rest on',
+             NULL, ARRAY[c.oid], ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER'], false
+        FROM pg_class c WHERE c.relnamespace = c_schema AND c.relkind IN ('r', 'p', 'v') AND NOT pg_has_role(a.oid, c.relowner, 'MEMBER')
+         AND (has_table_privilege(a.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER') OR has_any_column_privilege(a.oid, c.oid, 'INSERT, UPDATE'))
+      UNION ALL
+      SELECT 'D407 role-executes', format('it may run %s', string_agg(DISTINCT CASE p.prorettype WHEN 'trigger'::regtype THEN 'trigger functions'
+          ELSE format('fencing.%I', p.proname) END, ', ')), 'it can let go of tables, given the rights on the registry, or put the wall''s triggers to other uses',
+             NULL, array_agg(p.oid), ARRAY['EXECUTE'], false
+        FROM pg_proc p WHERE p.pronamespace = c_schema AND NOT pg_has_role(a.oid, p.proowner, 'MEMBER') AND has_function_privilege(a.oid, p.oid, 'EXECUTE')
+         AND (p.proname ~ '^(wall.*|register|unregister|driver_level|claim_name|(prune_)?tombstone.*|repair.*)$' OR p.prorettype = 'trigger'::regtype)
+      HAVING count(*) > 0
+      UNION ALL
+      SELECT 'D408 role-replication', 'it may set session_replication_role', 'foreign keys and all triggers but the wall''s don''t hold for it',
+             NULL, ARRAY(SELECT q.oid FROM pg_parameter_acl q WHERE q.parname = 'session_replication_role'), ARRAY['SET'], false
+       WHERE has_parameter_privilege(a.oid, 'session_replication_role', 'SET')
+      ) x
+   ORDER BY 3, 2, 4;
+
+  RETURN QUERY
+  SELECT 'warning', 'D410 role-rights-missing', format('role %I', a.name), format('it can write protected tables, but has no %s', string_agg(g.what,
+      ', no ' ORDER BY g.n)),
+         'the driver refuses to open a connection of it', string_agg(format('GRANT %s TO %I', g.what, a.name), '; ' ORDER BY g.n)
+    FROM jsonb_to_recordset(v_apps) AS a(oid oid, name name, sev text),
+    LATERAL (VALUES (1, 'USAGE ON SCHEMA fencing', has_schema_privilege(a.oid, c_schema, 'USAGE')),
+                    (2, 'SELECT ON fencing.registry', has_table_privilege(a.oid, 'fencing.registry'::regclass, 'SELECT')),
+                    (3, 'SELECT ON fencing.generation', has_table_privilege(a.oid, 'fencing.generation'::regclass, 'SELECT'))) g(n, what, has)
+   WHERE NOT g.has AND a.sev = 'error' AND EXISTS (SELECT 1 FROM jsonb_to_recordset(v_family) AS f(oid oid)
+           WHERE has_table_privilege(a.oid, f.oid, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(a.oid, f.oid, 'INSERT, UPDATE'))
+   GROUP BY a.name;
+
+  -- Settings of the database, of the judged roles, and of all roles.
+  RETURN QUERY
+  WITH setting AS (
+    SELECT s.setrole, s.setdatabase, lower(split_part(e, '=', 1)) AS name, substr(e, position('=' IN e) + 1) AS value,
+           CASE WHEN s.setrole = 0 AND s.setdatabase = 0 THEN 'all roles' WHEN s.setrole = 0 THEN format('database %I', current_database())
+               ELSE format('role %I', pg_get_userbyid(s.setrole)) END AS object,
+           CASE WHEN s.setrole = 0 AND s.setdatabase = 0 THEN 'ALTER ROLE ALL' WHEN s.setrole = 0 THEN format('ALTER DATABASE %I', current_database())
+                ELSE format('ALTER ROLE %I', pg_get_userbyid(s.setrole)) || CASE s.setdatabase WHEN 0 THEN '' ELSE format(' IN DATABASE %I',
+                    current_database()) END END AS alter
+      FROM pg_db_role_setting s, unnest(s.setconfig) e
+     WHERE s.setdatabase IN (0, c_db) AND (s.setrole = 0 OR s.setrole IN (SELECT a.oid FROM jsonb_to_recordset(v_apps) AS a(oid oid))
+           OR s.setrole = (SELECT o.oid FROM pg_roles o WHERE o.rolname = session_user))
+    UNION ALL
+    SELECT 0, 0, s.name, s.reset_val, 'the server''s configuration', 'ALTER SYSTEM'
+      FROM pg_settings s WHERE s.source IN ('configuration file', 'command line', 'environment variable', 'global') AND s.name <> 'search_path'),
+  path AS (
+    SELECT s.*, array_position(p.schemas, 'pg_catalog') AS at, p.schemas
+      FROM setting s, LATERAL (SELECT array_agg(btrim(btrim(x), '"') ORDER BY i) FROM unnest(string_to_array(s.value, ',')) WITH ORDINALITY u(x, i)) p(schemas)
+     WHERE s.name = 'search_path')
+  SELECT 'warning', 'D501 setting-path', p.object, format('its search_path %s has schemas before pg_catalog', p.value),
+         'their operators take the place of <, and the driver refuses protected writes there', format('%s SET search_path = ... without pg_catalog', p.alter)
+    FROM path p WHERE p.at > 1
+  UNION ALL
+  SELECT 'error', 'D409 role-path-create', format('role %I', a.name),
+      format('it may create schema or objects of %I, which its search_path has before pg_catalog', x.schema),
+         'it can replace the operators that unqualified statements rest on', format('%s SET search_path = ... without pg_catalog', p.alter)
+    FROM path p, jsonb_to_recordset(v_apps) AS a(oid oid, name name), LATERAL (SELECT replace(q, '$user', a.name::text)
+        FROM unnest(p.schemas[1:p.at - 1]) q) x(schema)
+    LEFT JOIN pg_namespace n ON n.nspname = x.schema
+   WHERE p.at > 1 AND (p.setrole = 0 OR p.setrole = a.oid)
+     AND CASE WHEN n.oid IS NULL THEN has_database_privilege(a.oid, c_db, 'CREATE') ELSE has_schema_privilege(a.oid, n.oid, 'CREATE') END
+  UNION ALL
+  SELECT x.severity, x.code, s.object, format('it sets %s to %s', s.name, s.value), x.consequence, format('%s RESET %I', s.alter, s.name)
+    FROM setting s, LATERAL (
+      SELECT 'error', 'D502 setting-replication-role', 'foreign keys and all triggers but the wall''s don''t hold' WHERE s.name = 'session_replication_role'
+          AND lower(s.value) NOT IN ('origin', 'local')
+      UNION ALL SELECT 'error', 'D503 setting-strings', 'the server reads a backslash in a text otherwise than the driver, which refuses protected writes there'
+       WHERE s.name = 'standard_conforming_strings' AND lower(s.value) IN ('off', 'false', 'no', '0', 'of', 'n', 'f')
+      UNION ALL SELECT 'warning', 'D504 setting-encoding', 'a program that doesn''t set it itself has its texts read otherwise than they were checked'
+       WHERE s.name = 'client_encoding' AND upper(replace(replace(s.value, '-', ''), '_', '')) NOT IN ('UTF8', 'UNICODE')
+      UNION ALL SELECT 'error', 'D505 setting-token', 'every transaction has a token that no lock gave it' WHERE s.name ~ '^fencing[.]token'
+          AND s.value <> '') x(severity, code, consequence);
+
+  -- Triggers and rules of others on protected tables, and foreign keys.
+  RETURN QUERY
+  SELECT 'warning', x.code, format('trigger %I on %s', t.tgname, f.name), x.problem, x.consequence, x.remedy
+    FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, col name, mode text, wall text)
+    JOIN pg_trigger t ON t.tgrelid = f.oid AND NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled <> 'D' AND t.tgtype & 3 = 3  -- BEFORE, FOR EACH ROW
+    JOIN pg_proc p ON p.oid = t.tgfoid AND p.pronamespace <> c_schema,
+    LATERAL (
+      SELECT 'D601 trigger-after-check' AS code, 'it runs after the wall''s own check' AS problem,
+          'what it changes in the row has been checked before, and is not again' AS consequence,
+             format('ALTER TRIGGER %I ON %s RENAME TO ..., to a name before "~fencing"', t.tgname, f.name) AS remedy
+       WHERE f.wall <> 'off' AND (t.tgtype & 16 > 0 AND t.tgname > '~fencing_update' COLLATE "C" OR t.tgtype & 4 > 0 AND t.tgname > '~fencing_insert' COLLATE "C")
+      UNION ALL
+      SELECT 'D602 trigger-token', format('its function %s has the token column %I in its text', p.oid::regprocedure, f.col),
+             'it may set the token of the row, or take it away', format('look at it: SELECT pg_catalog.pg_get_functiondef(%s)', p.oid)
+       WHERE t.tgtype & 20 > 0 AND CASE WHEN f.col ~ '^[[:alnum:]_]+$' THEN p.prosrc ~* ('[[:<:]]' || f.col || '[[:>:]]')
+           ELSE position(lower(f.col) IN lower(p.prosrc)) > 0 END
+      UNION ALL
+      SELECT 'D603 trigger-sees-mark', format('it runs between the wall''s mark and its check, which keep %I negative for that time', f.col),
+             'it sees that value, and could set one itself', format('ALTER TRIGGER %I ON %s RENAME TO ..., to a name before "!fencing"; or have it run AFTER',
+                 t.tgname, f.name)
+       WHERE f.wall <> 'off' AND f.mode = 'lease' AND t.tgtype & 16 > 0 AND t.tgname > '!fencing_mark' COLLATE "C" AND t.tgname < '~fencing_update' COLLATE "C") x;
+
+  RETURN QUERY
+  SELECT 'error', 'D604 rule', format('rule %I on %s', w.rulename, f.name), 'the table has a rule', 'it makes something else of a checked statement',
+      format('DROP RULE %I ON %s', w.rulename, f.name)
+    FROM jsonb_to_recordset(v_family) AS f(oid oid, name text) JOIN pg_rewrite w ON w.ev_class = f.oid AND w.rulename <> '_RETURN' AND w.ev_enabled <> 'D';
+
+  RETURN QUERY
+  SELECT 'warning', 'D605 cascade', format('constraint %I on %s', k.conname, f.name), format('changes of %s cascade into the table, which has no wall',
+      k.confrelid::regclass),
+         'rows are changed under no token', format('SELECT fencing.wall(%L, ''enforce'')', f.root_name)
+    FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, root_name text, wall text) JOIN pg_constraint k ON k.conrelid = f.oid AND k.contype = 'f'
+        AND k.conparentid = 0
+   WHERE f.wall = 'off' AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'));
+
+  RETURN QUERY
+  SELECT 'warning', 'D701 subscription', f.name, format('subscription %I writes the table', s.subname),
+         CASE f.wall WHEN 'off' THEN 'its writes are not checked'
+             ELSE 'the wall''s triggers stop its worker at a DELETE, and at tokens that were never issued here' END,
+         format('SELECT fencing.unregister(%L), or ALTER SUBSCRIPTION %I DISABLE', f.root_name, s.subname)
+    FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, root_name text, wall text) JOIN pg_subscription_rel l ON l.srrelid = f.oid
+        JOIN pg_subscription s ON s.oid = l.srsubid;
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.doctor(boolean, name[]) IS
+  'Finds what takes the protection away, and what mends it. scan: also read whole tables for their highest token; roles: the application''s.';
+
+-- It belongs to the owner of fencing.register, and who may run that may run this; PUBLIC and those whom ALTER DEFAULT PRIVILEGES
+-- names may not.
+-- +goose StatementBegin
+DO $$
+DECLARE
+  v_new      CONSTANT regprocedure := 'fencing.doctor(boolean, name[])';
+  v_register CONSTANT regprocedure := 'fencing.register(regclass, text, name, text, regclass)';
+  v_sql      text;
+BEGIN
+  FOR v_sql IN
+    SELECT format('ALTER FUNCTION %s OWNER TO %I', v_new, pg_get_userbyid(r.proowner))
+      FROM pg_proc r, pg_proc p WHERE r.oid = v_register AND p.oid = v_new AND r.proowner <> p.proowner
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+  FOR v_sql IN
+    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', v_new, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+     WHERE p.oid = v_new AND a.grantee <> p.proowner
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+  FOR v_sql IN
+    SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', v_new, pg_get_userbyid(a.grantee)) || CASE WHEN bool_or(a.is_grantable) THEN ' WITH GRANT OPTION' ELSE '' END
+      FROM pg_proc p, aclexplode(p.proacl) a
+     WHERE p.oid = v_register AND a.grantee NOT IN (0, p.proowner)
+     GROUP BY a.grantee
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+
+SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);
+
+-- +goose Down
+
+DROP FUNCTION fencing.doctor(boolean, name[]);
