@@ -88,6 +88,11 @@ func payInTransaction(ctx context.Context, db *sql.DB) error {
 	return tx.Commit()
 }
 
+func putUpWall(ctx context.Context, dsn string) error {
+	err := migrations.Wall(ctx, dsn, "orders", migrations.WallEnforce)
+	return err
+}
+
 func reportOnly(ctx context.Context, dsn string) error {
 	err := migrations.SetLevel(ctx, dsn, "orders", migrations.Report)
 	return err
@@ -135,6 +140,14 @@ func TestReadmeRuns(t *testing.T) {
 	require.ErrorIs(t, payInTransaction(holder(t, 98), fenced), driver.ErrStale)
 	require.NoError(t, payInTransaction(holder(t, 100), fenced))
 
+	_, err = plain.Exec(`SELECT setval('fencing.write_epoch', 200)`)
+	require.NoError(t, err)
+	require.NoError(t, putUpWall(t.Context(), dsn))
+	_, err = plain.Exec(`UPDATE orders SET status = 'by psql'`)
+	require.ErrorContains(t, err, "FN002")
+	require.NoError(t, payInTransaction(holder(t, 101), fenced))
+	_, err = fenced.ExecContext(holder(t, 101), sql[2], 17, tokenctx.Arg)
+	require.NoError(t, err)
 	require.NoError(t, reportOnly(t.Context(), dsn))
 	reporting, err := openReporting(dsn)
 	require.NoError(t, err)

@@ -25,8 +25,7 @@ type Connector struct {
 	current atomic.Pointer[protection]
 
 	made     time.Time     // what due counts from
-	due      atomic.Int64  // when the next look at the registry and the catalog is due
-	dirty    atomic.Bool   // the handle itself has changed the catalog since the last one
+	looking  looking       // when the registry and the catalog are looked at again
 	readings atomic.Uint64 // of the catalog
 
 	driver   *Driver

@@ -5,6 +5,8 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -53,41 +55,110 @@ func WithGuardedFunctions(names ...string) Option {
 	}
 }
 
-// now is the time that due is compared with.
-func (c *Connector) now() int64 { return int64(time.Since(c.made)) }
+// looking is when a connector looks at the registry and the catalog again.
+type looking struct {
+	due atomic.Int64 // by Connector.now; 0 while the handle's own changes are unread
 
-// readAll reads the registry, the tables and the catalog, and returns the
-// session's search path and role.
+	mu      sync.Mutex
+	dirty   bool  // the handle has changed the catalog since the last look began
+	running *look // the one at work, nil if there is none
+}
+
+// look is one that is at work.
+type look struct {
+	dirty bool // it reads what the handle has changed
+	done  chan struct{}
+}
+
+// now is the time that due is compared with. It is never 0.
+func (c *Connector) now() int64 { return int64(time.Since(c.made)) + 1 }
+
+// change says that the handle has changed the catalog.
+func (l *looking) change() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dirty = true
+	l.due.Store(0)
+}
+
+// begin starts a look if one is due. Where another one reads what this handle
+// has changed, that is returned to be waited for.
+func (l *looking) begin(now int64) (begun, other *look) {
+	if l.due.Load() > now {
+		return nil, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.running != nil && (l.running.dirty || l.dirty):
+		return nil, l.running
+	case l.running != nil || l.due.Load() > now:
+		return nil, nil
+	}
+	l.running = &look{dirty: l.dirty, done: make(chan struct{})}
+	l.dirty = false
+	return l.running, nil
+}
+
+// turn starts a look if one is due, and returns it. It waits for one that reads
+// what this handle has changed.
+func (l *looking) turn(ctx context.Context, now func() int64) *look {
+	for {
+		begun, other := l.begin(now())
+		if other == nil {
+			return begun
+		}
+		select {
+		case <-other.done:
+		case <-ctx.Done():
+			return nil
+		}
+		if other.dirty {
+			return nil
+		}
+	}
+}
+
+// end says when the next look is due. What a failed one was to read is unread.
+func (l *looking) end(k *look, next int64, failed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running = nil
+	l.dirty = l.dirty || failed && k.dirty
+	if !l.dirty || failed {
+		l.due.Store(next)
+	}
+	close(k.done)
+}
+
+// readAll reads the registry, the tables and the catalog for a new connection,
+// and returns the session's search path and role.
 func (c *Connector) readAll(ctx context.Context, conn *pgx.Conn) (path, user string, err error) {
-	due, dirty := c.due.Load(), c.dirty.Swap(false)
-	defer func() {
-		if dirty && err != nil {
-			c.dirty.Store(true)
-		}
-	}()
+	begun := c.looking.turn(ctx, c.now)
 	tables, generation, err := c.wanted(ctx, conn)
-	if err != nil {
-		return "", "", err
+	if err == nil {
+		path, user, err = c.look(ctx, conn, tables, generation, begun != nil)
 	}
-	again, isDue := dirty, c.now() >= due
-	if p := c.current.Load(); !dirty && isDue && p != nil && p.last.Load().catalog {
-		_, stamp, err := c.stampNow(ctx, conn)
+	if begun != nil {
+		next := c.settings.refresh
 		if err != nil {
-			return "", "", err
+			next = min(next, retryLook)
 		}
-		again = stamp != p.last.Load().stamp
-	}
-	if path, user, err = c.look(ctx, conn, tables, generation, again); err == nil && (dirty || isDue) {
-		// unless the handle has changed something meanwhile
-		c.due.CompareAndSwap(due, c.now()+int64(c.settings.refresh))
+		c.looking.end(begun, c.now()+int64(next), err != nil)
 	}
 	return path, user, err
 }
 
-// catalogFor reads the catalog for the tables, nothing if it is known.
+// catalogFor reads the catalog for the tables, nothing if it is known. Where it
+// may have changed, its stamp tells.
 func (c *Connector) catalogFor(ctx context.Context, conn *pgx.Conn, tables []heldTable, again bool) (*catalog, error) {
-	if p := c.current.Load(); !again && p != nil && p.last.Load().catalog && sameTables(p.tables, tables) {
-		return nil, nil
+	if p := c.current.Load(); p != nil && p.last.Load().catalog && sameTables(p.tables, tables) {
+		if !again {
+			return nil, nil
+		}
+		if _, stamp, err := c.stampNow(ctx, conn); err != nil || stamp == p.last.Load().stamp {
+			return nil, err
+		}
 	}
 	return c.readCatalog(ctx, conn, tables)
 }
@@ -98,38 +169,33 @@ func (c *Conn) noteChanges() {
 	if !c.changes || c.std == nil {
 		return
 	}
-	c.connector.dirty.Store(true)
-	c.connector.due.Store(0)
+	c.connector.looking.change()
 	if pg := c.std.Conn().PgConn(); !pg.IsBusy() && pg.TxStatus() == 'I' {
 		c.changes = false
 	}
 }
 
 // refresh looks at the registry and the catalog if that is due, while nothing
-// else runs on the connection. Other connections don't wait for it, and go by
-// what was known before. The error is that the connection is gone.
+// else runs on the connection. Other connections go by what was known before,
+// unless it is this handle itself that has changed something: for that they
+// wait. The error is that the connection is gone.
 func (c *Conn) refresh(ctx context.Context) error {
 	if c.std == nil {
 		return nil
 	}
 	c.noteChanges()
 	n := c.connector
-	due, now := n.due.Load(), n.now()
-	if now < due || c.std.Conn().IsClosed() || c.std.Conn().PgConn().TxStatus() != 'I' {
+	if n.looking.due.Load() > n.now() || c.std.Conn().IsClosed() || c.std.Conn().PgConn().TxStatus() != 'I' {
 		return nil
 	}
-	looking := now + int64(lookTimeout)
-	if !n.due.CompareAndSwap(due, looking) {
-		return nil // another connection does
+	begun := n.looking.turn(ctx, n.now)
+	if begun == nil {
+		return nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	dirty := n.dirty.Swap(false)
-	err := n.lookAgain(bounded, c.std.Conn(), dirty)
+	err := n.lookAgain(bounded, c.std.Conn())
 	next := n.settings.refresh
-	if err != nil && dirty {
-		n.dirty.Store(true)
-	}
 	switch {
 	case err == nil:
 	case ctx.Err() != nil: // the caller's time was up: the next one looks
@@ -138,7 +204,7 @@ func (c *Conn) refresh(ctx context.Context) error {
 		next = min(next, retryLook)
 		n.settings.tell(ctx, Event{Kind: EventUnread, Err: err})
 	}
-	n.due.CompareAndSwap(looking, n.now()+int64(next)) // unless a change came in between
+	n.looking.end(begun, n.now()+int64(next), err != nil)
 	if c.std.Conn().IsClosed() {
 		return sqldriver.ErrBadConn
 	}
@@ -147,8 +213,8 @@ func (c *Conn) refresh(ctx context.Context) error {
 
 // lookAgain reads what has changed since the last look: in most cases nothing,
 // which one question answers.
-func (c *Connector) lookAgain(ctx context.Context, conn *pgx.Conn, dirty bool) error {
-	if p := c.current.Load(); !dirty && p != nil && p.last.Load().catalog {
+func (c *Connector) lookAgain(ctx context.Context, conn *pgx.Conn) error {
+	if p := c.current.Load(); p != nil && p.last.Load().catalog {
 		generation, stamp, err := c.stampNow(ctx, conn)
 		if err != nil {
 			return err
