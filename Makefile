@@ -9,7 +9,7 @@ SERVER_PACKAGES ?= . ./driver ./lease ./migrations ./rewrite ./internal/localpg
 PG_MAJORS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pg-all test-pgx bench fuzz lint postgres
+.PHONY: help demo test test-pg-all test-pgx bench bench-wall fuzz lint postgres
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ test-pgx: postgres ## run pgx's own database/sql test suite through the driver
 
 bench: postgres ## run the benchmarks, with allocations
 	go test -run '^$$' -bench . -benchmem ./...
+
+bench-wall: postgres ## measure with pgbench what the wall costs, as a share of the rate without it
+	go run ./internal/wallbench
 
 fuzz: postgres ## fuzz the check: 50,000 statements on a server, planted holes, FUZZTIME (5m) for each target
 	go test ./rewrite -run '^TestDifferential$$' -count=1 -v -rapid.checks=50000 -rapid.seed=$$(date +%s)
