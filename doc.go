@@ -11,7 +11,7 @@
 //   - tokenctx: the token in the context
 //   - rewrite: the check of a statement, without a database
 //   - migrations: what the database itself needs
-//   - lease: tokens from PostgreSQL
+//   - lease: leases and tokens from PostgreSQL
 //
 // This package itself holds no code, only the test of the whole.
 package fencerow

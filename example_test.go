@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -49,6 +50,15 @@ func pay(ctx context.Context, db *sql.DB) error {
 	if errors.Is(err, driver.ErrStale) {
 		return fmt.Errorf("another holder has taken over: %w", err)
 	}
+	return err
+}
+
+func payUnderLease(ctx context.Context, db *sql.DB) error {
+	err := lease.Run(ctx, db, "orders", 30*time.Second, func(ctx context.Context) error {
+		_, err := db.ExecContext(ctx, `UPDATE orders SET status = $1, last_token = $2
+			WHERE id = $3 AND last_token <= $2`, "paid", tokenctx.Arg, 17) // ctx carries the lease's token
+		return err
+	})
 	return err
 }
 
@@ -120,6 +130,10 @@ func TestReadmeRuns(t *testing.T) {
 	require.Equal(t, "paid", status)
 	require.EqualValues(t, 1, token)
 
+	require.NoError(t, payUnderLease(t.Context(), fenced))
+	_, token = order(t, plain, 17)
+	require.EqualValues(t, 2, token)
+
 	sql := writes()
 	_, err = fenced.ExecContext(holder(t, 50), sql[0], 18, "new", tokenctx.Arg)
 	require.NoError(t, err)
@@ -136,6 +150,9 @@ func TestReadmeRuns(t *testing.T) {
 	_, err = plain.Exec(`UPDATE orders SET last_token = 99`)
 	require.NoError(t, err)
 	require.ErrorIs(t, pay(t.Context(), fenced), driver.ErrStale)
+	err = payUnderLease(t.Context(), fenced)
+	require.ErrorIs(t, err, driver.ErrStale)
+	require.ErrorIs(t, err, lease.ErrLost)
 
 	require.ErrorIs(t, payInTransaction(holder(t, 98), fenced), driver.ErrStale)
 	require.NoError(t, payInTransaction(holder(t, 100), fenced))

@@ -157,13 +157,28 @@ func (c *Conn) explainPart(ctx context.Context, s *statement, w rewrite.Write, n
 }
 
 // rejected notes the outcome, and returns the error unless the table is one
-// that is only reported.
+// that is only reported. The lock's holder hears of a stale token only where the
+// caller does.
 func (c *Conn) rejected(ctx context.Context, s *statement, kind EventKind, table *rewrite.Table, err error) error {
 	c.outcome(ctx, kind, table.String(), err)
 	if c.onlyReports(s.plan) {
 		return nil
 	}
+	if token, _ := c.token(ctx, table); kind == EventStale {
+		c.reportStale(ctx, table.Resource, token)
+	}
 	return err
+}
+
+// reportStale tells whoever holds the lock that a token came from, by the
+// context that carried it: the statement's, or that of its transaction's BEGIN.
+func (c *Conn) reportStale(ctx context.Context, resource string, token tokenctx.Token) {
+	if _, own := (&rewrite.Table{Resource: resource}).Token(ctx); !own {
+		if tx := c.bound(); tx != nil {
+			ctx = tx.ctx
+		}
+	}
+	tokenctx.ReportStale(ctx, resource, token)
 }
 
 // needNotAsk reports whether nobody would hear the answer of a probe.

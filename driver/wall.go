@@ -26,6 +26,7 @@ const (
 type wallDetail struct {
 	Token, Current *string
 	Mode           string
+	Resource       string // "" is the default token's
 }
 
 // fromWall turns an error of the wall into the one that the driver itself gives
@@ -69,6 +70,7 @@ func (c *Conn) staleByWall(ctx context.Context, s *statement, table string, deta
 	}
 	stale := &StaleError{Table: table, Token: token, Current: current, Err: err}
 	c.outcome(ctx, EventStale, table, stale)
+	c.reportStale(ctx, detail.Resource, token)
 	return stale
 }
 

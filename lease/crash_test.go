@@ -54,6 +54,30 @@ func TestTokensSurviveSIGKILL(t *testing.T) {
 	}
 }
 
+// A lease that was taken or renewed is held after a crash, and the next one's
+// token is larger.
+func TestLeaseSurvivesSIGKILL(t *testing.T) {
+	srv := localpg.StartServer(t, localpg.WithSetting("fsync", "on"), localpg.WithSetting("wal_writer_delay", "10s"))
+	dsn := srv.DSN("")
+	require.NoError(t, migrations.Up(t.Context(), dsn))
+	db := session(t, dsn, "SET synchronous_commit = off")
+	taken := take(t, db, "taken", long, lease.WithoutRenewal())
+	renewed := take(t, db, "renewed", time.Second, lease.WithoutRenewal())
+	require.True(t, get[bool](t, db, "SELECT fencing.renew('renewed', $1, '1h')", int64(renewed.Token())))
+	require.NoError(t, srv.Kill())
+	require.NoError(t, db.Close())
+	require.NoError(t, srv.Restart(t.Context()))
+
+	db = open(t, dsn)
+	for _, resource := range []string{"taken", "renewed"} {
+		_, err := lease.TryTake(t.Context(), db, resource, long)
+		require.ErrorIs(t, err, lease.ErrHeld)
+	}
+	require.True(t, get[bool](t, db, "SELECT expires_at > now() + interval '50 minutes' FROM fencing.lease WHERE resource = 'renewed'"))
+	require.True(t, get[bool](t, db, "SELECT fencing.release('taken', $1)", int64(taken.Token())))
+	require.Greater(t, take(t, db, "taken", long).Token(), renewed.Token())
+}
+
 // Killed while many draw: no token that was returned comes again.
 func TestTokensSurviveSIGKILLUnderLoad(t *testing.T) {
 	const sessions = 8
@@ -113,6 +137,10 @@ func TestStandbyAndPromotion(t *testing.T) {
 	db = open(t, dsn)
 	_, err := lease.NextToken(t.Context(), db)
 	var pg *pgconn.PgError
+	require.ErrorAs(t, err, &pg)
+	require.Equal(t, "25006", pg.Code)
+	require.ErrorContains(t, err, "connect to the primary")
+	_, err = lease.TryTake(t.Context(), db, "r", long)
 	require.ErrorAs(t, err, &pg)
 	require.Equal(t, "25006", pg.Code)
 	require.ErrorContains(t, err, "connect to the primary")

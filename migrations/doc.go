@@ -1,5 +1,6 @@
 // Package migrations installs what fencerow needs inside PostgreSQL: schema
-// fencing, with durable fencing tokens and the registry of protected tables.
+// fencing, with durable fencing tokens, leases and the registry of protected
+// tables.
 //
 // Run [Up] where the application's other migrations run, and name the tables
 // to protect:
@@ -80,12 +81,13 @@
 //	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA fencing TO deploy;
 //
 // Nobody else starts with any right. What the application's role needs, to
-// read the registry and to draw tokens, and no more than that:
+// read the registry, to draw tokens and to take leases, and no more than that:
 //
 //	GRANT USAGE ON SCHEMA fencing TO app;
 //	GRANT SELECT ON fencing.registry, fencing.generation TO app;
 //	GRANT SELECT ON SEQUENCE fencing.write_epoch TO app;
 //	GRANT EXECUTE ON FUNCTION fencing.next_token() TO app;
+//	GRANT EXECUTE ON FUNCTION fencing.take, fencing.renew, fencing.release TO app;
 //
 // The wall asks for no right besides: its functions run as the owner of schema
 // fencing, and a role without any right there is let through, or told why not,
@@ -121,6 +123,9 @@
 // rises in the transaction that changes the registry; the same moment is
 // notified on channel fencerow_registry, with the new value as payload.
 // fencing.tombstone holds the tokens of deleted keys, fencing.repairs a record
-// of each repair. Functions named wall_ or tomb_ and a number are those of the
+// of each repair. fencing.lease holds the leases that fencing.take(), renew() and
+// release() are about, for package lease and for clients in other languages; each
+// release is notified on channel fencerow_lease, with the resource as payload.
+// Functions named wall_ or tomb_ and a number are those of the
 // triggers; they come and go with the walls.
 package migrations

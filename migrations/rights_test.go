@@ -83,6 +83,9 @@ func TestApplicationRole(t *testing.T) {
 		"SELECT value FROM fencing.generation",
 		"SELECT pg_sequence_last_value('fencing.write_epoch')",
 		"SELECT fencing.next_token()",
+		"SELECT token FROM fencing.take('jobs', '1min', 'me')",
+		"SELECT fencing.renew('jobs', 1, '1min')",
+		"SELECT fencing.release('jobs', 1)",
 	}
 	for _, sql := range reads {
 		_, err := conn.Exec(t.Context(), sql)
@@ -108,6 +111,10 @@ func TestApplicationRole(t *testing.T) {
 		"SELECT setval('fencing.write_epoch', 9223372036854775807)",
 		"ALTER SEQUENCE fencing.write_epoch RESTART",
 		"SELECT * FROM fencing.incarnation",
+		"SELECT * FROM fencing.lease",
+		"UPDATE fencing.lease SET token = 1",
+		"DELETE FROM fencing.lease",
+		"SELECT fencing.lease_ttl('1s')",
 		"SELECT fencing.register('orders', 'strict')",
 		"SELECT fencing.unregister('orders')",
 		"SELECT fencing.driver_level('orders', 'off')",

@@ -2,6 +2,7 @@ package migrations_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,7 +12,7 @@ import (
 )
 
 // latest is the version that Up brings a database to.
-const latest = 7
+const latest = 8
 
 // description is schema fencing, as one text for each thing in it but the
 // trigger functions of walls.
@@ -115,7 +116,8 @@ func TestLevelRightsOfAnOlderVersion(t *testing.T) {
 	at(t, dsn, 2)
 	deploy, deployDSN := newRole(t, dsn)
 	app, appDSN := newRole(t, dsn)
-	exec(t, admin, documentedGrants(t, "deploy", deploy)+documentedGrants(t, "app", app)+
+	grants, _, _ := strings.Cut(documentedGrants(t, "app", app), "GRANT EXECUTE ON FUNCTION fencing.take") // there were no leases
+	exec(t, admin, documentedGrants(t, "deploy", deploy)+grants+
 		"GRANT EXECUTE ON FUNCTION fencing.register TO PUBLIC; ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO "+app)
 	require.NoError(t, migrations.Up(t.Context(), dsn))
 	require.NoError(t, migrations.SetLevel(t.Context(), deployDSN, "orders", migrations.Report))
@@ -165,4 +167,27 @@ func TestWallOwnerAndRightsOfAnOlderVersion(t *testing.T) {
 		aclexplode(coalesce(acl, acldefault(kind::"char", owner))) a WHERE a.grantee = 0`))
 	requireRefused(t, migrations.Repair(t.Context(), deployDSN, "app.orders", map[string]any{"id": 1}, 0, "x"), "42501")
 	require.NoError(t, migrations.Down(t.Context(), dsn))
+}
+
+// Leases too belong to the owner of the schema, whoever runs the newer version,
+// and nobody else has any right on them, whatever the defaults say.
+func TestLeaseOwnerAndRightsOfAnOlderVersion(t *testing.T) {
+	dsn := localpg.Database(t)
+	admin := open(t, dsn)
+	role, roleDSN := newRole(t, dsn)
+	app, appDSN := newRole(t, dsn)
+	exec(t, admin, "CREATE SCHEMA fencing AUTHORIZATION "+role)
+	require.NoError(t, migrations.Up(t.Context(), roleDSN))
+	at(t, roleDSN, 7)
+	exec(t, admin, "GRANT USAGE ON SCHEMA fencing TO "+app+"; GRANT EXECUTE ON FUNCTION fencing.next_token() TO "+app+";"+
+		"ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO PUBLIC; ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC")
+	require.NoError(t, migrations.Up(t.Context(), dsn))
+	_, err := open(t, appDSN).Exec(t.Context(), "SELECT fencing.take('r', '1s', 'h')")
+	requireRefused(t, err, "42501", "permission denied for function take")
+	exec(t, admin, documentedGrants(t, "app", app))
+	require.Equal(t, int64(1), get[int64](t, open(t, appDSN), "SELECT token FROM fencing.take('r', '1s', 'h')"))
+	require.Equal(t, []string{role}, get[[]string](t, admin, `SELECT array_agg(DISTINCT pg_get_userbyid(o)::text) FROM (
+		SELECT proowner FROM pg_proc WHERE pronamespace = 'fencing'::regnamespace UNION ALL
+		SELECT relowner FROM pg_class WHERE oid = 'fencing.lease'::regclass) x(o)`))
+	require.NoError(t, migrations.Down(t.Context(), roleDSN))
 }

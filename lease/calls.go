@@ -1,0 +1,52 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"strconv"
+	"time"
+
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+// Nothing in these is resolved by a role's own search_path. Each is a
+// transaction of its own, and leaves nothing in the session.
+const (
+	takeSQL    = `SELECT token, held_by, EXTRACT(epoch FROM remaining) FROM fencing.take($1, $2, $3)`
+	renewSQL   = `SELECT fencing.renew($1, $2, $3)`
+	releaseSQL = `SELECT fencing.release($1, $2)`
+)
+
+// grant is what fencing.take answered: a token, or who has the lease.
+type grant struct {
+	token     tokenctx.Token // 0 if another has it
+	holder    string
+	remaining time.Duration
+}
+
+func (r *request) take(ctx context.Context) (grant, error) {
+	var (
+		token   sql.NullInt64
+		holder  sql.NullString
+		seconds float64
+	)
+	err := r.db.QueryRowContext(ctx, takeSQL, r.resource, interval(r.ttl), r.holder).Scan(&token, &holder, &seconds)
+	return grant{tokenctx.Token(token.Int64), holder.String, time.Duration(seconds * float64(time.Second))}, err
+}
+
+// renewCall has the lease last for its time to live from now on. false is the
+// database's word that it is over.
+func (l *Lease) renewCall(ctx context.Context) (held bool, err error) {
+	err = l.db.QueryRowContext(ctx, renewSQL, l.resource, int64(l.token), interval(l.ttl)).Scan(&held)
+	return held, err
+}
+
+func (l *Lease) releaseCall(ctx context.Context) (held bool, err error) {
+	err = l.db.QueryRowContext(ctx, releaseSQL, l.resource, int64(l.token)).Scan(&held)
+	return held, err
+}
+
+// interval is d as PostgreSQL reads it in any IntervalStyle.
+func interval(d time.Duration) string {
+	return strconv.FormatInt(d.Microseconds(), 10) + " microseconds"
+}

@@ -1,0 +1,102 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Take takes the lease of a resource, and waits for it while another holds it,
+// until ctx ends. ctx bounds the waiting only: the lease goes on after it.
+//
+// ttl, a millisecond to 24 hours, is how long the lease lasts without being
+// renewed, and so how long others wait after its holder has died. It is renewed
+// at a third of that, over db, whose pool needs a connection to spare: work that
+// has them all lets the lease end.
+//
+// While ctx lasts, Take looks again and again, at intervals that [WithPoll] sets;
+// nobody is served in the order of coming. When ctx ends, the error matches its
+// Err, and [ErrHeld] if the lease was held. Any other error ends Take at once. If
+// the answer of the database was lost, or ctx ended before it came, the lease may
+// have been taken all the same; then nobody has it until its time is over.
+func Take(ctx context.Context, db *sql.DB, resource string, ttl time.Duration, opts ...Option) (*Lease, error) {
+	r, err := newRequest(db, resource, ttl, opts)
+	if err != nil {
+		return nil, err
+	}
+	var held *HeldError
+	for poll := r.pollMin; ; poll = min(2*poll, r.pollMax) {
+		l, err := r.try(ctx)
+		if err != nil && held != nil && ctx.Err() != nil {
+			return nil, fmt.Errorf("take lease %q: %w: %w", resource, endOf(ctx), held)
+		}
+		if !errors.As(err, &held) {
+			return l, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("take lease %q: %w: %w", resource, endOf(ctx), held)
+		case <-time.After(r.pause(poll, held.Remaining)):
+		}
+	}
+}
+
+// TryTake is [Take] without the waiting: if another holder has the lease, it
+// returns a [*HeldError] at once, which matches [ErrHeld]. Where another's
+// taking is just being committed, it waits for that.
+func TryTake(ctx context.Context, db *sql.DB, resource string, ttl time.Duration, opts ...Option) (*Lease, error) {
+	r, err := newRequest(db, resource, ttl, opts)
+	if err != nil {
+		return nil, err
+	}
+	return r.try(ctx)
+}
+
+// pause is how long to wait before the next look: between half of poll and
+// poll, and not much longer than the lease has to go. The jitter keeps those who
+// wait for one lease from coming all at once.
+func (r *request) pause(poll, remaining time.Duration) time.Duration {
+	return min(poll/2+rand.N(poll/2+1), max(remaining, 0)+rand.N(r.pollMin))
+}
+
+// tries bounds how often a lease that was free, and lost to another in the same
+// moment, is tried for at once.
+const tries = 3
+
+func (r *request) try(ctx context.Context) (*Lease, error) {
+	doing := fmt.Sprintf("take lease %q", r.resource)
+	held := &HeldError{Resource: r.resource}
+	for range tries {
+		sent := time.Now()
+		g, err := r.take(ctx)
+		switch state := sqlState(err); {
+		case state == "40001", state == "55P03": // another was first, in a session that is SERIALIZABLE or has a lock_timeout
+			continue
+		case err != nil:
+			return nil, callError(doing, "fencing.take", err)
+		case g.token.Valid():
+			return r.granted(ctx, g, sent)
+		case g.token != 0:
+			return nil, fmt.Errorf("%s: fencing.take gave %d, which is no token: install schema fencing again with migrations.Up", doing, g.token)
+		}
+		held.Holder, held.Remaining = g.holder, g.remaining
+		if g.holder != "" {
+			break
+		}
+	}
+	return nil, held
+}
+
+// granted makes the lease. Its time counts from before the request was sent,
+// which is before the database began to count.
+func (r *request) granted(ctx context.Context, g grant, sent time.Time) (*Lease, error) {
+	l := newLease(ctx, r, g.token, sent)
+	if err := l.Err(); err != nil {
+		_ = l.finish(ctx)
+		return nil, fmt.Errorf("take lease %q: the answer took longer than the lease's %v: choose a longer time to live: %w", r.resource, r.ttl, err)
+	}
+	return l, nil
+}
