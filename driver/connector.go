@@ -5,6 +5,7 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +25,8 @@ type Connector struct {
 	mu      sync.Mutex // held while the protection is replaced
 	current atomic.Pointer[protection]
 
-	made     time.Time     // what due counts from
+	made     time.Time // what due counts from
+	listener listener
 	looking  looking       // when the registry and the catalog are looked at again
 	readings atomic.Uint64 // of the catalog
 
@@ -32,7 +34,10 @@ type Connector struct {
 	counters counters
 }
 
-var _ sqldriver.Connector = (*Connector)(nil)
+var (
+	_ sqldriver.Connector = (*Connector)(nil)
+	_ io.Closer           = (*Connector)(nil)
+)
 
 // NewConnector returns a connector for pgx's own configuration. Hooks, tracers
 // and codecs in it are trusted: they can reach the server past the driver.
@@ -89,6 +94,9 @@ func connectorOf(inner sqldriver.Connector, sessions bool, s *settings) (*Connec
 	if s.doctor != nil && !sessions {
 		return nil, errors.New("fencerow: WithDoctor is an option of Open, NewConnector and NewPoolConnector")
 	}
+	if err := c.checkListen(); err != nil {
+		return nil, err
+	}
 	if s.fromCode || !sessions {
 		if _, err := c.protect(s.tables, 0, nil); err != nil {
 			return nil, err
@@ -111,6 +119,7 @@ func (c *Connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 				return nil, err
 			}
 			c.counters.opened(conn)
+			c.listenOnce()
 			return conn, nil
 		}
 		// closed by now: the pool hands out another one, in the end a new one

@@ -36,8 +36,10 @@ var optional = []reflect.Type{
 }
 
 // different are the interfaces that only one of the two has, with the reason.
-// There is none so far.
-var different = map[string]string{}
+var different = map[string]string{
+	"Connector io.Closer":      "it ends what WithRegistryListener began",
+	"pool Connector io.Closer": "it ends what WithRegistryListener began",
+}
 
 // stdlibTx is the type of pgx's transactions, which has no name outside of it.
 func stdlibTx(t *testing.T, config pgx.ConnConfig) sqldriver.Tx {

@@ -25,6 +25,7 @@ type settings struct {
 	undetermined bool // say when the reason for 0 rows can't be told
 	callerSkip   []string
 	doctor       *doctor
+	listen       bool // keep a connection that listens for changes of the registry
 	guarded      []rewrite.Name
 	refresh      time.Duration
 	pgx          []stdlib.OptionOpenDB
