@@ -4,11 +4,13 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // catalogQuery reads what the catalog knows of protected tables beyond their
@@ -19,7 +21,9 @@ var (
 	//go:embed stamp.sql
 	stampQuery string
 
-	readingQuery = "SELECT (" + stampQuery + "), (" + catalogQuery + ")" // in one round trip
+	// In one round trip. Rules and bodies are shown under locks of what they name;
+	// who waits for these behind a change of structure holds up every connection.
+	readingQuery = "SELECT (" + stampQuery + "), (" + catalogQuery + ") FROM pg_catalog.set_config('lock_timeout', '500ms', true)"
 )
 
 // catalog is what catalogQuery found. It doesn't depend on levels, so that the
@@ -29,14 +33,21 @@ type catalog struct {
 	Relations []catalogRelation
 	Inherits  [][2]oid // child, parent
 	Views     [][2]oid // what is read, the view
+	Stored    [][2]oid // a view that is read, the materialized view
 	Keys      []catalogKey
 	Triggers  []catalogTrigger
-	Rules     []catalogRule
-	Uses      [][2]oid // a table, a routine that its defaults and the like call
-	Routines  []catalogRoutine
-	Operators []catalogCode
-	Types     []catalogCode
-	Epoch     bool // fencing.write_epoch is there
+	// what the conditions of triggers call
+	Conditions []catalogTrigger
+	Rules      []catalogRule
+	Reads      []catalogRead
+	Calls      [][2]oid // a routine, another that its arguments or the like run
+	// the functions of event triggers
+	EventTriggers []oid
+	Uses          [][2]oid // a table, a routine that its defaults and the like call
+	Routines      []catalogRoutine
+	Operators     []catalogCode
+	Types         []catalogCode
+	Epoch         bool // fencing.write_epoch is there
 
 	stamp string // of the catalogs when it was read
 	order uint64 // among the readings of its connector
@@ -68,10 +79,18 @@ type (
 		Schema, Name       string // the function's
 		Type               int
 		Fires              bool
+		Args               string // each ends with \000
 	}
 	catalogRule struct {
 		Relation      oid
 		Event, Source string
+		Fires         bool
+	}
+	// catalogRead is a function that a rule runs, or a view when it is read.
+	catalogRead struct {
+		Relation, Function oid
+		Event              string // "" for a view
+		Fires              bool
 	}
 	catalogRoutine struct {
 		OID                            oid
@@ -80,6 +99,7 @@ type (
 	catalogCode struct {
 		Schema, Name string
 		Function     oid
+		Row          bool // a table's or view's type
 	}
 )
 
@@ -89,9 +109,9 @@ func (r *catalogRoutine) read() *routineBody { return readRoutine(r.Language, r.
 // read reads a rule's actions: what stands behind DO. The event itself names
 // the table that the rule is on.
 func (r *catalogRule) read() *routineBody {
-	words := lexBody(r.Source, nil, true)
+	words := lexBody(r.Source, true)
 	for i, w := range words {
-		if w == "do" {
+		if w.is("do") {
 			return readWords("sql", words[i+1:])
 		}
 	}
@@ -107,10 +127,25 @@ func (c *Connector) readCatalog(ctx context.Context, conn *pgx.Conn, tables []he
 	found := &catalog{order: c.readings.Add(1)}
 	var document []byte
 	if err := conn.QueryRow(ctx, readingQuery, ownMode(conn), string(names)).Scan(&found.stamp, &document); err != nil {
-		return nil, fmt.Errorf("fencerow: read what else can write the protected tables from the catalog: %w", err)
+		return nil, fmt.Errorf("fencerow: read what else can write the protected tables from the catalog: %w%s", err, readingAdvice(err))
 	}
 	if err := json.Unmarshal(document, found); err != nil {
 		return nil, fmt.Errorf("fencerow: read what else can write the protected tables from the catalog: %w", err)
 	}
 	return found, nil
+}
+
+// readingAdvice says what to do about an error of the reading, if that is known.
+func readingAdvice(err error) string {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
+		return ""
+	}
+	switch pgErr.Code {
+	case "42501":
+		return ": fencerow reads the system catalogs, as every role may unless that was taken away: grant this role SELECT on the catalog that is named"
+	case "55P03":
+		return ": a table that a rule or a function's SQL body names is locked, by a change of its structure most likely: let that end, and connect again"
+	}
+	return ""
 }

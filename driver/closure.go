@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -22,6 +21,7 @@ type closureBuilder struct {
 	byName    map[string][]*reachedRelation
 	routines  map[oid]*reachedRoutine
 	calls     map[string][]*reachedRoutine
+	code      map[string][]catalogCode // operators and types, by their names
 	rules     []*routineBody
 	changed   bool
 }
@@ -32,7 +32,7 @@ type reachedRelation struct {
 	family  tableSet            // it shares rows with these
 	over    tableSet            // it is a view over these
 	cascade map[string]tableSet // by event: foreign keys do; an UPDATE of a column is "UPDATE:column"
-	code    map[string]tableSet // by event: triggers and rules do
+	code    map[string]tableSet // by event, also one of those below: triggers, rules and the like do
 }
 
 // reachedRoutine is a routine with what it writes.
@@ -40,6 +40,7 @@ type reachedRoutine struct {
 	*catalogRoutine
 	body    *routineBody
 	writes  tableSet
+	dynamic bool // it runs SQL that it makes, or calls what does
 	guarded bool // it carries a guard of its own
 }
 
@@ -81,6 +82,10 @@ func (b *closureBuilder) prepare() {
 		r.body, r.guarded = r.read(), slices.Contains(b.guarded, rewrite.Name{Schema: r.Schema, Name: r.Name})
 		b.routines[r.OID] = r
 		b.calls[lowerASCII(r.Name)] = append(b.calls[lowerASCII(r.Name)], r)
+	}
+	b.code = make(map[string][]catalogCode)
+	for _, c := range slices.Concat(b.facts.Operators, b.facts.Types) {
+		b.code[lowerASCII(c.Name)] = append(b.code[lowerASCII(c.Name)], c)
 	}
 	for i := range b.facts.Rules {
 		b.rules = append(b.rules, b.facts.Rules[i].read())
@@ -145,6 +150,11 @@ func (b *closureBuilder) spreadRelations() {
 			b.carry(base, view, view.Columns)
 		}
 	}
+	for _, v := range b.facts.Stored {
+		if base, view := b.relations[v[0]], b.relations[v[1]]; base != nil && view != nil {
+			b.addFor(view.code, eventRefresh, base.code[eventRead])
+		}
+	}
 	for i := range b.facts.Keys {
 		b.spreadKey(&b.facts.Keys[i])
 	}
@@ -200,102 +210,15 @@ func (b *closureBuilder) follow(parent *reachedRelation, event string, child *re
 // keys returns under what an event's effects stand: an UPDATE's under each of
 // its columns, or under all where they aren't known.
 func (r *reachedRelation) keys(event string, columns []string) []string {
-	if event != "UPDATE" {
-		return []string{event}
-	}
 	keys := []string{event}
-	if columns == nil {
-		for key := range r.cascade {
-			if strings.HasPrefix(key, "UPDATE:") {
-				keys = append(keys, key)
-			}
-		}
+	if event != "UPDATE" {
+		return keys
 	}
-	for _, column := range columns {
-		keys = append(keys, "UPDATE:"+column)
+	for key := range r.cascade {
+		// a body's columns are lower-cased
+		if column, ok := strings.CutPrefix(key, "UPDATE:"); ok && (columns == nil || slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, column) })) {
+			keys = append(keys, key)
+		}
 	}
 	return keys
-}
-
-// triggerEvents are the bits of pg_trigger.tgtype.
-var triggerEvents = map[int]string{4: "INSERT", 8: "DELETE", 16: "UPDATE", 32: "TRUNCATE"}
-
-// ruleEvents are the values of pg_rewrite.ev_type.
-var ruleEvents = map[string]string{"2": "UPDATE", "3": "INSERT", "4": "DELETE"}
-
-// spreadCode adds up what routines, triggers and rules write.
-func (b *closureBuilder) spreadCode() {
-	for _, r := range b.routines {
-		b.add(r.writes, b.written(r.body))
-	}
-	for _, t := range b.facts.Triggers {
-		r, f := b.relations[t.Relation], b.routines[t.Function]
-		if r == nil || f == nil || !t.Fires {
-			continue
-		}
-		for bit, event := range triggerEvents {
-			if t.Type&bit != 0 {
-				b.addFor(r.code, event, f.unguarded())
-			}
-		}
-	}
-	for i, rule := range b.facts.Rules {
-		if r := b.relations[rule.Relation]; r != nil {
-			b.addFor(r.code, ruleEvents[rule.Event], b.written(b.rules[i]))
-		}
-	}
-	for _, use := range b.facts.Uses {
-		if r, f := b.relations[use[0]], b.routines[use[1]]; r != nil && f != nil {
-			b.addFor(r.code, "INSERT", f.unguarded())
-			b.addFor(r.code, "UPDATE", f.unguarded())
-		}
-	}
-}
-
-// written returns what a body writes, as far as is known by now.
-func (b *closureBuilder) written(body *routineBody) tableSet {
-	out := tableSet{}
-	for _, t := range body.targets {
-		for _, r := range b.byName[t.Name.Name] {
-			if t.Schema == "" || t.Schema == lowerASCII(r.Schema) {
-				r.effects(out, t.event, t.columns)
-			}
-		}
-	}
-	for _, call := range body.calls {
-		for _, r := range b.calls[call.Name] {
-			if call.Schema == "" || call.Schema == lowerASCII(r.Schema) {
-				maps.Copy(out, r.unguarded())
-			}
-		}
-	}
-	if !body.dynamic {
-		return out
-	}
-	for word := range body.words {
-		for _, r := range b.byName[word] {
-			maps.Copy(out, r.family)
-			maps.Copy(out, r.over)
-			for _, tables := range r.code {
-				maps.Copy(out, tables)
-			}
-		}
-		for _, r := range b.calls[word] {
-			maps.Copy(out, r.unguarded())
-		}
-	}
-	return out
-}
-
-// effects adds what an event on the relation writes.
-func (r *reachedRelation) effects(out tableSet, event string, columns []string) {
-	maps.Copy(out, r.family)
-	maps.Copy(out, r.over)
-	if event == "" {
-		return // a change of structure
-	}
-	for _, key := range r.keys(event, columns) {
-		maps.Copy(out, r.cascade[key])
-		maps.Copy(out, r.code[key])
-	}
 }

@@ -110,13 +110,13 @@ func TestClosureOfTheCatalog(t *testing.T) {
 	require.ElementsMatch(t, []rewrite.Writer{
 		{Name: one("queue"), Into: one("orders"), Events: []string{"INSERT", "UPDATE"}},
 		{Name: one("ruled"), Into: one("orders"), Events: []string{"DELETE"}},
-		{Name: one("defaulted"), Into: one("orders"), Events: []string{"INSERT", "UPDATE"}},
-		{Name: one("typed"), Into: one("orders"), Events: []string{"INSERT", "UPDATE"}},
+		{Name: one("defaulted"), Into: one("orders"), Events: []string{"INSERT", "LIKE", "UPDATE"}},
+		{Name: one("typed"), Into: one("orders"), Events: []string{"INSERT", "LIKE", "UPDATE"}},
 	}, c.Writers)
 	require.ElementsMatch(t, public("touch", "touch_all", "touch_most", "atomic", "by_text", "by_string", "by_cascade", "by_view", "by_upsert", "drops", "proc", "step", "summed",
 		"pair_to_text", "log_order", "enqueue"), c.Functions)
 	require.ElementsMatch(t, public("~~~"), c.Operators)
-	require.ElementsMatch(t, public("touched", "touched_twice", "_touched", "_touched_twice", "pair", "_pair"), c.Types)
+	require.ElementsMatch(t, public("touched", "touched_twice", "_touched", "_touched_twice", "pair", "_pair", "typed", "_typed"), c.Types)
 	require.ElementsMatch(t, public("defaults"), c.TriggerFunctions)
 	require.ElementsMatch(t, public("orders"), c.InsertTriggers)
 	require.Empty(t, c.Sequences)

@@ -57,6 +57,9 @@ func (b *closureBuilder) cascadesOf(r *reachedRelation) (out []rewrite.Cascade) 
 func (b *closureBuilder) writersOf(r *reachedRelation) (out []rewrite.Writer) {
 	events := make(map[int][]string)
 	for _, event := range slices.Sorted(maps.Keys(r.code)) {
+		if event == eventRead {
+			continue // no statement that reads is refused
+		}
 		for i := range r.code[event] {
 			events[i] = append(events[i], event)
 		}
@@ -74,7 +77,7 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 	}
 	for i := range b.facts.Routines {
 		if r := b.routines[b.facts.Routines[i].OID]; len(r.writes) > 0 {
-			out.Functions = append(out.Functions, rewrite.Name{Schema: r.Schema, Name: r.Name})
+			out.Functions = append(out.Functions, r.name())
 		}
 	}
 	for _, o := range b.facts.Operators {
@@ -85,6 +88,11 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 	for _, t := range b.facts.Types {
 		if writes(t.Function) {
 			out.Types = append(out.Types, rewrite.Name{Schema: t.Schema, Name: t.Name})
+		}
+	}
+	for _, f := range b.facts.EventTriggers {
+		if writes(f) {
+			out.EventTriggers = append(out.EventTriggers, b.routines[f].name())
 		}
 	}
 	for _, t := range b.facts.Triggers {
@@ -118,6 +126,8 @@ func unique(names []rewrite.Name) []rewrite.Name {
 }
 
 func sorted(tables tableSet) []int { return slices.Sorted(maps.Keys(tables)) }
+
+func (r *reachedRoutine) name() rewrite.Name { return rewrite.Name{Schema: r.Schema, Name: r.Name} }
 
 func (r *reachedRelation) name() rewrite.Name {
 	return rewrite.Name{Schema: r.Schema, Name: r.Name}

@@ -81,14 +81,22 @@
 // The catalog says what a statement's text doesn't show: partitions, children
 // and ancestors of protected tables, views over them, foreign keys that change
 // their rows, triggers and rules that write them, and functions, operators and
-// types whose code does. It is read with the registry. What a function writes
-// is told by the words of its body: the tables that its statements name as the
-// ones they write, and the functions that it calls. One that runs SQL made of
-// strings, or is written in another language than SQL and PL/pgSQL, counts if
-// it names a protected table, one of these ways to it or a function that writes
-// one; so a function that gets a table's name as an argument is not told, nor is
-// one of an extension or in C. What a view calls when it is read is not looked
-// at. [WithGuardedFunctions] names functions that carry a guard of their own.
+// types whose code does, also where it stands in a default, a check, a policy, a
+// condition or the argument of a trigger. It is read with the registry. What a
+// function writes is told by the words of its body: the tables that its
+// statements name as the ones they write, and the functions that it calls. One
+// that runs SQL made of strings, or is written in another language than SQL and
+// PL/pgSQL, counts if it names a protected table, one of these ways to it or a
+// function that writes one; so a function that gets a table's name as an
+// argument, or makes it of pieces, is not told, nor is one of an extension or in
+// C.
+//
+// Nor is told what a statement runs without naming it: a function of a view or
+// of a policy where a table is only read, of an index where it is rebuilt
+// (REINDEX, ANALYZE, VACUUM FULL, CLUSTER), of an operator that IN, USING,
+// NULLIF, CASE, LIKE, ORDER BY or DISTINCT stands for, of a cast to a built-in
+// type. A change of structure is refused where an event trigger writes a
+// protected table, but not one inside a function's body. [WithGuardedFunctions] names functions that carry a guard of their own.
 //
 // A handle knows of changes, in the registry and in the catalog, when its next
 // connection is taken that needs a look: after the handle itself has changed

@@ -2,63 +2,82 @@ package driver
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/fencerow/fencerow/rewrite"
 )
 
-// What a routine does is read from the words of its body, which is lower-cased:
-// which tables stand where a statement names the one it writes, and what is
-// called. Comments are left out, and strings are read like code, since they may
-// be run. A body that runs SQL made of strings could write whatever it names.
+// What a routine does is read from the tokens of its body: which tables stand
+// where a statement names the one it writes, and what is called. Comments are
+// left out, and strings are read like code, since they may be run. A body that
+// runs SQL made of strings could write whatever it names.
 
 // routineBody is what a body says.
 type routineBody struct {
 	targets []bodyTarget
 	calls   []rewrite.Name  // the schema is "" where none is written
-	words   map[string]bool // every word and quoted name
+	words   map[string]bool // every word, quoted name and operator
+	casts   map[string]bool // the words that stand for the type of a cast or a variable
 	dynamic bool            // it runs SQL that it makes, or is of a language that isn't read
 }
 
 // bodyTarget is a table that a statement in a body writes.
 type bodyTarget struct {
 	rewrite.Name
-	event   string   // INSERT, UPDATE, DELETE, TRUNCATE or "" for a change of structure
+	event   string   // INSERT, UPDATE, DELETE, TRUNCATE, REFRESH or "" for a change of structure
 	columns []string // of an UPDATE, where they can be told
 }
 
 // readRoutine reads a body in a language.
 func readRoutine(language, source string) *routineBody {
-	return readWords(language, lexBody(source, nil, true))
+	return readWords(language, lexBody(source, true))
 }
 
-func readWords(language string, words []string) *routineBody {
-	r := &routineReader{words: words}
+func readWords(language string, tokens []bodyToken) *routineBody {
 	// an aggregate's language is internal
-	r.body = &routineBody{words: make(map[string]bool, len(r.words)), dynamic: language != "sql" && language != "plpgsql" && language != "internal"}
-	for i, w := range r.words {
-		if !isPunct(w) {
-			r.body.words[w] = true
+	body := &routineBody{words: make(map[string]bool, len(tokens)), casts: make(map[string]bool),
+		dynamic: language != "sql" && language != "plpgsql" && language != "internal"}
+	read(tokens, body, false)
+	return body
+}
+
+// read reads a body, or what stands in one of its strings.
+func read(tokens []bodyToken, body *routineBody, inString bool) {
+	r := &routineReader{tokens: tokens, body: body, inString: inString}
+	for i, t := range tokens {
+		if t.kind == stringToken {
+			read(t.inner, body, true)
+			continue
+		}
+		if t.kind != punctToken || t.isOperator() {
+			body.words[t.text] = true
 		}
 		r.at(i)
 	}
-	return r.body
 }
 
 type routineReader struct {
-	words []string
-	body  *routineBody
+	tokens   []bodyToken
+	body     *routineBody
+	inString bool // the statement may go on in another string
 }
 
-// word returns the i-th word, "" past the ends.
-func (r *routineReader) word(i int) string {
-	if i < 0 || i >= len(r.words) {
-		return ""
+// token returns the i-th token, an empty one past the ends.
+func (r *routineReader) token(i int) bodyToken {
+	if i < 0 || i >= len(r.tokens) {
+		return bodyToken{kind: punctToken}
 	}
-	return r.words[i]
+	return r.tokens[i]
 }
 
-// at notes what begins at a word.
+// word returns the i-th token if it is punctuation or a word without quotes.
+func (r *routineReader) word(i int) string {
+	if t := r.token(i); t.kind == wordToken || t.kind == punctToken {
+		return t.text
+	}
+	return ""
+}
+
+// at notes what begins at a token.
 func (r *routineReader) at(i int) {
 	switch next := r.word(i + 1); r.word(i) {
 	case "insert":
@@ -86,6 +105,10 @@ func (r *routineReader) at(i int) {
 		}
 	case "truncate":
 		r.list(i+1, "TRUNCATE")
+	case "refresh":
+		if next == "materialized" && r.word(i+2) == "view" {
+			r.target(i+3, eventRefresh)
+		}
 	case "alter", "drop":
 		if next == "table" {
 			r.list(i+1, "")
@@ -98,9 +121,31 @@ func (r *routineReader) at(i int) {
 		r.body.dynamic = r.body.dynamic || next != "function" && next != "procedure" && next != "on"
 	case "query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "dblink_exec", "dblink":
 		r.body.dynamic = true
-	case "(":
-		if name := r.nameBefore(i); name.Name != "" {
-			r.body.calls = append(r.body.calls, name)
+	default:
+		r.call(i)
+	}
+}
+
+// call notes a function that is called, as f(row) or row.f, and a cast's type.
+func (r *routineReader) call(i int) {
+	name, before, next := r.token(i).name(), r.word(i-1), r.word(i+1)
+	switch {
+	case name == "":
+	case next == "(":
+		call := rewrite.Name{Name: name}
+		if before == "." {
+			call.Schema = r.token(i - 2).name()
+		}
+		r.body.calls = append(r.body.calls, call)
+	case before == ".":
+		r.body.calls = append(r.body.calls, rewrite.Name{Name: name})
+	}
+	for start := i - 1; name != ""; start -= 2 {
+		if r.word(start) != "." {
+			if b := r.word(start); b == ":" || b == "as" && next == ")" || next == "%" && r.word(i+2) == "rowtype" {
+				r.body.casts[name] = true
+			}
+			return
 		}
 	}
 }
@@ -108,8 +153,12 @@ func (r *routineReader) at(i int) {
 // has reports whether words stand beside each other in what is left of the
 // statement.
 func (r *routineReader) has(i int, words ...string) bool {
-	for ; i+len(words) <= len(r.words) && r.words[i] != ";"; i++ {
-		if slices.Equal(r.words[i:i+len(words)], words) {
+	for ; i+len(words) <= len(r.tokens) && r.word(i) != ";"; i++ {
+		found := true
+		for k, w := range words {
+			found = found && r.word(i+k) == w
+		}
+		if found {
 			return true
 		}
 	}
@@ -118,7 +167,7 @@ func (r *routineReader) has(i int, words ...string) bool {
 
 // name reads a qualified name, and returns where it ends.
 func (r *routineReader) name(i int) (rewrite.Name, int) {
-	for r.word(i) == "only" || r.word(i) == "table" || r.word(i) == "(" {
+	for w := r.word(i); w == "only" || w == "table" || w == "(" || w == "concurrently"; w = r.word(i) {
 		i++
 	}
 	if r.word(i) == "if" && r.word(i+1) == "exists" {
@@ -127,9 +176,9 @@ func (r *routineReader) name(i int) (rewrite.Name, int) {
 	if r.word(i) == "only" {
 		i++
 	}
-	n := rewrite.Name{Name: plainWord(r.word(i))}
+	n := rewrite.Name{Name: r.token(i).name()}
 	for i++; r.word(i) == "."; i += 2 {
-		n.Schema, n.Name = n.Name, plainWord(r.word(i+1))
+		n.Schema, n.Name = n.Name, r.token(i+1).name()
 	}
 	return n, i
 }
@@ -165,8 +214,8 @@ func (r *routineReader) update(i int) {
 	for i < start+4 && r.word(i) != "set" {
 		i++
 	}
-	inString := slices.Contains(r.words[min(start, len(r.words)):min(i, len(r.words))], "'")
-	if n.Name == "" || r.word(i) != "set" && !inString {
+	goesOn := r.inString && start+4 >= len(r.tokens) || r.token(start).kind == stringToken
+	if n.Name == "" || r.word(i) != "set" && !goesOn {
 		return // FOR UPDATE, BEFORE UPDATE ON
 	}
 	t := bodyTarget{Name: n, event: "UPDATE"}
@@ -178,156 +227,35 @@ func (r *routineReader) update(i int) {
 
 // assigned returns the columns of SET, or none if they can't be told.
 func (r *routineReader) assigned(i int) (columns []string) {
-	for depth, left := 0, true; i < len(r.words); i++ {
-		switch w := r.words[i]; {
-		case w == "(" && left: // (a, b) = ...
-			for i++; i < len(r.words) && r.words[i] != ")"; i++ {
-				if !isPunct(r.words[i]) {
-					columns = append(columns, r.words[i])
+	for depth, left := 0, true; i < len(r.tokens); i++ {
+		switch t := r.tokens[i]; {
+		case t.is("(") && left: // (a, b) = ...
+			for i++; i < len(r.tokens) && !r.tokens[i].is(")"); i++ {
+				if name := r.tokens[i].name(); name != "" {
+					columns = append(columns, name)
 				}
 			}
 			left = false
-		case w == "(" || w == "[":
+		case t.is("(") || t.is("["):
 			depth++
-		case w == ")" || w == "]":
+		case t.is(")") || t.is("]"):
 			if depth--; depth < 0 {
 				return columns
 			}
 		case depth > 0:
-		case w == "'" && left:
-			return nil // the columns are in another string
-		case w == "'":
-			for i++; i < len(r.words) && r.words[i] != "'"; i++ {
-			}
-		case w == "where" || w == "from" || w == "returning" || w == ";":
+		case t.is("from") && r.word(i-1) == "distinct": // IS DISTINCT FROM
+		case t.is("where") || t.is("from") || t.is("returning") || t.is(";"):
 			return columns
-		case w == ",":
+		case t.is(","):
 			left = true
+		case left && t.name() == "":
+			return nil // made of strings
 		case left:
-			columns, left = append(columns, w), false
+			columns, left = append(columns, t.name()), false
 		}
+	}
+	if r.inString {
+		return nil // the rest may be in another string
 	}
 	return columns
-}
-
-// nameBefore reads the qualified name that ends before a word.
-func (r *routineReader) nameBefore(i int) rewrite.Name {
-	n := rewrite.Name{Name: plainWord(r.word(i - 1))}
-	if r.word(i-2) == "." {
-		n.Schema = plainWord(r.word(i - 3))
-	}
-	return n
-}
-
-// plainWord returns a word, "" for punctuation.
-func plainWord(w string) string {
-	if isPunct(w) {
-		return ""
-	}
-	return w
-}
-
-// isPunct tells punctuation; a quoted name that looks like it is taken for it,
-// too.
-func isPunct(w string) bool { return len(w) <= 1 && (w == "" || !isWordByte(w[0])) }
-
-func isWordByte(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= '0' && b <= '9' || b == '_' || b == '$' || b >= 0x80
-}
-
-// lexBody splits a body into words, quoted names without their quotes, and
-// single punctuation; what is in a string is split likewise, between two "'".
-func lexBody(s string, into []string, code bool) []string {
-	for s != "" {
-		n := 1
-		switch {
-		case isWordByte(s[0]) && s[0] != '$':
-			n = runEnd(s)
-			into = append(into, s[:n])
-		case code && strings.HasPrefix(s, "--"):
-			n = endOf(s, strings.IndexByte(s, '\n'))
-		case code && strings.HasPrefix(s, "/*"):
-			n = endOfComment(s)
-		case s[0] == '"' && strings.IndexByte(s[1:], '"') >= 0:
-			n = closing(s, '"', false)
-			into = append(into, strings.ReplaceAll(s[1:n-1], `""`, `"`))
-		case code && s[0] == '\'':
-			n = closing(s, '\'', len(into) > 0 && into[len(into)-1] == "e")
-			into = append(lexBody(strings.Trim(s[:n], "'"), append(into, "'"), false), "'")
-		case code && dollarTag(s) != "":
-			tag := dollarTag(s)
-			n = endOf(s, strings.Index(s[len(tag):], tag)+2*len(tag)-1)
-			into = append(lexBody(strings.TrimSuffix(s[len(tag):n], tag), append(into, "'"), code), "'")
-		case s[0] > ' ':
-			into = append(into, s[:1])
-		}
-		s = s[n:]
-	}
-	return into
-}
-
-func runEnd(s string) int {
-	n := 0
-	for n < len(s) && isWordByte(s[n]) {
-		n++
-	}
-	return n
-}
-
-// endOf turns the index of a last byte into a length; what has no end goes on
-// to the end of the text.
-func endOf(s string, last int) int {
-	if last < 0 || last >= len(s) {
-		return len(s)
-	}
-	return last + 1
-}
-
-// closing returns the length of what stands between quotes, which are doubled
-// inside or, in an escape string, behind a backslash.
-func closing(s string, quote byte, escapes bool) int {
-	for i := 1; i < len(s); i++ {
-		switch {
-		case s[i] == '\\' && escapes:
-			i++
-		case s[i] != quote:
-		case i+1 < len(s) && s[i+1] == quote:
-			i++
-		default:
-			return i + 1
-		}
-	}
-	return len(s)
-}
-
-// endOfComment returns the length of a comment; they nest.
-func endOfComment(s string) int {
-	depth := 0
-	for i := 0; i+1 < len(s); i++ {
-		switch s[i : i+2] {
-		case "/*":
-			depth, i = depth+1, i+1
-		case "*/":
-			if depth, i = depth-1, i+1; depth == 0 {
-				return i + 1
-			}
-		}
-	}
-	return len(s)
-}
-
-// dollarTag returns the $tag$ that a text begins with, if any.
-func dollarTag(s string) string {
-	if s[0] != '$' || len(s) > 1 && s[1] >= '0' && s[1] <= '9' {
-		return ""
-	}
-	for i := 1; i < len(s); i++ {
-		if s[i] == '$' {
-			return s[:i+1]
-		}
-		if !isWordByte(s[i]) {
-			break
-		}
-	}
-	return ""
 }

@@ -66,6 +66,7 @@ func (c *checker) statement(n *node) {
 		c.report(violation(UnknownNode, n, "%s cannot be checked: send it over a plain connection", statementName(n.kind)))
 		return
 	}
+	c.checkEvents(n)
 	rule(c, n, true)
 }
 

@@ -22,7 +22,8 @@ type Closure struct {
 	// Cascades are tables whose foreign keys, over any number of steps, change
 	// protected rows.
 	Cascades []Cascade
-	// Writers are tables with rules or triggers that write protected tables.
+	// Writers are tables with rules, triggers, defaults or the like that write
+	// protected tables, and views that do when they are used.
 	Writers []Writer
 	// Functions are functions, procedures and aggregates that write protected
 	// tables.
@@ -40,6 +41,9 @@ type Closure struct {
 	// InsertTriggers are protected tables with a user's BEFORE INSERT trigger,
 	// which may change the token that EXCLUDED shows.
 	InsertTriggers []Name
+	// EventTriggers are the functions of event triggers that write protected
+	// tables: whatever changes a structure runs them.
+	EventTriggers []Name
 	// GuardedFunctions may be called although they are among Functions: they
 	// carry a guard of their own.
 	GuardedFunctions []Name
@@ -65,7 +69,7 @@ type Cascade struct {
 type Writer struct {
 	Name
 	Into   Name     // the protected table that is written
-	Events []string // "INSERT", "UPDATE", "DELETE", "TRUNCATE"
+	Events []string // "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFRESH", "LIKE" (CREATE TABLE (LIKE ...) takes it over), "ENABLE" (its trigger or rule is disabled)
 }
 
 // relation is everything the policy knows under one name.
@@ -176,6 +180,14 @@ func (p *Policy) changesExcluded(t *Table) bool {
 		}
 	}
 	return slices.ContainsFunc(p.closure.InsertTriggers, func(n Name) bool { return family[n] })
+}
+
+// called is matches for what a statement calls by a name: a bare one is looked
+// up in the session's path.
+func (p *Policy) called(list []Name, schema, name string) bool {
+	return slices.ContainsFunc(list, func(n Name) bool {
+		return n.Name == name && (schema == n.Schema || schema == "" && (!p.known || n.Schema == "pg_catalog" || slices.Contains(p.path, n.Schema)))
+	})
 }
 
 // isWord reports whether a name in a change of structure may be one that the

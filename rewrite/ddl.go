@@ -20,6 +20,8 @@ func checkDDL(c *checker, n *node, _ bool) {
 // to typed tables by CASCADE, to a program, to every table of a schema.
 func (c *checker) checkReach(n *node) {
 	switch n.kind {
+	case "CreateStmt":
+		c.checkLike(n)
 	case "AlterTableStmt":
 		if n.str("objtype") == "OBJECT_TYPE" && findText(n, func(s string) bool { return s == "DROP_CASCADE" }) != nil {
 			c.report(violation(ProtectedDDL, n, "ALTER TYPE ... CASCADE changes the tables of that type, a protected one may be among them: leave CASCADE out, or use a plain connection"))

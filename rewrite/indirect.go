@@ -28,6 +28,32 @@ func (c *checker) checkIndirect(t target, event string, sets []*node) {
 	}
 }
 
+// checkRefresh refuses to refresh a view whose query runs what writes a
+// protected table.
+func checkRefresh(c *checker, n *node, _ bool) {
+	c.checkWriters(n.get("relation"), "REFRESH")
+}
+
+// checkLike refuses to make a table like one whose columns, defaults or checks
+// write a protected table: it would have them, too.
+func (c *checker) checkLike(n *node) {
+	for _, element := range n.list("tableElts") {
+		if element.is("TableLikeClause") {
+			c.checkWriters(element.get("relation"), "LIKE")
+		}
+	}
+}
+
+func (c *checker) checkWriters(rel *node, event string) {
+	for _, r := range c.policy.lookup(rel.str("schemaname"), rel.str("relname")) {
+		for _, w := range r.writers {
+			if slices.Contains(w.Events, event) {
+				c.report(violation(IndirectWrite, rel, "%s of %q runs code that writes protected table %q without a proof, at once or later: use a plain connection", event, r.Name, w.Into))
+			}
+		}
+	}
+}
+
 // reached reports whether an event sets a cascade off.
 func (f Cascade) reached(event string, sets []*node) bool {
 	switch event {

@@ -55,6 +55,9 @@ func (p *Policy) newQuickSet() *quickSet {
 	for _, n := range c.Types {
 		q.add("_" + n.Name)
 	}
+	if len(c.EventTriggers) > 0 {
+		q.words["into"] = true // SELECT INTO makes a table
+	}
 	for _, n := range c.Operators {
 		q.operators = append(q.operators, n.Name)
 	}

@@ -75,7 +75,7 @@ func init() {
 		// nothing in them writes a row or changes what the check rests on
 		"TransactionStmt": allow, "ConstraintsSetStmt": allow, "VariableShowStmt": allow, "FetchStmt": allow, "ClosePortalStmt": allow,
 		"ListenStmt": allow, "UnlistenStmt": allow, "NotifyStmt": allow, "LockStmt": allow, "CheckPointStmt": allow,
-		"VacuumStmt": allow, "ClusterStmt": allow, "ReindexStmt": allow, "RefreshMatViewStmt": allow,
+		"VacuumStmt": allow, "ClusterStmt": allow, "ReindexStmt": allow, "RefreshMatViewStmt": checkRefresh,
 
 		// roles, databases, storage, text search, foreign servers: none is a table
 		"GrantRoleStmt": allow, "CreateRoleStmt": allow, "AlterRoleStmt": allow, "DropRoleStmt": allow, "AlterDefaultPrivilegesStmt": allow,
@@ -89,6 +89,23 @@ func init() {
 }
 
 func allow(*checker, *node, bool) {}
+
+// eventless are the kinds of statement that change the catalog and run no event
+// trigger: what they change is shared by all databases, or no object.
+var eventless = setOf("DoStmt", "GrantRoleStmt", "CreateRoleStmt", "AlterRoleStmt", "DropRoleStmt", "CreatedbStmt", "AlterDatabaseStmt", "AlterDatabaseRefreshCollStmt",
+	"DropdbStmt", "CreateTableSpaceStmt", "DropTableSpaceStmt", "AlterTableSpaceOptionsStmt", "AlterRoleSetStmt", "AlterDatabaseSetStmt", "AlterSystemStmt",
+	"CreateEventTrigStmt", "AlterEventTrigStmt", "LoadStmt")
+
+// eventful are those that run one and keep the catalog.
+var eventful = setOf("RefreshMatViewStmt", "CreateTableAsStmt", "CommentStmt", "GrantStmt", "CreateStatsStmt", "AlterStatsStmt", "ReindexStmt")
+
+// checkEvents refuses a change of structure that runs an event trigger which
+// writes a protected table.
+func (c *checker) checkEvents(n *node) {
+	if events := c.policy.closure.EventTriggers; len(events) > 0 && (eventful[n.kind] || n.is("SelectStmt") && n.get("intoClause") != nil || !keepsCatalog[n.kind] && !eventless[n.kind]) {
+		c.report(violation(IndirectWrite, n, "%s runs an event trigger whose function %q writes a protected table without a proof: use a plain connection", statementName(n.kind), events[0]))
+	}
+}
 
 // keepsCatalog are the kinds of statement after which a closure is what it was
 // before. What a function that they call does is not seen.

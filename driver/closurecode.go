@@ -1,0 +1,182 @@
+package driver
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fencerow/fencerow/rewrite"
+)
+
+// triggerEvents are the bits of pg_trigger.tgtype.
+var triggerEvents = map[int]string{4: "INSERT", 8: "DELETE", 16: "UPDATE", 32: "TRUNCATE"}
+
+// ruleEvents are the values of pg_rewrite.ev_type.
+var ruleEvents = map[string]string{"2": "UPDATE", "3": "INSERT", "4": "DELETE"}
+
+// Events that are no changes of rows: a disabled trigger or rule is enabled, a
+// table is made like another, a view is read, a materialized one refreshed.
+const (
+	eventEnable  = "ENABLE"
+	eventLike    = "LIKE"
+	eventRead    = "READ"
+	eventRefresh = "REFRESH"
+)
+
+// spreadCode adds up what routines, triggers and rules write.
+func (b *closureBuilder) spreadCode() {
+	for _, r := range b.routines {
+		b.add(r.writes, b.written(r.body))
+		if !r.dynamic && (r.body.dynamic || slices.ContainsFunc(r.body.calls, b.callsDynamic)) {
+			r.dynamic, b.changed = true, true
+		}
+	}
+	for _, call := range b.facts.Calls {
+		if r, f := b.routines[call[0]], b.routines[call[1]]; r != nil && f != nil {
+			b.add(r.writes, f.unguarded())
+		}
+	}
+	for i := range b.facts.Triggers {
+		t := &b.facts.Triggers[i]
+		if f := b.routines[t.Function]; f != nil {
+			b.fires(t, f.unguarded())
+			if t.Args != "" && f.dynamic && !f.guarded {
+				b.fires(t, b.named(wordsOf(unescape(t.Args))))
+			}
+		}
+	}
+	for i := range b.facts.Conditions {
+		if f := b.routines[b.facts.Conditions[i].Function]; f != nil {
+			b.fires(&b.facts.Conditions[i], f.unguarded())
+		}
+	}
+	for i, rule := range b.facts.Rules {
+		b.rule(rule.Relation, rule.Event, rule.Fires, b.written(b.rules[i]))
+	}
+	for _, read := range b.facts.Reads {
+		if f := b.routines[read.Function]; f != nil {
+			b.rule(read.Relation, read.Event, read.Fires, f.unguarded())
+		}
+	}
+	for _, use := range b.facts.Uses {
+		if r, f := b.relations[use[0]], b.routines[use[1]]; r != nil && f != nil {
+			for _, event := range []string{"INSERT", "UPDATE", eventLike} {
+				b.addFor(r.code, event, f.unguarded())
+			}
+		}
+	}
+}
+
+func (b *closureBuilder) callsDynamic(call rewrite.Name) bool {
+	return slices.ContainsFunc(b.calls[call.Name], func(r *reachedRoutine) bool { return r.dynamic })
+}
+
+// fires notes what a trigger writes.
+func (b *closureBuilder) fires(t *catalogTrigger, tables tableSet) {
+	r := b.relations[t.Relation]
+	if r == nil {
+		return
+	}
+	for bit, event := range triggerEvents {
+		if !t.Fires {
+			event = eventEnable
+		}
+		if t.Type&bit != 0 {
+			b.addFor(r.code, event, tables)
+		}
+	}
+}
+
+// rule notes what a rule writes; event is "" for that of a view, whose function
+// may run however the view is used.
+func (b *closureBuilder) rule(relation oid, event string, fires bool, tables tableSet) {
+	r := b.relations[relation]
+	switch {
+	case r == nil:
+	case event == "":
+		for _, event := range []string{"INSERT", "UPDATE", "DELETE", eventRead, eventRefresh} {
+			b.addFor(r.code, event, tables)
+		}
+	case !fires:
+		b.addFor(r.code, eventEnable, tables)
+	default:
+		b.addFor(r.code, ruleEvents[event], tables)
+	}
+}
+
+// written returns what a body writes, as far as is known by now.
+func (b *closureBuilder) written(body *routineBody) tableSet {
+	out := tableSet{}
+	for _, t := range body.targets {
+		for _, r := range b.byName[t.Name.Name] {
+			if t.Schema == "" || t.Schema == lowerASCII(r.Schema) {
+				r.effects(out, t.event, t.columns)
+			}
+		}
+	}
+	for _, call := range body.calls {
+		for _, r := range b.calls[call.Name] {
+			if call.Schema == "" || call.Schema == lowerASCII(r.Schema) {
+				maps.Copy(out, r.unguarded())
+			}
+		}
+	}
+	for name, list := range b.code {
+		if !body.words[name] {
+			continue
+		}
+		for _, c := range list {
+			if f := b.routines[c.Function]; f != nil && (!c.Row || body.casts[name]) {
+				maps.Copy(out, f.unguarded())
+			}
+		}
+	}
+	if body.dynamic {
+		maps.Copy(out, b.named(body.words))
+	}
+	return out
+}
+
+// named returns what SQL that has these words could write.
+func (b *closureBuilder) named(words map[string]bool) tableSet {
+	out := tableSet{}
+	for word := range words {
+		for _, r := range b.byName[word] {
+			maps.Copy(out, r.family)
+			maps.Copy(out, r.over)
+			for event, tables := range r.cascade {
+				if event != "TRUNCATE" || words["cascade"] {
+					maps.Copy(out, tables)
+				}
+			}
+			for event, tables := range r.code {
+				if event != eventLike && event != eventEnable {
+					maps.Copy(out, tables)
+				}
+			}
+		}
+		for _, r := range b.calls[word] {
+			maps.Copy(out, r.unguarded())
+		}
+	}
+	return out
+}
+
+// effects adds what an event on the relation writes.
+func (r *reachedRelation) effects(out tableSet, event string, columns []string) {
+	maps.Copy(out, r.family)
+	maps.Copy(out, r.over)
+	if event == "" { // a change of structure
+		maps.Copy(out, r.code[eventEnable])
+		return
+	}
+	for _, key := range r.keys(event, columns) {
+		maps.Copy(out, r.cascade[key])
+		maps.Copy(out, r.code[key])
+	}
+}
+
+// wordsOf returns the words of a text that may be SQL.
+func wordsOf(text string) map[string]bool {
+	return readWords("", lexBody(strings.ReplaceAll(text, "\x00", " "), false)).words
+}

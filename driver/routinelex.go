@@ -1,0 +1,261 @@
+package driver
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// bodyToken is a token of a body, with ASCII letters lower-cased.
+type bodyToken struct {
+	text  string
+	kind  tokenKind
+	inner []bodyToken // of a string: what is in it
+}
+
+type tokenKind uint8
+
+const (
+	punctToken tokenKind = iota // a run of operator characters, or another single one
+	wordToken                   // without quotes
+	nameToken                   // in double quotes, which are left out
+	stringToken
+)
+
+// is tells a word without quotes, or punctuation.
+func (t bodyToken) is(text string) bool { return t.kind <= wordToken && t.text == text }
+
+// name returns what may be a name, "" for anything else.
+func (t bodyToken) name() string {
+	if t.kind == wordToken || t.kind == nameToken {
+		return t.text
+	}
+	return ""
+}
+
+const operatorBytes = "+-*/<>=~!@#%^&|`?"
+
+func (t bodyToken) isOperator() bool {
+	return t.kind == punctToken && t.text != "" && strings.IndexByte(operatorBytes, t.text[0]) >= 0
+}
+
+func isWordByte(b byte) bool {
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '$' || b >= 0x80
+}
+
+// lexBody splits a body into tokens. In a string that isn't code (it may be a
+// piece of it) comments are words like others.
+func lexBody(s string, code bool) (into []bodyToken) {
+	for s != "" {
+		var t bodyToken
+		n := 1
+		switch {
+		case code && strings.HasPrefix(s, "--"):
+			n = endOf(s, strings.IndexByte(s, '\n'))
+		case code && strings.HasPrefix(s, "/*"):
+			n = endOfComment(s)
+		case s[0] == '"' || s[0] == '\'' || prefixed(s) > 0:
+			t, n = lexQuoted(s, code)
+		case isWordByte(s[0]) && s[0] != '$':
+			n = runEnd(s)
+			t = bodyToken{text: lowerASCII(s[:n]), kind: wordToken}
+		case dollarTag(s) != "":
+			tag := dollarTag(s)
+			n = endOf(s, strings.Index(s[len(tag):], tag)+2*len(tag)-1)
+			t = bodyToken{kind: stringToken, inner: lexBody(strings.TrimSuffix(s[len(tag):n], tag), code)}
+		case strings.IndexByte(operatorBytes, s[0]) >= 0:
+			n = operatorEnd(s, code)
+			t.text = s[:n]
+		case s[0] > ' ':
+			t.text = s[:1]
+		}
+		if t.text != "" || t.kind == stringToken {
+			into = append(into, t)
+		}
+		s = s[n:]
+	}
+	return into
+}
+
+// prefixed returns how much stands before the quote of E”, U&” and U&"", 0
+// if nothing does.
+func prefixed(s string) int {
+	switch {
+	case len(s) > 1 && s[0]|0x20 == 'e' && s[1] == '\'':
+		return 1
+	case len(s) > 2 && s[0]|0x20 == 'u' && s[1] == '&' && (s[2] == '\'' || s[2] == '"'):
+		return 2
+	}
+	return 0
+}
+
+var uescape = regexp.MustCompile(`^\s*(?i:uescape)\s*'(.)'`)
+
+// lexQuoted reads a string or a quoted name, with its escapes.
+func lexQuoted(s string, code bool) (bodyToken, int) {
+	before := prefixed(s)
+	quote := s[before]
+	length, closed := closing(s[before:], quote, before == 1)
+	n := before + length
+	if !closed && quote == '"' || !closed && !code {
+		return bodyToken{text: s[:1]}, 1 // a piece of text, with a quote in it
+	}
+	text := s[before+1 : n]
+	if closed {
+		text = text[:len(text)-1]
+	}
+	text = strings.ReplaceAll(text, string([]byte{quote, quote}), string(quote))
+	switch before {
+	case 1:
+		text = unescape(text)
+	case 2:
+		escape := "\\"
+		if m := uescape.FindStringSubmatch(s[n:]); m != nil {
+			escape, n = m[1], n+len(m[0])
+		}
+		text = unescapeUnicode(text, escape)
+	}
+	if quote == '"' {
+		return bodyToken{text: lowerASCII(text), kind: nameToken}, n
+	}
+	return bodyToken{kind: stringToken, inner: lexBody(text, false)}, n
+}
+
+var unicodeEscape = regexp.MustCompile(`^(?:[0-9A-Fa-f]{4}|\+[0-9A-Fa-f]{6})`)
+
+// unescapeUnicode decodes the escapes of U&"".
+func unescapeUnicode(s, escape string) string {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(s, escape)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		code := unicodeEscape.FindString(rest)
+		if code == "" { // doubled
+			b.WriteString(escape)
+			s = strings.TrimPrefix(rest, escape)
+			continue
+		}
+		writeRune(&b, strings.TrimPrefix(code, "+"), 16)
+		s = rest[len(code):]
+	}
+}
+
+var stringEscape = regexp.MustCompile(`^(?:[0-7]{1,3}|x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})`)
+
+// unescape decodes the escapes of an E string.
+func unescape(s string) string {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(s, "\\")
+		b.WriteString(before)
+		if !found || rest == "" {
+			return b.String()
+		}
+		switch code := stringEscape.FindString(rest); {
+		case code == "":
+			r, size := utf8.DecodeRuneInString(rest)
+			if at := strings.IndexRune("bfnrt", r); at >= 0 {
+				r = rune("\b\f\n\r\t"[at])
+			}
+			b.WriteRune(r)
+			rest = rest[size:]
+		case code[0] == 'u' || code[0] == 'U':
+			writeRune(&b, code[1:], 16)
+			rest = rest[len(code):]
+		default:
+			digits, base := strings.CutPrefix(code, "x")
+			v, _ := strconv.ParseUint(digits, map[bool]int{true: 16, false: 8}[base], 16)
+			b.WriteByte(byte(v))
+			rest = rest[len(code):]
+		}
+		s = rest
+	}
+}
+
+func writeRune(b *strings.Builder, digits string, base int) {
+	v, _ := strconv.ParseUint(digits, base, 31)
+	b.WriteRune(rune(v))
+}
+
+// operatorEnd returns the length of a run of operator characters, which a
+// comment ends.
+func operatorEnd(s string, code bool) int {
+	n := 1
+	for n < len(s) && strings.IndexByte(operatorBytes, s[n]) >= 0 {
+		if code && (strings.HasPrefix(s[n:], "--") || strings.HasPrefix(s[n:], "/*")) {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+func runEnd(s string) int {
+	n := 0
+	for n < len(s) && isWordByte(s[n]) {
+		n++
+	}
+	return n
+}
+
+// endOf turns the index of a last byte into a length; what has no end goes on
+// to the end of the text.
+func endOf(s string, last int) int {
+	if last < 0 || last >= len(s) {
+		return len(s)
+	}
+	return last + 1
+}
+
+// closing returns the length of what stands between quotes, which are doubled
+// inside or, in an escape string, behind a backslash; and whether it ends.
+func closing(s string, quote byte, escapes bool) (int, bool) {
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && escapes:
+			i++
+		case s[i] != quote:
+		case i+1 < len(s) && s[i+1] == quote:
+			i++
+		default:
+			return i + 1, true
+		}
+	}
+	return len(s), false
+}
+
+// endOfComment returns the length of a comment; they nest.
+func endOfComment(s string) int {
+	depth := 0
+	for i := 0; i+1 < len(s); i++ {
+		switch s[i : i+2] {
+		case "/*":
+			depth, i = depth+1, i+1
+		case "*/":
+			if depth, i = depth-1, i+1; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return len(s)
+}
+
+// dollarTag returns the $tag$ that a text begins with, if any.
+func dollarTag(s string) string {
+	if s[0] != '$' || len(s) > 1 && s[1] >= '0' && s[1] <= '9' {
+		return ""
+	}
+	for i := 1; i < len(s); i++ {
+		if s[i] == '$' {
+			return s[:i+1]
+		}
+		if !isWordByte(s[i]) {
+			break
+		}
+	}
+	return ""
+}
