@@ -18,7 +18,7 @@ var ErrUnhealthy = errors.New("fencerow: the doctor finds errors in how the data
 // WithDoctor makes a connector ask the database's own fencing.doctor before its
 // first connection is used, and refuse it with [ErrUnhealthy] where that finds
 // an error: a trigger of the wall that is missing or disabled, a role with more
-// rights than an application may have, a sequence that gives tokens out twice.
+// rights than an application may have, as a superuser, a sequence that gives tokens out twice.
 // [Open] then gives that error. What is wrong is in its text, with what mends it.
 //
 // The doctor looks at the connection's own role, which needs

@@ -15,20 +15,29 @@ import (
 	"github.com/fencerow/fencerow/rewrite"
 )
 
+// asApp is how to connect as a new role with the documented rights but EXECUTE
+// on fencing.doctor.
+func asApp(t *testing.T, dsn string) (config *pgx.ConnConfig, role string) {
+	t.Helper()
+	config, err := pgx.ParseConfig(dsn)
+	require.NoError(t, err)
+	role = `"App_` + config.Database + `"`
+	run(t, dsn, `CREATE ROLE `+role+` LOGIN PASSWORD 'app'`, `GRANT USAGE ON SCHEMA fencing TO `+role,
+		`GRANT SELECT ON fencing.registry, fencing.generation TO `+role)
+	t.Cleanup(func() {
+		run2(t, dsn, `REASSIGN OWNED BY `+role+` TO CURRENT_USER`, `DROP OWNED BY `+role, `DROP ROLE `+role)
+	})
+	config.User, config.Password = strings.Trim(role, `"`), "app"
+	return config, role
+}
+
 // A handle is refused with all of the doctor's errors, until they are mended.
 func TestWithDoctor(t *testing.T) {
 	dsn := localpg.Database(t)
 	require.NoError(t, migrations.Up(t.Context(), dsn))
 	run(t, dsn, `CREATE TABLE orders (id bigint PRIMARY KEY)`, `SELECT fencing.register('orders', 'strict')`, `SELECT fencing.wall('orders')`)
-	config, err := pgx.ParseConfig(dsn)
-	require.NoError(t, err)
-	role := `"App_` + config.Database + `"`
-	run(t, dsn, `CREATE ROLE `+role+` LOGIN PASSWORD 'app'`, `GRANT SELECT, INSERT, UPDATE, DELETE ON orders TO `+role,
-		`GRANT USAGE ON SCHEMA fencing TO `+role, `GRANT SELECT ON fencing.registry, fencing.generation TO `+role)
-	t.Cleanup(func() {
-		run2(t, dsn, `REASSIGN OWNED BY `+role+` TO CURRENT_USER`, `DROP OWNED BY `+role, `DROP ROLE `+role)
-	})
-	config.User, config.Password = strings.Trim(role, `"`), "app"
+	config, role := asApp(t, dsn)
+	run(t, dsn, `GRANT SELECT, INSERT, UPDATE, DELETE ON orders TO `+role)
 	open := func() error {
 		db, err := driver.Open(stdlib.RegisterConnConfig(config), driver.WithDoctor())
 		if err == nil {
@@ -41,7 +50,7 @@ func TestWithDoctor(t *testing.T) {
 	run(t, dsn, `GRANT EXECUTE ON FUNCTION fencing.doctor TO `+role)
 	require.NoError(t, open())
 	run(t, dsn, `ALTER TABLE orders DISABLE TRIGGER "~fencing_update"`, `ALTER TABLE orders OWNER TO `+role)
-	err = open()
+	err := open()
 	require.ErrorIs(t, err, driver.ErrUnhealthy)
 	require.ErrorContains(t, err, "\n\terror D203 trigger-disabled: trigger \"~fencing_update\" on public.orders: the wall's trigger is disabled; "+
 		"nothing is checked by it; ALTER TABLE public.orders ENABLE ALWAYS TRIGGER \"~fencing_update\"")
@@ -54,8 +63,8 @@ func TestWithDoctor(t *testing.T) {
 func TestWithDoctorOnce(t *testing.T) {
 	dsn := localpg.Database(t)
 	require.NoError(t, migrations.Up(t.Context(), dsn))
-	config, err := pgx.ParseConfig(dsn)
-	require.NoError(t, err)
+	config, role := asApp(t, dsn)
+	run(t, dsn, `GRANT EXECUTE ON FUNCTION fencing.doctor TO `+role)
 	connector, err := driver.NewConnector(*config, driver.WithDoctor())
 	require.NoError(t, err)
 	db := sql.OpenDB(connector)
@@ -68,6 +77,15 @@ func TestWithDoctorOnce(t *testing.T) {
 	require.NoError(t, db.Ping())
 	run(t, dsn, `ALTER SEQUENCE fencing.write_epoch CYCLE`)
 	require.NoError(t, db.Ping())
+}
+
+// A superuser could take the wall down, so it is no application's role.
+func TestWithDoctorSuperuser(t *testing.T) {
+	dsn := localpg.Database(t)
+	require.NoError(t, migrations.Up(t.Context(), dsn))
+	_, err := driver.Open(dsn, driver.WithDoctor())
+	require.ErrorIs(t, err, driver.ErrUnhealthy)
+	require.ErrorContains(t, err, "error D411 superuser")
 }
 
 func TestWithDoctorMissing(t *testing.T) {

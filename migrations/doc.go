@@ -96,9 +96,11 @@
 //
 //	GRANT SELECT, INSERT, UPDATE, DELETE ON orders TO writer;
 //
-// It neither owns the tables nor schema fencing, is no member of a role that
-// does, has no UPDATE or USAGE on the sequence and no right to write the
-// registry or to run fencing.wall; and it is no superuser. A table's owner can
+// It owns neither the tables, their schemas, the database nor schema fencing,
+// is no member of a role that does, nor of pg_execute_server_program or
+// pg_write_server_files, has no CREATEROLE (before PostgreSQL 16), no UPDATE or
+// USAGE on the sequence and no right to write the registry or to run
+// fencing.wall; and it is no superuser. A table's owner can
 // always drop its triggers. Only the owner of schema fencing may run
 // fencing.repair and fencing.prune_tombstones, whatever else is granted. Give
 // EXECUTE on fencing.setting_name(text) to roles that ask it for names.

@@ -41,6 +41,10 @@ var tableFaults = []fault{
 	{"column generated", `SELECT fencing.wall('orders', 'off'); DROP TABLE orders; CREATE TABLE orders (id int, last_token bigint NOT NULL GENERATED ALWAYS AS (id) STORED);
 		UPDATE fencing.registry SET relid = 'orders'::regclass WHERE table_name = 'orders'`, []string{"D109 column-generated", "D201 wall-off"}, "public.orders"},
 	{"column default", `ALTER TABLE orders ALTER last_token SET DEFAULT 7`, []string{"D110 column-default"}, "public.orders"},
+	{"negative token", `CREATE TABLE neg (id int, "T" bigint NOT NULL DEFAULT 0); INSERT INTO neg VALUES (1, -5), (2, 0); CREATE INDEX ON neg ("T");
+		SELECT fencing.register('neg', 'lease', token_column => 'T', issued_by => NULL); SELECT fencing.wall('neg')`, []string{"D113 token-negative"}, "public.neg"},
+	{"negative token without a wall", `CREATE TABLE neg (id int, last_token bigint NOT NULL DEFAULT 0); INSERT INTO neg VALUES (1, -5); CREATE INDEX ON neg (last_token);
+		SELECT fencing.register('neg', 'strict')`, []string{"D113 token-negative", "D201 wall-off"}, "public.neg"},
 	{"no generation", `DELETE FROM fencing.generation`, []string{"D112 generation-missing"}, "fencing.generation"},
 	{"unlogged", `ALTER TABLE orders SET UNLOGGED`, []string{"D111 unlogged"}, "public.orders"},
 }
@@ -75,6 +79,21 @@ var wallFaults = []fault{
 	{"level of the trigger", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'orders'::regclass AND tgname = '~fencing_truncate');
 		BEGIN EXECUTE format('CREATE OR REPLACE TRIGGER "~fencing_truncate" BEFORE TRUNCATE ON orders EXECUTE FUNCTION %s(''report'')', f); END $$;
 		ALTER TABLE orders ENABLE ALWAYS TRIGGER "~fencing_truncate"`, []string{"D205 trigger-changed", "D801 wall-open"}, `trigger "~fencing_truncate" on public.orders`},
+	{"mark of another column", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'parted'::regclass AND tgname = '!fencing_mark');
+		BEGIN EXECUTE format('CREATE OR REPLACE TRIGGER "!fencing_mark" BEFORE UPDATE OF id ON parted FOR EACH ROW EXECUTE FUNCTION %s(''enforce'')', f); END $$;
+		ALTER TABLE parted ENABLE ALWAYS TRIGGER "!fencing_mark"`, []string{"D205 trigger-changed", "D801 wall-open"}, `trigger "!fencing_mark" on public.parted`},
+	{"mark of the column's old number", `ALTER TABLE jobs RENAME last_token TO was; ALTER TABLE jobs ADD last_token bigint NOT NULL DEFAULT 0`,
+		[]string{"D205 trigger-changed"}, `trigger "!fencing_mark" on public.jobs`},
+	{"condition of late", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'orders'::regclass AND tgname = '~fencing_late');
+		BEGIN EXECUTE format('CREATE OR REPLACE TRIGGER "~fencing_late" AFTER UPDATE ON orders FOR EACH ROW WHEN (NEW.last_token < 0) EXECUTE FUNCTION %s(''enforce'')', f); END $$;
+		ALTER TABLE orders ENABLE ALWAYS TRIGGER "~fencing_late"`, []string{"D205 trigger-changed"}, `trigger "~fencing_late" on public.orders`},
+	{"condition of a tombstone", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'keyed'::regclass AND tgname = '~fencing_rekey1');
+		BEGIN EXECUTE format('CREATE OR REPLACE TRIGGER "~fencing_rekey1" AFTER UPDATE ON keyed FOR EACH ROW WHEN (OLD.b IS DISTINCT FROM NEW.b) EXECUTE FUNCTION %s(''enforce'')', f); END $$;
+		ALTER TABLE keyed ENABLE ALWAYS TRIGGER "~fencing_rekey1"`, []string{"D205 trigger-changed"}, `trigger "~fencing_rekey1" on public.keyed`},
+	{"child registered without a wall", `SELECT fencing.register('child', 'strict')`, []string{}, ""},
+	{"child registered in another mode without a wall", `SELECT fencing.register('child', 'lease')`, []string{"D201 wall-off"}, "public.child"},
+	{"tombstones of a deferrable key", `SELECT fencing.tombstones('orders'); ALTER TABLE orders DROP CONSTRAINT orders_pkey, ADD PRIMARY KEY (id) DEFERRABLE INITIALLY DEFERRED`,
+		[]string{"D211 tombstones-deferrable"}, "public.orders"},
 	{"tombstones without a wall", `SELECT fencing.tombstones('orders'); SELECT fencing.wall('orders', 'off')`, []string{"D201 wall-off", "D208 tombstones-without-wall"}, "public.orders"},
 	{"tombstones without a trigger", `SELECT fencing.tombstones('jobs'); DROP TRIGGER "~fencing_tomb" ON jobs`, []string{"D202 trigger-missing"}, `trigger "~fencing_tomb" on public.jobs`},
 	{"tombstones of an older key", `SELECT fencing.tombstones('orders'); ALTER TABLE orders DROP CONSTRAINT orders_pkey, ADD PRIMARY KEY (note, id)`,
@@ -113,6 +132,13 @@ var roleFaults = []fault{
 	{"owns the schema", `ALTER SCHEMA fencing OWNER TO APP`, []string{"D204 trigger-function", "D402 role-owns-schema"}, "role APP"},
 	{"owns the sequence", `CREATE SEQUENCE s; SELECT setval('s', 9); SELECT fencing.register('jobs', 'lease', issued_by => 's'); ALTER SEQUENCE s OWNER TO APP`, []string{"D402 role-owns-schema"}, "role APP"},
 	{"member of the owner", `GRANT pg_monitor TO APP; ALTER TABLE orders OWNER TO pg_monitor`, []string{"D403 role-in-owner"}, "role APP"},
+	{"owns the database", `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO APP', current_database()); END $$`, []string{"D413 role-owns-around"}, "role APP"},
+	{"owns the schema of a table", `ALTER SCHEMA "my App" OWNER TO APP`, []string{"D413 role-owns-around"}, "role APP"},
+	{"owns the schema of a sequence", `CREATE SCHEMA locks; CREATE SEQUENCE locks.s; SELECT setval('locks.s', 9); SELECT fencing.register('jobs', 'lease', issued_by => 'locks.s'); ALTER SCHEMA locks OWNER TO APP`,
+		[]string{"D413 role-owns-around"}, "role APP"},
+	{"member of the owner of a schema", `GRANT pg_monitor TO APP; ALTER SCHEMA "my App" OWNER TO pg_monitor`, []string{"D403 role-in-owner"}, "role APP"},
+	{"writes the server's files", `GRANT pg_write_server_files TO APP`, []string{"D415 role-server-files"}, "role APP"},
+	{"runs programs", `GRANT pg_execute_server_program TO APP`, []string{"D415 role-server-files"}, "role APP"},
 	{"may TRUNCATE", `GRANT TRUNCATE ON orders TO APP`, []string{"D404 role-table-rights"}, "role APP"},
 	{"may make triggers on a partition", `GRANT TRIGGER ON parted_24_1 TO APP`, []string{"D404 role-table-rights"}, "role APP"},
 	{"may refer", `GRANT REFERENCES ON orders TO PUBLIC`, []string{"D404 role-table-rights"}, "role APP"},
@@ -255,7 +281,7 @@ func TestDoctorCodes(t *testing.T) {
 	require.Equal(t, slices.Compact(written), slices.Sorted(maps.Keys(documented)))
 
 	// those that are no faults, or tested by themselves
-	tested := []string{"D206 wall-report", "D207 lease-unattested", "D411 superuser", "D412 role-missing", "D802 wall-not-tried", "D901 version-behind"}
+	tested := []string{"D206 wall-report", "D207 lease-unattested", "D312 incarnation-other", "D411 superuser", "D414 role-makes-roles", "D412 role-missing", "D802 wall-not-tried", "D901 version-behind"}
 	for _, f := range slices.Concat(tableFaults, wallFaults, sequenceFaults, roleFaults, otherFaults) {
 		tested = append(tested, f.want...)
 	}

@@ -205,3 +205,35 @@ func TestDoctorManyTables(t *testing.T) {
 	require.Empty(t, codes(findings, "error", "warning"))
 	require.Less(t, time.Since(began), 30*time.Second)
 }
+
+// A superuser is for administrators; one that an application was said to
+// connect as is an error.
+func TestDoctorSuperuser(t *testing.T) {
+	dsn := localpg.Database(t, doctored)
+	admin := open(t, dsn)
+	require.Contains(t, codes(diagnose(t, dsn), "info"), "D411 superuser")
+	super := get[string](t, admin, "SELECT current_user::text")
+	require.Equal(t, []string{"D411 superuser"}, codes(diagnose(t, dsn, super), "error"))
+	app, _ := newApp(t, dsn)
+	require.Empty(t, codes(diagnose(t, dsn, app), "error", "warning"))
+	exec(t, admin, "ALTER ROLE "+app+" NOLOGIN SUPERUSER")
+	require.Equal(t, []string{"D411 superuser"}, codes(diagnose(t, dsn, app), "error"))
+}
+
+// Before PostgreSQL 16 CREATEROLE was enough to become a member of the owner.
+func TestDoctorMakesRoles(t *testing.T) {
+	dsn := localpg.Database(t, doctored)
+	admin := open(t, dsn)
+	app, _ := newApp(t, dsn)
+	in, _ := newRole(t, dsn)
+	want := []string{}
+	if major(t, admin) < 16 {
+		want = []string{"D414 role-makes-roles"}
+	}
+	exec(t, admin, "ALTER ROLE "+app+" CREATEROLE")
+	require.Equal(t, want, codes(diagnose(t, dsn), "error", "warning"))
+	exec(t, admin, "ALTER ROLE "+app+" NOCREATEROLE; ALTER ROLE "+in+" CREATEROLE; GRANT "+in+" TO "+app)
+	require.Equal(t, want, codes(diagnose(t, dsn, app), "error", "warning"))
+	exec(t, admin, "ALTER ROLE "+in+" NOCREATEROLE SUPERUSER")
+	require.Equal(t, []string{"D414 role-makes-roles"}, codes(diagnose(t, dsn, app), "error", "warning"))
+}

@@ -17,12 +17,16 @@ const (
 
 // walled is a table whose wall refuses.
 type walled struct {
-	Table, Column string // as SQL writes them
+	Table, Column, Other string // as SQL writes them; Other is a column that a write may set, if there is one
 }
 
 // tryWalls sends writes to every table with a wall that must be refused.
 func tryWalls(ctx context.Context, conn *pgx.Conn) ([]Finding, error) {
-	rows, err := conn.Query(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), pg_catalog.quote_ident(r.token_column::pg_catalog.text)
+	rows, err := conn.Query(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), pg_catalog.quote_ident(r.token_column::pg_catalog.text),
+			coalesce((SELECT pg_catalog.quote_ident(a.attname::pg_catalog.text) FROM pg_catalog.pg_attribute a
+				WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped
+				AND a.attname OPERATOR(pg_catalog.<>) r.token_column AND a.attgenerated OPERATOR(pg_catalog.=) '' AND a.attidentity OPERATOR(pg_catalog.<>) 'a'
+				ORDER BY a.attnum LIMIT 1), '')
 		FROM fencing.registry r
 		JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) r.relid JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
 		WHERE r.wall_level OPERATOR(pg_catalog.=) ANY ('{enforce,attested}'::pg_catalog.text[]) ORDER BY 1`)
@@ -48,8 +52,8 @@ func tryWalls(ctx context.Context, conn *pgx.Conn) ([]Finding, error) {
 // waited for holds up whoever comes after.
 const tryLimits = `SELECT pg_catalog.set_config('lock_timeout', '100ms', true), pg_catalog.set_config('statement_timeout', '5s', true)`
 
-// try sends a stale UPDATE, a DELETE and a TRUNCATE without a token. The
-// transaction is rolled back, whatever becomes of them.
+// try sends a stale UPDATE, and another UPDATE, a DELETE and a TRUNCATE without
+// a token. The transaction is rolled back, whatever becomes of them.
 func (t walled) try(ctx context.Context, conn *pgx.Conn) ([]Finding, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
@@ -105,11 +109,16 @@ func (t walled) writes(row string) []write {
 	if row == "" {
 		return []write{truncate}
 	}
-	return []write{
+	writes := []write{
 		{"UPDATE", fmt.Sprintf(`UPDATE %s SET %s = %[2]s OPERATOR(pg_catalog.-) 1 WHERE %[3]s`, t.Table, t.Column, row), "an UPDATE under an older token"},
 		{"DELETE", fmt.Sprintf(`DELETE FROM %s WHERE %s`, t.Table, row), "a DELETE without a token"},
 		truncate,
 	}
+	if t.Other != "" {
+		// the mark of mode lease is made where the statement names the column
+		writes = append(writes, write{"UPDATE", fmt.Sprintf(`UPDATE %s SET %s = %[2]s WHERE %[3]s`, t.Table, t.Other, row), "an UPDATE without a token"})
+	}
+	return writes
 }
 
 // errGone says that a write found no row any more, so that it says nothing.

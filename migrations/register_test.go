@@ -2,6 +2,7 @@ package migrations_test
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 
@@ -185,4 +186,32 @@ func TestRegisterConcurrently(t *testing.T) {
 	wg.Wait()
 	require.NoError(t, errors.Join(errs...))
 	require.Len(t, registry(t, conn), 2)
+}
+
+// A column that is renamed, or gone, took the tokens with it: a new one would
+// start at 0, and the wall's triggers would look at the old one.
+func TestRegisterWithoutItsColumn(t *testing.T) {
+	for _, wall := range []string{"off", "enforce"} {
+		for _, change := range []string{"RENAME last_token TO t", "DROP last_token CASCADE"} {
+			dsn := localpg.Database(t, installed)
+			conn := open(t, dsn)
+			exec(t, conn, "CREATE TABLE orders (id int); SELECT fencing.register('orders', 'lease'); SELECT fencing.wall('orders', '"+wall+"'); ALTER TABLE orders "+change)
+			for _, mode := range []string{"lease", "strict"} {
+				_, err := conn.Exec(t.Context(), "SELECT fencing.register('orders', $1)", mode)
+				requireHint(t, err, "42703", "public.orders is registered and has no column last_token", "its name back", "fencing.unregister")
+			}
+			require.ErrorContains(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}), "has no column last_token")
+			if strings.HasPrefix(change, "RENAME") {
+				exec(t, conn, "ALTER TABLE orders RENAME t TO last_token; SELECT fencing.register('orders', 'lease')")
+			}
+			exec(t, conn, "SELECT fencing.unregister('orders'); SELECT fencing.register('orders', 'strict')")
+		}
+	}
+}
+
+func TestRegisterTemporarySequence(t *testing.T) {
+	conn := open(t, localpg.Database(t, installed))
+	exec(t, conn, "CREATE TABLE orders (id int); CREATE TEMP SEQUENCE s")
+	_, err := conn.Exec(t.Context(), "SELECT fencing.register('orders', 'lease', issued_by => 's')")
+	requireHint(t, err, "42809", "is a temporary sequence", "It goes with its session")
 }

@@ -10,9 +10,9 @@ import "context"
 //	SELECT fencing.prune_tombstones('orders', 4711) -- no token below is held any more
 //
 // The table needs a wall, see [Wall], whose level holds for tombstones too. It
-// needs a primary key whose values are equal if and only if they are equal as
-// text: no floats, intervals, enums, citext or other extension's types, no
-// nondeterministic collation. It may be partitioned, but have no other
+// needs a primary key, not a deferrable one, whose values are equal if and only
+// if they are equal as text: no floats, intervals, enums, citext or other
+// extension's types, no nondeterministic collation. It may be partitioned, but have no other
 // children. Setting what is set mends what is missing and changes nothing else.
 //
 // Tombstones takes a SHARE ROW EXCLUSIVE lock on the table, without reading it,

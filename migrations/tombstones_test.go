@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
@@ -122,9 +123,9 @@ func TestTombstonesRefuse(t *testing.T) {
 	exec(t, conn, `CREATE TABLE plain (id int PRIMARY KEY); CREATE TABLE off (id int PRIMARY KEY);
 		CREATE TABLE nokey (id int); CREATE TABLE fl (id float8 PRIMARY KEY); CREATE TABLE iv (a int, b interval, PRIMARY KEY (a, b));
 		CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false); CREATE TABLE nd (id text COLLATE ci PRIMARY KEY);
-		CREATE DOMAIN dom AS int; CREATE TABLE dm (id dom PRIMARY KEY); CREATE TABLE par (id int PRIMARY KEY); CREATE TABLE child () INHERITS (par);
+		CREATE DOMAIN dom AS int; CREATE TABLE dm (id dom PRIMARY KEY); CREATE TABLE par (id int PRIMARY KEY); CREATE TABLE df (id int PRIMARY KEY DEFERRABLE); CREATE TABLE child () INHERITS (par);
 		SELECT fencing.register('off', 'lease')`)
-	for _, table := range []string{"nokey", "fl", "iv", "nd", "dm", "par"} {
+	for _, table := range []string{"nokey", "fl", "iv", "nd", "dm", "par", "df"} {
 		exec(t, conn, "SELECT fencing.register('"+table+"', 'lease'); SELECT fencing.wall('"+table+"')")
 	}
 	before := generation(t, conn)
@@ -135,6 +136,7 @@ func TestTombstonesRefuse(t *testing.T) {
 		{"'plain'", "55000", []string{"public.plain is not registered", "fencing.register('public.plain', ...)"}},
 		{"'off'", "55000", []string{"no tombstones for public.off: its wall is off", "fencing.wall('public.off')"}},
 		{"'nokey'", "55000", []string{"no tombstones for public.nokey: it has no primary key"}},
+		{"'df'", "55000", []string{"no tombstones for public.df: its primary key is deferrable", "NOT DEFERRABLE"}},
 		{"'fl'", "0A000", []string{"key column id is of type double precision"}},
 		{"'iv'", "0A000", []string{"key column b is of type interval"}},
 		{"'nd'", "0A000", []string{"key column id has a collation under which different texts are equal"}},
@@ -213,7 +215,7 @@ func TestTombstoneRights(t *testing.T) {
 	require.NoError(t, inTx(t, conn, "SET LOCAL fencing.token = '60'; DELETE FROM t WHERE id = 1"))
 	require.Equal(t, "FN001 ~fencing_tomb 59 60", refusal(t, inTx(t, conn, "INSERT INTO t VALUES (1, '', 59)")))
 	for _, sql := range []string{
-		"SELECT * FROM fencing.tombstone", "DELETE FROM fencing.tombstone", "INSERT INTO fencing.tombstone VALUES ('t', '{1}', 5, '5')",
+		"SELECT * FROM fencing.tombstone", "DELETE FROM fencing.tombstone", "INSERT INTO fencing.tombstone VALUES ('t', '', '{1}', 5, '5')",
 		"SELECT fencing.tombstones('t', false)", "SELECT fencing.prune_tombstones('t', 100)", "SELECT fencing.repair('t', '{\"id\": 1}', 1, 'x')",
 		"SELECT * FROM fencing.repairs", "INSERT INTO fencing.repairs (relid) VALUES ('t')",
 	} {
@@ -225,4 +227,83 @@ func TestTombstoneRights(t *testing.T) {
 		requireRefused(t, inTx(t, conn, sql), "42501", "by the owner of schema fencing only")
 	}
 	exec(t, conn, "SELECT fencing.unregister('app.t')")
+}
+
+// Inserts of different keys have nothing to do with each other, whatever the
+// isolation level and however few tombstones there are.
+func TestTombstonesOfDifferentKeys(t *testing.T) {
+	for _, existing := range []int{0, 1, 300} {
+		dsn, conn := walled(t, "lease", "enforce")
+		exec(t, conn, fmt.Sprintf(`SELECT fencing.tombstones('t'); INSERT INTO t SELECT i, '', 50 FROM generate_series(1001, 1000 + %d) i;
+			BEGIN; SET LOCAL fencing.token = '60'; DELETE FROM t WHERE id > 1000; COMMIT`, existing))
+		first, second := open(t, dsn), open(t, dsn)
+		exec(t, conn, "ANALYZE fencing.tombstone")
+		id := 10
+		for range 10 {
+			exec(t, first, "BEGIN ISOLATION LEVEL SERIALIZABLE")
+			exec(t, second, "BEGIN ISOLATION LEVEL SERIALIZABLE")
+			for range 3 { // by turns: each writes after the other has looked
+				for _, c := range []*pgx.Conn{first, second} {
+					exec(t, c, fmt.Sprintf("INSERT INTO t VALUES (%d, '', 60)", id))
+					id++
+				}
+			}
+			exec(t, first, "COMMIT")
+			exec(t, second, "COMMIT")
+		}
+	}
+}
+
+// A key that just has room in an index entry still has its tombstone.
+func TestTombstoneOfALongKey(t *testing.T) {
+	dsn := localpg.Database(t, installed)
+	conn := open(t, dsn)
+	exec(t, conn, `CREATE TABLE t (id text PRIMARY KEY); SELECT fencing.register('t', 'lease'), fencing.wall('t'), fencing.tombstones('t'), setval('fencing.write_epoch', 100);
+		CREATE TABLE long AS SELECT string_agg(md5(i::text), '') || repeat('x', 64) AS id FROM generate_series(1, 82) i; INSERT INTO t SELECT id, 50 FROM long`)
+	require.NoError(t, inTx(t, conn, "SET LOCAL fencing.token = '60'; DELETE FROM t"))
+	require.Equal(t, "FN001 ~fencing_tomb 59 60", refusal(t, inTx(t, conn, "INSERT INTO t SELECT id, 59 FROM long")))
+	require.NoError(t, inTx(t, conn, "INSERT INTO t SELECT id, 60 FROM long"))
+}
+
+// Who inserts a deleted key again is told that it was deleted.
+func TestTombstoneSaysDeleted(t *testing.T) {
+	_, conn := walled(t, "strict", "enforce")
+	exec(t, conn, "SELECT fencing.tombstones('t')")
+	require.NoError(t, inTx(t, conn, "SET LOCAL fencing.token = '60'; DELETE FROM t WHERE id = 1"))
+	requireRefused(t, inTx(t, conn, "INSERT INTO t VALUES (1, '', 59)"), "FN001",
+		"stale token 59 on INSERT of public.t, whose key was deleted under token 60: stop working on it")
+	requireRefused(t, inTx(t, conn, "INSERT INTO t VALUES (1, '', 60)"), "FN001",
+		"token 60 on INSERT of public.t, whose key was deleted under this token: draw a token for each write")
+}
+
+// fencing.wall mends the triggers of tombstones with its own, and where they
+// can't be, says how to do without.
+func TestWallMendsTombstones(t *testing.T) {
+	const triggers = `SELECT array_agg(pg_get_triggerdef(oid) || tgenabled::text ORDER BY tgname) FROM pg_trigger WHERE tgrelid = 't'::regclass`
+	dsn := localpg.Database(t, installed)
+	conn := open(t, dsn)
+	exec(t, conn, `CREATE TABLE t (a varchar(9), "B c" numeric, c char(3), d text, e timestamptz, PRIMARY KEY (a, "B c", c, d, e));
+		SELECT fencing.register('t', 'lease'), fencing.wall('t'), fencing.tombstones('t')`)
+	want := get[[]string](t, conn, triggers)
+	for _, sql := range []string{
+		`DROP TRIGGER "~fencing_bury" ON t`, `ALTER TABLE t DISABLE TRIGGER "~fencing_tomb"`, `ALTER TABLE t ENABLE TRIGGER "~fencing_rekey2"`,
+		`DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 't'::regclass AND tgname = '~fencing_rekey1');
+			BEGIN EXECUTE format('CREATE OR REPLACE TRIGGER "~fencing_rekey1" AFTER UPDATE ON t FOR EACH ROW WHEN (OLD.d IS DISTINCT FROM NEW.d) EXECUTE FUNCTION %s(''enforce'')', f); END $$`,
+	} {
+		exec(t, conn, sql)
+		require.NotEqual(t, want, get[[]string](t, conn, triggers), sql)
+		exec(t, conn, "SELECT fencing.wall('t')")
+		require.Equal(t, want, get[[]string](t, conn, triggers), sql)
+	}
+	ids := get[string](t, conn, `SELECT string_agg(xmin::text, ' ' ORDER BY oid) FROM pg_trigger WHERE tgrelid = 't'::regclass`)
+	exec(t, conn, "SET quote_all_identifiers = on; SELECT fencing.wall('t'); SELECT fencing.tombstones('t')")
+	require.Equal(t, ids, get[string](t, conn, `SELECT string_agg(xmin::text, ' ' ORDER BY oid) FROM pg_trigger WHERE tgrelid = 't'::regclass`), "right already")
+	require.Empty(t, get[[]string](t, conn, "SELECT coalesce(array_agg(code), '{}') FROM fencing.doctor() WHERE severity <> 'info'"))
+
+	exec(t, conn, `RESET quote_all_identifiers; ALTER TABLE t DROP CONSTRAINT t_pkey`)
+	for _, level := range []string{"enforce", "attested"} {
+		_, err := conn.Exec(t.Context(), "SELECT fencing.wall('t', $1)", level)
+		requireHint(t, err, "55000", "it has no primary key", "SELECT fencing.tombstones('public.t', false)")
+	}
+	exec(t, conn, "SELECT fencing.tombstones('public.t', false); SELECT fencing.wall('t', 'attested')")
 }

@@ -34,7 +34,8 @@ func TestUpInstalls(t *testing.T) {
 }
 
 func TestUpIsIdempotent(t *testing.T) {
-	dsn := localpg.Database(t, installed)
+	dsn := localpg.Database(t)
+	require.NoError(t, migrations.Up(t.Context(), dsn))
 	conn := open(t, dsn)
 	exec(t, conn, "CREATE TABLE orders (id int PRIMARY KEY); SELECT fencing.next_token()")
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))

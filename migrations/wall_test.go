@@ -272,3 +272,35 @@ func TestWallRefuses(t *testing.T) {
 	require.ErrorIs(t, err, migrations.ErrNotInstalled)
 	require.ErrorContains(t, err, "in a version with walls: run migrations.Up")
 }
+
+// fencing.wall mends triggers that bear the right name and function and look at
+// another column, or under another condition.
+func TestWallMendsDefinitions(t *testing.T) {
+	const triggers = `SELECT array_agg(pg_get_triggerdef(oid) || tgenabled::text ORDER BY tgname) FROM pg_trigger WHERE tgrelid = 't'::regclass`
+	for _, mode := range []string{"strict", "lease"} {
+		_, conn := walled(t, mode, "enforce")
+		want := get[[]string](t, conn, triggers)
+		for name, event := range map[string]string{
+			"!fencing_mark": "BEFORE UPDATE OF v", "~fencing_late": "AFTER UPDATE WHEN (NEW.last_token < 0)", "~fencing_late_insert": "AFTER INSERT WHEN (false)",
+			"~fencing_update": "BEFORE UPDATE OF v", "~fencing_delete": "BEFORE DELETE WHEN (OLD.id = 7)",
+		} {
+			if name == "!fencing_mark" && mode == "strict" {
+				continue
+			}
+			event, cond, _ := strings.Cut(event, "WHEN")
+			if cond != "" {
+				cond = "WHEN" + cond
+			}
+			exec(t, conn, fmt.Sprintf(`DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 't'::regclass AND tgname = '%[1]s');
+				BEGIN EXECUTE format('CREATE OR REPLACE TRIGGER "%[1]s" %[2]s ON t FOR EACH ROW %[3]s EXECUTE FUNCTION %%s(''enforce'')', f); END $$`, name, event, cond))
+			require.NotEqual(t, want, get[[]string](t, conn, triggers), name)
+			exec(t, conn, "SELECT fencing.wall('t')")
+			require.Equal(t, want, get[[]string](t, conn, triggers), name)
+		}
+		ids := get[string](t, conn, `SELECT string_agg(xmin::text, ' ' ORDER BY oid) FROM pg_trigger WHERE tgrelid = 't'::regclass`)
+		exec(t, conn, "SET quote_all_identifiers = on; SELECT fencing.wall('t')")
+		require.Equal(t, ids, get[string](t, conn, `SELECT string_agg(xmin::text, ' ' ORDER BY oid) FROM pg_trigger WHERE tgrelid = 't'::regclass`), "right already")
+		exec(t, conn, "RESET quote_all_identifiers; ALTER TABLE t RENAME last_token TO was; ALTER TABLE t ADD last_token bigint NOT NULL DEFAULT 0; SELECT fencing.wall('t')")
+		require.Equal(t, want, get[[]string](t, conn, triggers), "the column has another number")
+	}
+}

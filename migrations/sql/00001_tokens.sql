@@ -6,8 +6,10 @@
 -- for a synchronous standby. A token counts only after that COMMIT.
 --
 -- Known limits:
---   A storage snapshot put back keeps both the timeline and the system identifier, so tokens given out since are given out
---   again: no function can see that. Restore by PITR or from a dump instead; then the sequence jumps far ahead by itself.
+--   A storage snapshot put back, and pg_restore --data-only or setval into the sequence that is there, keep the timeline, the
+--   system identifier and both oids, so tokens given out since are given out again: no function can see that. Say so before
+--   anybody draws: DELETE FROM fencing.incarnation has the sequence jump far ahead. After PITR, after a whole dump, wherever it
+--   was restored, and in a copy of the database it does so by itself. A sequence of your own never does.
 --   A caller that turns synchronous_commit off after the call, in the same transaction, has turned the promise off.
 --   setval or ALTER SEQUENCE on fencing.write_epoch breaks it too: grant SELECT on the sequence, never UPDATE or USAGE.
 
@@ -38,15 +40,20 @@ CREATE SEQUENCE fencing.write_epoch AS bigint MINVALUE 1 NO CYCLE CACHE 1;
 
 COMMENT ON SEQUENCE fencing.write_epoch IS 'Bounds the tokens that may have been issued. Drawn from by fencing.next_token() only.';
 
--- the server that tokens were last drawn on: another timeline or system identifier means that WAL may have been lost
+-- What tokens were last drawn from. Another timeline or system identifier means that WAL may have been lost; another database or
+-- another sequence, that a dump has been restored or the database copied, with the value that the sequence had then.
 CREATE TABLE fencing.incarnation (
   one   boolean PRIMARY KEY DEFAULT true CHECK (one),
   tli   bigint  NOT NULL,
-  sysid bigint  NOT NULL
+  sysid bigint  NOT NULL,
+  dbid  oid     NOT NULL,
+  seqid oid     NOT NULL
 );
 
-INSERT INTO fencing.incarnation (tli, sysid)
-SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint, system_identifier FROM pg_control_system();
+INSERT INTO fencing.incarnation (tli, sysid, dbid, seqid)
+SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint, system_identifier,
+       (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()), 'fencing.write_epoch'::regclass::oid
+  FROM pg_control_system();
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.next_token() RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -55,6 +62,8 @@ DECLARE
   t     bigint;
   v_tli bigint;
   v_sys bigint;
+  v_db  oid;
+  v_seq CONSTANT oid := 'fencing.write_epoch'::regclass;
 BEGIN
   IF pg_is_in_recovery() THEN
     RAISE EXCEPTION 'fencing: a standby gives no tokens'
@@ -62,12 +71,13 @@ BEGIN
   END IF;
   v_tli := ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint;
   v_sys := (SELECT system_identifier FROM pg_control_system());
-  IF NOT EXISTS (SELECT 1 FROM fencing.incarnation i WHERE i.tli = v_tli AND i.sysid = v_sys) THEN
-    INSERT INTO fencing.incarnation AS i (tli, sysid) VALUES (v_tli, v_sys)
-      ON CONFLICT (one) DO UPDATE SET tli = EXCLUDED.tli, sysid = EXCLUDED.sysid
-      WHERE (i.tli, i.sysid) IS DISTINCT FROM (EXCLUDED.tli, EXCLUDED.sysid);
+  v_db := (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
+  IF NOT EXISTS (SELECT 1 FROM fencing.incarnation i WHERE i.tli = v_tli AND i.sysid = v_sys AND i.dbid = v_db AND i.seqid = v_seq) THEN
+    INSERT INTO fencing.incarnation AS i (tli, sysid, dbid, seqid) VALUES (v_tli, v_sys, v_db, v_seq)
+      ON CONFLICT (one) DO UPDATE SET tli = EXCLUDED.tli, sysid = EXCLUDED.sysid, dbid = EXCLUDED.dbid, seqid = EXCLUDED.seqid
+      WHERE (i.tli, i.sysid, i.dbid, i.seqid) IS DISTINCT FROM (EXCLUDED.tli, EXCLUDED.sysid, EXCLUDED.dbid, EXCLUDED.seqid);
     IF FOUND THEN
-      -- far above whatever the lost WAL had given out: seconds since 2020 in the high half, and past the last jump in any case
+      -- far above whatever has been given out and is forgotten: seconds since 2020 in the high half, and past the last jump in any case
       PERFORM setval('fencing.write_epoch', greatest(
         (coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) >> 32) + 1,
         extract(epoch FROM clock_timestamp() - timestamptz '2020-01-01 00:00:00+00')::bigint) << 32);

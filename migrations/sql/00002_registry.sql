@@ -214,6 +214,10 @@ BEGIN
     RAISE EXCEPTION 'fencing: % is no sequence, so it can''t bound the tokens of %.%', register.issued_by, quote_ident(v_schema), quote_ident(v_table)
       USING ERRCODE = 'wrong_object_type', SCHEMA = v_schema, TABLE = v_table, HINT = 'Leave the argument out for fencing.write_epoch; pass NULL where tokens come from elsewhere.';
   END IF;
+  IF EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = register.issued_by AND c.relpersistence = 't') THEN
+    RAISE EXCEPTION 'fencing: % is a temporary sequence, so it can''t bound the tokens of %.%', register.issued_by, quote_ident(v_schema), quote_ident(v_table)
+      USING ERRCODE = 'wrong_object_type', SCHEMA = v_schema, TABLE = v_table, HINT = 'It goes with its session; name a permanent sequence, or leave the argument out for fencing.write_epoch.';
+  END IF;
 
   -- one registration at a time; readers of the registry are not held up
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
@@ -224,6 +228,12 @@ BEGIN
             HINT = 'Rename that column, or copy its values into the new one, and call fencing.unregister before registering it again.';
   END IF;
   IF NOT EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = register.tbl AND a.attname = register.token_column AND a.attnum > 0 AND NOT a.attisdropped) THEN
+    IF EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = register.tbl) THEN
+      -- renamed, most likely: a new column would start at 0, as above
+      RAISE EXCEPTION 'fencing: %.% is registered and has no column %', quote_ident(v_schema), quote_ident(v_table), quote_ident(register.token_column)
+        USING ERRCODE = 'undefined_column', SCHEMA = v_schema, TABLE = v_table,
+              HINT = 'Give the token column its name back. If it is gone, and the tokens with it, call fencing.unregister before registering the table again.';
+    END IF;
     EXECUTE format('ALTER TABLE %I.%I ADD COLUMN IF NOT EXISTS %I pg_catalog.int8 NOT NULL DEFAULT 0', v_schema, v_table, register.token_column);
   END IF;
   PERFORM fencing.check_token_column(register.tbl, register.token_column);

@@ -13,6 +13,8 @@
 -- at the column's type first, because a type of the table's owner could bring a cast, which would run as the owner of the schema.
 --
 -- Known limits:
+--   Level attested asks that a transaction say a token, not that it hold the lock: who reads the row's own token and puts that into
+--   the setting and the column passes in mode lease, and in DELETE. It stops mistakes, and no one who means to get past.
 --   Mode lease below level attested: SET last_token = last_token passes, and so does a MERGE with two UPDATE actions of which one
 --   names the column. Triggers of others between "!fencing_mark" and "~fencing_update" see ~token, and can put a mark themselves.
 --   A trigger that sorts after "~fencing_update" can change the row: a token that it lowers is caught, other values are not.
@@ -103,6 +105,11 @@ BEGIN
       v_what := CASE WHEN token = current
         THEN format('token %s on %s of %s has been used for this row, or %I is not set: draw a token for each write', token, op, v_name, col)
         ELSE format('stale token %s on %s of %s, where %s has written: stop working on it, another has taken the lock', token, op, v_name, current) END;
+    WHEN 'deleted' THEN  -- a tombstone
+      v_state := 'FN001';
+      v_what := CASE WHEN token = current
+        THEN format('token %s on %s of %s, whose key was deleted under this token: draw a token for each write', token, op, v_name)
+        ELSE format('stale token %s on %s of %s, whose key was deleted under token %s: stop working on it, another has taken the lock', token, op, v_name, current) END;
     WHEN 'missing' THEN
       v_state := 'FN002';
       v_what := CASE op
@@ -141,10 +148,12 @@ END $$;
 -- +goose StatementEnd
 
 -- Makes the trigger functions for a table and returns what their names begin with. The name says all that is written in them, so one
--- that is there is right. It runs as the owner of the schema, who owns them; whoever may register may put triggers on them.
+-- that is there is right, as long as names are quoted in one way only. It runs as the owner of the schema, who owns them; whoever
+-- may register may put triggers on them.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass) RETURNS text
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET quote_all_identifiers = off AS $$
 DECLARE
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = issued_by);
   v_prefix CONSTANT text := 'wall_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq)::text), 16) || '_';
@@ -296,10 +305,11 @@ END $$;
 -- +goose StatementEnd
 
 -- Makes the triggers of a table, its partitions and its children what the level asks for. What is right already stays as it is, and
--- its table is not locked.
+-- its table is not locked. A trigger is right if the server writes it as it was written here: it keeps columns by their numbers, and
+-- so follows one that is renamed.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_prefix text := '';
   v_all    text[];
@@ -320,23 +330,25 @@ BEGIN
     ('~fencing_insert', 'insert', true, 'BEFORE INSERT', 'ROW'),
     ('~fencing_delete', 'delete', false, 'BEFORE DELETE', 'ROW'),
     ('~fencing_truncate', 'truncate', false, 'BEFORE TRUNCATE', 'STATEMENT'),
-    ('~fencing_late', 'late', false, 'AFTER UPDATE', format('ROW WHEN (NEW.%I OPERATOR(pg_catalog.%s) OLD.%1$I)', token_column, CASE mode WHEN 'strict' THEN '<=' ELSE '<' END)),
-    ('~fencing_late_insert', 'late', false, 'AFTER INSERT', format('ROW WHEN (NEW.%I OPERATOR(pg_catalog.<=) 0)', token_column))),
+    ('~fencing_late', 'late', false, 'AFTER UPDATE', format('ROW WHEN ((new.%I %s old.%1$I))', token_column, CASE mode WHEN 'strict' THEN '<=' ELSE '<' END)),
+    ('~fencing_late_insert', 'late', false, 'AFTER INSERT', format('ROW WHEN ((new.%I <= 0))', token_column))),
   wanted AS (
-    SELECT m.oid, k.name, v_prefix || k.suffix || CASE WHEN k.attestable AND level = 'attested' THEN '_attested' ELSE '' END AS func, k.event, k.for_each
-      FROM member m JOIN pg_class c ON c.oid = m.oid, kind k
+    SELECT m.oid, k.name, format('%I.%I', n.nspname, c.relname) AS rel, v_prefix || k.suffix || CASE WHEN k.attestable AND level = 'attested' THEN '_attested' ELSE '' END AS func, k.event, k.for_each
+      FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace, kind k
      WHERE level <> 'off' AND (k.suffix <> 'mark' OR mode = 'lease')
        AND (NOT c.relispartition OR m.oid = tbl::oid OR k.suffix = 'truncate')),  -- a partition has copies of the others
   present AS (
-    SELECT t.tgrelid AS oid, t.tgname AS name, p.proname AS func, encode(t.tgargs, 'escape') AS args
+    SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def
       FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
      WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_')
   SELECT array_agg(CASE
            WHEN w.oid IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, p.oid::regclass)
-           ELSE format('CREATE OR REPLACE TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, w.oid::regclass, w.for_each, w.func, level)
+           ELSE 'CREATE OR REPLACE ' || d.def
          END ORDER BY coalesce(w.oid, p.oid) <> tbl::oid, coalesce(w.oid, p.oid), w.oid IS NULL, coalesce(w.name, p.name)) INTO v_all
-    FROM wanted w FULL JOIN present p ON p.oid = w.oid AND p.name = w.name
-   WHERE w.oid IS NULL OR p.oid IS NULL OR p.func <> w.func OR p.args <> level || '\000';
+    FROM wanted w FULL JOIN present p ON p.oid = w.oid AND p.name = w.name,
+    LATERAL (SELECT format('TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, w.rel, w.for_each, w.func, level)
+              WHERE w.oid IS NOT NULL UNION ALL SELECT NULL WHERE w.oid IS NULL) d(def)
+   WHERE d.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || d.def;
   FOREACH v_sql IN ARRAY coalesce(v_all, '{}') LOOP
     EXECUTE v_sql;
   END LOOP;
@@ -435,6 +447,11 @@ BEGIN
     UPDATE fencing.registry r SET wall_level = level WHERE r.relid = tbl;
   ELSE
     PERFORM fencing.wall_apply(tbl, level, o.token_column, o.mode, o.resource, o.issued_by);
+    -- tombstones come with a later version; a change of level brings their triggers by itself
+    IF level <> 'off' AND to_regprocedure('fencing.tombstone_apply(regclass, text, name, text, text, regclass)') IS NOT NULL THEN
+      EXECUTE 'SELECT fencing.tombstone_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by) FROM fencing.registry r WHERE r.relid = $1 AND r.tombstones'
+        USING tbl;
+    END IF;
   END IF;
 END $$;
 -- +goose StatementEnd

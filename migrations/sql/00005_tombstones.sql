@@ -10,7 +10,7 @@
 --   One row for each deleted key, until fencing.prune_tombstones; and at REPEATABLE READ and above a dead one for each INSERT.
 --   What is deleted while the wall or the tombstones are off, or with the triggers disabled, leaves none.
 --   At level report a DELETE without a token leaves the row's own.
---   A primary key put in the place of another is buried by the old columns until fencing.tombstones is called again.
+--   A primary key put in the place of another is buried by the old columns until fencing.tombstones or fencing.wall is called again.
 --   They stay when a table is unregistered, and stand for its oid: a table dropped and made again has none.
 
 -- +goose Up
@@ -24,11 +24,12 @@ COMMENT ON COLUMN fencing.registry.tombstones IS 'Whether deleted keys keep thei
 
 CREATE TABLE fencing.tombstone (
   relid      regclass    NOT NULL,
+  digest     bytea       NOT NULL,  -- sha256 of the key as text: a long key has no room in an index, and its row could not be deleted
   key        text[]      COLLATE "C" NOT NULL,
   token      bigint      NOT NULL,
   xact       xid8        NOT NULL,  -- in mode strict the transaction that deleted a key may insert it again under its token
   deleted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  PRIMARY KEY (relid, key)
+  PRIMARY KEY (relid, digest)
 );
 
 COMMENT ON TABLE fencing.tombstone IS 'Deleted keys with the tokens that deleted them. Written by the triggers of fencing.tombstones().';
@@ -43,8 +44,15 @@ DECLARE
   a     record;
   v_bad text;
 BEGIN
-  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name INTO STRICT o
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name,
+         format(' Or keep none any more: SELECT fencing.tombstones(%L, false).', format('%I.%I', n.nspname, c.relname)) AS or_none INTO STRICT o
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl;
+  IF EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = tbl AND i.indisprimary AND NOT i.indimmediate) THEN
+    -- an INSERT waits for a DELETE in progress only where the key is checked at once
+    RAISE EXCEPTION 'fencing: no tombstones for %: its primary key is deferrable, and an INSERT does not wait for a DELETE', o.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+            HINT = format('Make the key again, NOT DEFERRABLE: ALTER TABLE %s DROP CONSTRAINT ..., ADD PRIMARY KEY (...).', o.name) || o.or_none;
+  END IF;
   FOR a IN
     SELECT t.attname, t.atttypid::regtype AS type, ty.typtype, l.collisdeterministic AS deterministic
       FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY k(num, ord), pg_attribute t JOIN pg_type ty ON ty.oid = t.atttypid
@@ -59,7 +67,7 @@ BEGIN
     IF v_bad IS NOT NULL THEN
       RAISE EXCEPTION 'fencing: no tombstones for %: key column % %', o.name, quote_ident(a.attname), v_bad
         USING ERRCODE = 'feature_not_supported', SCHEMA = o.nspname, TABLE = o.relname, COLUMN = a.attname,
-              HINT = 'Use a primary key of integer, numeric, text, uuid, boolean, bytea, date or timestamp columns, of a deterministic collation.';
+              HINT = 'Use a primary key of integer, numeric, text, uuid, boolean, bytea, date or timestamp columns, of a deterministic collation.' || o.or_none;
     END IF;
     cols := cols || a.attname;
     types := types || a.type;
@@ -71,7 +79,7 @@ BEGIN
   IF cols IS NULL THEN
     RAISE EXCEPTION 'fencing: no tombstones for %: it has no primary key', o.name
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('A tombstone is found by the key: ALTER TABLE %s ADD PRIMARY KEY (...).', o.name);
+            HINT = format('A tombstone is found by the key: ALTER TABLE %s ADD PRIMARY KEY (...).', o.name) || o.or_none;
   END IF;
 END $$;
 -- +goose StatementEnd
@@ -80,7 +88,7 @@ END $$;
 -- were made for isn't looked at, because its cast would run as the owner of the schema.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass) RETURNS text
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   k        record;
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = issued_by);
@@ -102,6 +110,7 @@ BEGIN
 DECLARE
   s text := current_setting(%4$L, true);
   t bigint;
+  k text[];
 BEGIN
   IF %8$s THEN
     PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
@@ -115,15 +124,18 @@ BEGIN
       t := greatest(t, s::bigint);
     END IF;
   END IF;
-  INSERT INTO fencing.tombstone AS x (relid, key, token, xact)
-  VALUES (coalesce(pg_partition_root(TG_RELID), TG_RELID), %6$s, t, pg_current_xact_id())
-  ON CONFLICT (relid, key) DO UPDATE SET token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
+  k := %6$s;
+  INSERT INTO fencing.tombstone AS x (relid, digest, key, token, xact)
+  VALUES (coalesce(pg_partition_root(TG_RELID), TG_RELID), sha256(convert_to(k::text, getdatabaseencoding())), k, t, pg_current_xact_id())
+  ON CONFLICT (relid, digest) DO UPDATE SET token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
   RETURN NULL;
 END $body$),
       ('check', $body$
 DECLARE
   v_rel oid := coalesce(pg_partition_root(TG_RELID), TG_RELID);
   v_key text[];
+  v_sha bytea;
+  v_at  tid;
   x     record;
 BEGIN
   IF %9$s THEN
@@ -131,22 +143,26 @@ BEGIN
     RETURN NULL;
   END IF;
   v_key := %7$s;
+  v_sha := sha256(convert_to(v_key::text, getdatabaseencoding()));
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-    INSERT INTO fencing.tombstone (relid, key, token, xact) VALUES (v_rel, v_key, -1, pg_current_xact_id()) ON CONFLICT (relid, key) DO NOTHING;
+    INSERT INTO fencing.tombstone (relid, digest, key, token, xact) VALUES (v_rel, v_sha, v_key, -1, pg_current_xact_id())
+      ON CONFLICT (relid, digest) DO NOTHING RETURNING ctid INTO v_at;
     IF FOUND THEN
-      DELETE FROM fencing.tombstone d WHERE d.relid = v_rel AND d.key = v_key AND d.token = -1;
+      -- by its place: at SERIALIZABLE a look into the index would conflict with the INSERTs of other keys
+      DELETE FROM fencing.tombstone d WHERE d.ctid = v_at;
       RETURN NULL;
     END IF;
   END IF;
-  SELECT d.token, d.xact INTO x FROM fencing.tombstone d WHERE d.relid = v_rel AND d.key = v_key;
+  SELECT d.token, d.xact INTO x FROM fencing.tombstone d WHERE d.relid = v_rel AND d.digest = v_sha;
   IF FOUND AND (NEW.%1$I < x.token OR %2$L = 'strict' AND NEW.%1$I = x.token AND x.xact <> pg_current_xact_id()) THEN
-    PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, x.token);
+    PERFORM fencing.fail('deleted', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, x.token);
   END IF;
   RETURN NULL;
 END $body$)) b(suffix, body)
   LOOP
     IF to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NULL THEN
-      EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp '
+      -- a sequential scan of fencing.tombstone is a read of all keys to SERIALIZABLE, and it is chosen while the table is small
+      EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off '
                      'SET TimeZone = ''UTC'' SET DateStyle = ''ISO, YMD'' SET IntervalStyle = ''postgres'' SET bytea_output = ''hex'' SET extra_float_digits = 1 AS %L',
                      v_prefix || f.suffix,
                      format(f.body, token_column, mode, resource, fencing.setting_name(resource), v_seq,
@@ -190,32 +206,41 @@ END $$;
 -- Makes the triggers of a table what its row asks for. Partitions have copies.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_prefix  text := '';
   v_changed text;
+  v_tbl     CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl);
   v_all     text[];
   v_sql     text;
 BEGIN
   IF level <> 'off' THEN
     v_prefix := fencing.tombstone_functions(tbl, token_column, mode, resource, issued_by);
-    SELECT string_agg(format('OLD.%I IS DISTINCT FROM NEW.%1$I', c), ' OR ') INTO v_changed FROM fencing.tombstone_key(tbl) k, unnest(k.cols) c;
+    -- as the server writes it
+    SELECT string_agg(format(CASE u.type WHEN 'varchar'::regtype THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
+                                         ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, u.col), ' OR ' ORDER BY u.n) INTO v_changed
+      FROM fencing.tombstone_key(tbl) k, unnest(k.cols, k.types) WITH ORDINALITY u(col, type, n);
+    IF v_changed LIKE '% OR %' THEN
+      v_changed := format('(%s)', v_changed);
+    END IF;
   END IF;
   WITH wanted AS (
     SELECT k.name, v_prefix || k.suffix AS func, k.event, k.cond
       FROM (VALUES ('~fencing_bury', 'bury', 'DELETE', ''), ('~fencing_tomb', 'check', 'INSERT', ''),
-                   ('~fencing_rekey1', 'bury', 'UPDATE', format('WHEN (%s)', v_changed)),
-                   ('~fencing_rekey2', 'check', 'UPDATE', format('WHEN (%s)', v_changed))) k(name, suffix, event, cond)
+                   ('~fencing_rekey1', 'bury', 'UPDATE', format('WHEN (%s) ', v_changed)),
+                   ('~fencing_rekey2', 'check', 'UPDATE', format('WHEN (%s) ', v_changed))) k(name, suffix, event, cond)
      WHERE level <> 'off'),
   present AS (
-    SELECT t.tgname AS name, p.proname AS func, encode(t.tgargs, 'escape') AS args FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+    SELECT t.tgname AS name, pg_get_triggerdef(t.oid) AS def FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
      WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^tomb_[0-9a-f]{16}_')
   SELECT array_agg(CASE
            WHEN w.name IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, tbl)
-           ELSE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON %s FOR EACH ROW %s EXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, tbl, w.cond, w.func, level)
+           ELSE 'CREATE OR REPLACE ' || d.def
          END ORDER BY w.name IS NULL, coalesce(w.name, p.name)) INTO v_all
-    FROM wanted w FULL JOIN present p ON p.name = w.name
-   WHERE w.name IS NULL OR p.name IS NULL OR p.func <> w.func OR p.args <> level || '\000';
+    FROM wanted w FULL JOIN present p ON p.name = w.name,
+    LATERAL (SELECT format('TRIGGER %I AFTER %s ON %s FOR EACH ROW %sEXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, v_tbl, w.cond, w.func, level)
+              WHERE w.name IS NOT NULL UNION ALL SELECT NULL WHERE w.name IS NULL) d(def)
+   WHERE d.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || d.def;
   FOREACH v_sql IN ARRAY coalesce(v_all, '{}') LOOP
     EXECUTE v_sql;
   END LOOP;

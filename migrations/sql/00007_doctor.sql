@@ -18,7 +18,7 @@ SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 -- +goose StatementBegin
 CREATE FUNCTION fencing.doctor(scan boolean DEFAULT false, roles name[] DEFAULT NULL)
 RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_column
 DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
@@ -30,6 +30,8 @@ DECLARE
   v_apps   jsonb;  -- the roles that are judged
   v_last   bigint;
   v_max    bigint;
+  v_min    bigint;
+  v_own    jsonb;  -- what the tables and sequences are in, and its owners
   r        record;
 BEGIN
   -- Tables: what the registry says, against the catalog.
@@ -86,7 +88,12 @@ BEGIN
   SELECT coalesce(jsonb_agg(jsonb_build_object(
            'root', f.root, 'oid', f.oid, 'name', format('%I.%I', n.nspname, c.relname), 'root_name', format('%I.%I', rn.nspname, rc.relname),
            'col', g.token_column, 'mode', g.mode, 'resource', g.resource, 'issued', g.issued_by::oid, 'wall', g.wall_level,
-           'tombs', g.tombstones, 'part', c.relispartition)), '[]') INTO v_family
+           'tombs', g.tombstones, 'part', c.relispartition,
+           -- by the wall of a parent, as its own would be
+           'covered', g.wall_level = 'off' AND EXISTS (
+             SELECT FROM family o JOIN fencing.registry h ON h.relid = o.root
+              WHERE o.oid = f.oid AND h.wall_level <> 'off' AND (h.token_column, h.mode, h.resource) IS NOT DISTINCT FROM (g.token_column, g.mode, g.resource)))), '[]')
+    INTO v_family
     FROM family f JOIN fencing.registry g ON g.relid = f.root
     JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_class rc ON rc.oid = f.root JOIN pg_namespace rn ON rn.oid = rc.relnamespace;
@@ -139,25 +146,34 @@ BEGIN
                      WHEN 'report' THEN 'stale and unguarded writes are in the server''s log, and in the table'
                      ELSE 'an UPDATE that copies the token needs none of its own' END,
          format('SELECT fencing.wall(%L, %L)', f.name, CASE f.wall WHEN 'enforce' THEN 'attested' ELSE 'enforce' END)
-    FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, col name, mode text, wall text)
-   WHERE f.root = f.oid AND (f.wall IN ('off', 'report') OR f.wall = 'enforce' AND f.mode = 'lease');
+    FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, col name, mode text, wall text, covered boolean)
+   WHERE f.root = f.oid AND (f.wall IN ('off', 'report') OR f.wall = 'enforce' AND f.mode = 'lease') AND NOT f.covered;
 
   RETURN QUERY
-  WITH kind(name, suffix, type, tomb) AS (VALUES
-    ('!fencing_mark', 'mark', 19, false), ('~fencing_update', 'update', 19, false), ('~fencing_insert', 'insert', 7, false),
-    ('~fencing_delete', 'delete', 11, false), ('~fencing_truncate', 'truncate', 34, false), ('~fencing_late', 'late', 17, false),
-    ('~fencing_late_insert', 'late', 5, false), ('~fencing_bury', 'bury', 9, true), ('~fencing_tomb', 'check', 5, true),
-    ('~fencing_rekey1', 'bury', 17, true), ('~fencing_rekey2', 'check', 17, true)),
+  WITH kind(name, suffix, event, tomb, cond) AS (VALUES
+    ('!fencing_mark', 'mark', 'BEFORE UPDATE OF %I', false, ''), ('~fencing_update', 'update', 'BEFORE UPDATE', false, ''),
+    ('~fencing_insert', 'insert', 'BEFORE INSERT', false, ''), ('~fencing_delete', 'delete', 'BEFORE DELETE', false, ''),
+    ('~fencing_truncate', 'truncate', 'BEFORE TRUNCATE', false, ''), ('~fencing_late', 'late', 'AFTER UPDATE', false, 'WHEN ((new.%I %s old.%1$I)) '),
+    ('~fencing_late_insert', 'late', 'AFTER INSERT', false, 'WHEN ((new.%I <= 0)) '), ('~fencing_bury', 'bury', 'AFTER DELETE', true, ''),
+    ('~fencing_tomb', 'check', 'AFTER INSERT', true, ''), ('~fencing_rekey1', 'bury', 'AFTER UPDATE', true, 'rekey'),
+    ('~fencing_rekey2', 'check', 'AFTER UPDATE', true, 'rekey')),
   wanted AS (
     -- the names of the functions, as fencing.wall_functions and fencing.tombstone_functions build them
-    SELECT f.*, k.name AS trg, k.type, k.suffix, k.tomb,
+    SELECT f.*, k.name AS trg, k.suffix, k.tomb,
+           -- the trigger as the server writes it where it is as fencing made it; compare fencing.wall_apply and fencing.tombstone_apply
+           format('CREATE TRIGGER %I %s ON %s FOR EACH %s %sEXECUTE FUNCTION fencing.', k.name, format(k.event, f.col), f.name,
+                  CASE k.suffix WHEN 'truncate' THEN 'STATEMENT' ELSE 'ROW' END,
+                  CASE k.cond WHEN 'rekey' THEN format(CASE WHEN y.changed LIKE '% OR %' THEN 'WHEN ((%s)) ' ELSE 'WHEN (%s) ' END, y.changed)
+                              ELSE format(k.cond, f.col, CASE f.mode WHEN 'strict' THEN '<=' ELSE '<' END) END) AS def,
            CASE WHEN k.tomb THEN 'tomb_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text), 16) || '_' || k.suffix
                 ELSE 'wall_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text), 16) || '_' || k.suffix
                      || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func
       FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid, wall text, tombs boolean)
       LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE c.oid = f.issued) q ON true
-      LEFT JOIN LATERAL (SELECT array_agg(a.attname ORDER BY u.ord) AS cols, array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types
+      LEFT JOIN LATERAL (SELECT array_agg(a.attname ORDER BY u.ord) AS cols, array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
+                                string_agg(format(CASE a.atttypid WHEN 'varchar'::regtype THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
+                                                                  ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, a.attname), ' OR ' ORDER BY u.ord) AS changed
                            FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, ord), pg_attribute a
                           WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num AND u.ord <= i.indnkeyatts) y ON true, kind k
      WHERE f.wall <> 'off' AND (k.suffix <> 'mark' OR f.mode = 'lease') AND (f.tombs OR NOT k.tomb)),
@@ -167,8 +183,9 @@ BEGIN
              WHEN p.pronamespace <> c_schema OR p.proname <> w.func OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR (p.proconfig IS NOT NULL) <> w.tomb
                   OR p.prosecdef <> (w.suffix <> 'mark') OR w.suffix <> 'mark' AND position('PERFORM fencing.fail(' IN p.prosrc) = 0 THEN 'D204 trigger-function'
              WHEN t.tgenabled <> 'A' THEN 'D203 trigger-disabled'
-             WHEN t.tgtype <> w.type OR encode(t.tgargs, 'hex') <> encode(convert_to(w.wall, 'UTF8'), 'hex') || '00'
-                  OR (t.tgqual IS NOT NULL) <> (w.suffix = 'late' OR w.tomb AND w.type = 17) OR (t.tgattr::text <> '') <> (w.suffix = 'mark')
+             WHEN pg_get_triggerdef(t.oid) IS DISTINCT FROM w.def || format('%I(%L)', w.func, w.wall)
+                  -- triggers follow a column that is renamed, and D106 says so
+                  AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = w.oid AND a.attname = w.col AND NOT a.attisdropped)
              THEN 'D205 trigger-changed' END AS code,
            CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L, false); ', w.root_name)
                 ELSE format('SELECT fencing.wall(%L, ''off''); ', w.root_name) END AS off,
@@ -204,6 +221,15 @@ BEGIN
          format('SELECT fencing.wall(%L, ''enforce'')', f.name)
     FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, wall text, tombs boolean)
    WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs;
+
+  RETURN QUERY
+  SELECT 'error', 'D211 tombstones-deferrable', f.name, format('tombstones are on, and the primary key %I is deferrable', k.conname),
+         'an INSERT does not wait for a DELETE in progress, and passes its tombstone',
+         format('ALTER TABLE %s DROP CONSTRAINT %I, ADD CONSTRAINT %2$I %s', f.name, k.conname,
+                regexp_replace(pg_get_constraintdef(k.oid), ' DEFERRABLE( INITIALLY DEFERRED)?$', ''))
+    FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, tombs boolean)
+    JOIN pg_index i ON i.indrelid = f.oid AND i.indisprimary AND NOT i.indimmediate JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.contype = 'p'
+   WHERE f.root = f.oid AND f.tombs;
 
   RETURN QUERY
   SELECT 'warning', 'D209 wall-left-over', c.oid::regclass::text, format('trigger %I of a wall is on a table that has none', t.tgname),
@@ -285,19 +311,37 @@ BEGIN
          LATERAL (SELECT to_regprocedure(u.name)::oid) f(oid)
    WHERE p.oid = 'fencing.next_token()'::regprocedure AND NOT has_function_privilege(p.proowner, f.oid, 'EXECUTE');
 
+  IF has_table_privilege('fencing.incarnation', 'SELECT') AND NOT pg_is_in_recovery() AND has_function_privilege('pg_control_system()', 'EXECUTE')
+     AND has_function_privilege('pg_walfile_name(pg_lsn)', 'EXECUTE') AND has_function_privilege('pg_current_wal_lsn()', 'EXECUTE') THEN
+    RETURN QUERY
+    SELECT 'info', 'D312 incarnation-other', 'sequence fencing.write_epoch', 'since tokens were last drawn the server, the database or the sequence has become another, as by a restore',
+           'the next token is far above all before', 'SELECT fencing.next_token()'
+     WHERE NOT EXISTS (
+       SELECT FROM fencing.incarnation i, pg_control_system() s
+        WHERE i.tli = ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint AND i.sysid = s.system_identifier AND i.dbid = c_db AND i.seqid = c_epoch);
+  END IF;
+
   FOR r IN
-    SELECT f.*, format('%I.%I', n.nspname, c.relname) AS seq
-      FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, col name, issued oid)
-      JOIN pg_class c ON c.oid = f.issued AND c.relkind = 'S' JOIN pg_namespace n ON n.oid = c.relnamespace
+    SELECT f.*, CASE WHEN c.oid IS NOT NULL THEN format('%I.%I', n.nspname, c.relname) END AS seq
+      FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, col name, wall text, issued oid)
+      LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace) ON c.oid = f.issued AND c.relkind = 'S'
       JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.atttypid = 'int8'::regtype AND NOT a.attisdropped
      WHERE f.root = f.oid AND has_column_privilege(f.oid, a.attnum, 'SELECT') AND has_schema_privilege((SELECT relnamespace FROM pg_class t
          WHERE t.oid = f.oid), 'USAGE')
-       AND has_sequence_privilege(f.issued, 'SELECT, USAGE')
+       AND (f.issued IS NULL OR c.oid IS NOT NULL AND has_sequence_privilege(c.oid, 'SELECT, USAGE'))
        AND (scan OR EXISTS (SELECT 1 FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid JOIN pg_am m ON m.oid = ic.relam
                              WHERE i.indrelid = f.oid AND i.indkey[0] = a.attnum AND i.indisvalid AND i.indpred IS NULL AND m.amname = 'btree')
                 AND NOT EXISTS (SELECT 1 FROM pg_inherits h JOIN pg_class hc ON hc.oid = h.inhrelid WHERE h.inhparent = f.oid AND NOT hc.relispartition))
   LOOP
     EXECUTE format('SELECT %1$I FROM %2$s ORDER BY %1$I DESC NULLS LAST LIMIT 1', r.col, r.name) INTO v_max;
+    EXECUTE format('SELECT %1$I FROM %2$s ORDER BY %1$I NULLS LAST LIMIT 1', r.col, r.name) INTO v_min;
+    IF v_min < 0 THEN
+      RETURN QUERY SELECT 'warning', 'D113 token-negative', r.name, format('a row has token %s, which none ever is', v_min),
+        'it was written before the table was registered, or past the wall; the row is held for one in the middle of a write',
+        format(CASE r.wall WHEN 'off' THEN '%1$s' ELSE 'BEGIN; SELECT fencing.wall(%2$L, ''off''); %1$s; SELECT fencing.wall(%2$L, %3$L); COMMIT' END,
+               format('UPDATE %s SET %I = 0 WHERE %2$I < 0', r.name, r.col), r.name, r.wall);
+    END IF;
+    CONTINUE WHEN r.seq IS NULL;
     v_last := coalesce(pg_sequence_last_value(r.issued), 0);  -- after the rows: it only rises
     IF v_max > v_last THEN
       RETURN QUERY SELECT 'error', 'D307 sequence-behind', r.name, format('a row has token %s, and sequence %s is at %s', v_max, r.seq, v_last),
@@ -307,10 +351,20 @@ BEGIN
     END IF;
   END LOOP;
 
+  -- whoever owns a schema can drop what is in it; pg_database_owner stands for the owner of the database
+  SELECT jsonb_agg(o) INTO v_own
+    FROM (SELECT CASE n.nspowner WHEN 'pg_database_owner'::regrole THEN d.datdba ELSE n.nspowner END AS owner,
+                 format('schema %I, which %s is in', n.nspname, min(c.oid::regclass::text)) AS what, format('SCHEMA %I', n.nspname) AS name
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, pg_database d
+           WHERE d.oid = c_db AND n.oid <> c_schema AND (c.oid = ANY (v_seqs) OR c.oid IN (SELECT f.oid FROM jsonb_to_recordset(v_family) AS f(oid oid)))
+           GROUP BY n.oid, n.nspname, n.nspowner, d.datdba
+          UNION ALL SELECT d.datdba, format('database %I', d.datname), format('DATABASE %I', d.datname) FROM pg_database d WHERE d.oid = c_db) o;
+
   -- Roles. Those named by the caller, or that can log in, or be taken by one that can, and write a protected table. One that owns
   -- what is protected may be there to deploy, which is only for the caller to rule out.
   SELECT coalesce(jsonb_agg(jsonb_build_object('oid', a.oid, 'name', a.rolname, 'sev', CASE WHEN roles IS NULL AND (
              pg_has_role(a.oid, c_owner, 'MEMBER')
+             OR EXISTS (SELECT 1 FROM jsonb_to_recordset(v_own) AS o(owner oid) WHERE pg_has_role(a.oid, o.owner, 'MEMBER'))
              OR EXISTS (SELECT 1 FROM jsonb_to_recordset(v_family) AS f(oid oid) JOIN pg_class c ON c.oid = f.oid WHERE pg_has_role(a.oid, c.relowner, 'MEMBER')))
            THEN 'warning' ELSE 'error' END)), '[]') INTO v_apps
     FROM pg_roles a
@@ -326,10 +380,12 @@ BEGIN
     FROM unnest(roles) AS x(name) WHERE NOT EXISTS (SELECT 1 FROM pg_roles a WHERE a.rolname = x.name);
 
   RETURN QUERY
-  SELECT 'info', 'D411 superuser', format('role %I', a.rolname), 'it can log in, and is a superuser',
+  SELECT CASE WHEN roles IS NULL THEN 'info' ELSE 'error' END, 'D411 superuser', format('role %I', a.rolname),
+      CASE WHEN a.rolcanlogin THEN 'it can log in, and is a superuser' ELSE 'it is a superuser' END,
       'it can take the wall down: it is for administrators, not for an application',
-         format('ALTER ROLE %I NOSUPERUSER', a.rolname)
-    FROM pg_roles a WHERE a.rolsuper AND a.rolcanlogin AND (roles IS NULL OR a.rolname = ANY (roles));
+         CASE WHEN roles IS NULL THEN format('ALTER ROLE %I NOSUPERUSER', a.rolname)
+              ELSE format('connect the application as another role, or ALTER ROLE %I NOSUPERUSER', a.rolname) END
+    FROM pg_roles a WHERE a.rolsuper AND CASE WHEN roles IS NULL THEN a.rolcanlogin ELSE a.rolname = ANY (roles) END;
 
   RETURN QUERY
   WITH acl(obj, object, privilege, grantee) AS (
@@ -353,10 +409,12 @@ BEGIN
     FROM jsonb_to_recordset(v_apps) AS a(oid oid, name name, sev text),
     LATERAL (
       -- what it owns, or a role owns that it is a member of
-      SELECT CASE WHEN o.owner = a.oid THEN CASE o.kind WHEN 't' THEN 'D401 role-owns-table' ELSE 'D402 role-owns-schema' END ELSE 'D403 role-in-owner' END AS code,
+      SELECT CASE WHEN o.owner = a.oid THEN CASE o.kind WHEN 't' THEN 'D401 role-owns-table' WHEN 'w' THEN 'D413 role-owns-around'
+                 ELSE 'D402 role-owns-schema' END ELSE 'D403 role-in-owner' END AS code,
              CASE WHEN o.owner = a.oid THEN format('it owns %s', o.what) ELSE format('it is a member of %I, which owns %s', pg_get_userbyid(o.owner),
                  o.what) END AS problem,
-             'whoever logs in as it can drop the triggers' AS consequence,
+             CASE o.kind WHEN 'w' THEN 'whoever logs in as it can drop what is in it, and make tables without a wall in its place'
+                         ELSE 'whoever logs in as it can drop the triggers' END AS consequence,
              CASE WHEN o.owner = a.oid THEN format(CASE o.kind WHEN 't' THEN 'ALTER TABLE %s OWNER TO ...' WHEN 's' THEN 'ALTER SCHEMA %s OWNER TO ...'
                  ELSE 'ALTER %s OWNER TO ...' END, o.name)
                   ELSE format('REVOKE %I FROM %I', pg_get_userbyid(o.owner), a.name) END || ', or connect the application as another role' AS remedy,
@@ -364,6 +422,7 @@ BEGIN
         FROM (SELECT DISTINCT c.relowner, 't', format('table %s', f.name), f.name FROM jsonb_to_recordset(v_family) AS f(oid oid, name text)
             JOIN pg_class c ON c.oid = f.oid
               UNION ALL SELECT c_owner, 's', 'schema fencing', 'fencing'
+              UNION ALL SELECT w.owner, 'w', w.what, w.name FROM jsonb_to_recordset(v_own) AS w(owner oid, what text, name text)
               UNION ALL SELECT DISTINCT c.relowner, 'o', format('%s %s', CASE c.relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, c.oid::regclass),
                                format('%s %s', CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass)
                           FROM pg_class c WHERE c.relkind IN ('r', 'p', 'v', 'S') AND (c.relnamespace = c_schema AND c.relowner <> c_owner
@@ -402,6 +461,19 @@ BEGIN
       SELECT 'D408 role-replication', 'it may set session_replication_role', 'foreign keys and all triggers but the wall''s don''t hold for it',
              NULL, ARRAY(SELECT q.oid FROM pg_parameter_acl q WHERE q.parname = 'session_replication_role'), ARRAY['SET'], false
        WHERE has_parameter_privilege(a.oid, 'session_replication_role', 'SET')
+      UNION ALL
+      -- from PostgreSQL 16 on it needs ADMIN OPTION on a role to take it, which makes it a member
+      SELECT 'D414 role-makes-roles', CASE WHEN m.oid = a.oid THEN 'it has CREATEROLE' ELSE format('it is a member of %I, which %s', m.rolname,
+                 CASE WHEN m.rolsuper THEN 'is a superuser' ELSE 'has CREATEROLE' END) END,
+             CASE WHEN m.rolsuper THEN 'it can do all that a superuser can' ELSE 'it can make itself a member of the owner of what is protected' END,
+             CASE WHEN m.oid = a.oid THEN format('ALTER ROLE %I NOCREATEROLE', a.name)
+                  ELSE format('REVOKE %I FROM %I, or from the role that it has this through', m.rolname, a.name) END, NULL, NULL, false
+        FROM pg_roles m
+       WHERE (m.rolsuper OR m.rolcreaterole AND current_setting('server_version_num')::int < 160000) AND pg_has_role(a.oid, m.oid, 'MEMBER')
+      UNION ALL
+      SELECT 'D415 role-server-files', format('it is a member of %I', m.rolname), 'it can run what it likes as the server, or write the server''s files',
+             format('REVOKE %I FROM %I, or from the role that it has this through', m.rolname, a.name), NULL, NULL, false
+        FROM pg_roles m WHERE m.rolname IN ('pg_execute_server_program', 'pg_write_server_files') AND pg_has_role(a.oid, m.oid, 'MEMBER')
       ) x
    ORDER BY 3, 2, 4;
 
@@ -491,9 +563,9 @@ BEGIN
   SELECT 'warning', 'D605 cascade', format('constraint %I on %s', k.conname, f.name), format('changes of %s cascade into the table, which has no wall',
       k.confrelid::regclass),
          'rows are changed under no token', format('SELECT fencing.wall(%L, ''enforce'')', f.root_name)
-    FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, root_name text, wall text) JOIN pg_constraint k ON k.conrelid = f.oid AND k.contype = 'f'
+    FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, root_name text, wall text, covered boolean) JOIN pg_constraint k ON k.conrelid = f.oid AND k.contype = 'f'
         AND k.conparentid = 0
-   WHERE f.wall = 'off' AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'));
+   WHERE f.wall = 'off' AND NOT f.covered AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'));
 
   RETURN QUERY
   SELECT 'warning', 'D701 subscription', f.name, format('subscription %I writes the table', s.subname),
