@@ -41,8 +41,10 @@
 // Where some rows of many carried a newer token, the result counts the others;
 // with [WithPartialCheck] the error is a [*PartialError].
 //
-// None of these errors ends a transaction: roll back where one write without
-// the other would be wrong.
+// None of these answers ends a transaction: roll back where one write without
+// the other would be wrong. What the database's own triggers refuse (see
+// migrations.Wall) comes as the same errors, which then unwrap to
+// *pgconn.PgError; PostgreSQL aborts the transaction with them.
 //
 // Under REPEATABLE READ and SERIALIZABLE a row that a newer holder has changed
 // since the transaction's snapshot ends the transaction with PostgreSQL's

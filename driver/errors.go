@@ -37,10 +37,11 @@ func (e *PartialError) Error() string {
 }
 
 // NotApplied reports whether err says for certain that the statement changed
-// none of the rows it was to write: it was refused before it was sent, or
-// rejected as stale or as a replay. What functions in it and triggers of an
-// INSERT have written elsewhere stays, unless the transaction is rolled back. Where it is false the outcome is another error's to tell, and may be
-// unknown, as after a connection that broke.
+// none of the rows it was to write: it was refused before it was sent or by the
+// database, or rejected as stale or as a replay. What functions in it and
+// triggers of an INSERT have written elsewhere stays, unless the transaction is
+// rolled back. Where it is false the outcome is another error's to tell, and may
+// be unknown, as after a connection that broke.
 func NotApplied(err error) bool {
 	return errors.Is(err, rewrite.ErrRefused) || errors.Is(err, ErrStale) || errors.Is(err, ErrReplay)
 }

@@ -9,10 +9,12 @@ import (
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
-// ErrRefused is what every [Violation] is: the statement was not sent.
+// ErrRefused is what every [Violation] is: the statement was not sent or, where
+// the violation has the database's error in it, was taken back there.
 var ErrRefused = errors.New("statement refused")
 
-// Violation is the reason why a statement must not be sent. It matches
+// Violation is the reason why a statement must not be sent, or why the database
+// refused it. It matches
 // [ErrRefused] with errors.Is, and tokenctx.ErrNoToken where the reason is a
 // missing token.
 type Violation struct {

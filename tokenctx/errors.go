@@ -38,7 +38,11 @@ func (e *StaleError) Error() string {
 	if e.Current > 0 {
 		current = "token " + e.Current.String()
 	}
-	return fmt.Sprintf("stale token %d on %q: the row carries %s, so another holder has taken over; stop, and take the lock again before writing", e.Token, e.Table, current)
+	has := "the row carries"
+	if e.Err != nil {
+		has = "the row carries, or was deleted under," // the server's error tells which
+	}
+	return fmt.Sprintf("stale token %d on %q: %s %s, so another holder has taken over; stop, and take the lock again before writing", e.Token, e.Table, has, current)
 }
 
 // Is makes errors.Is(err, ErrStale) true.

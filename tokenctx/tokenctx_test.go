@@ -83,7 +83,7 @@ func TestErrors(t *testing.T) {
 	require.ErrorIs(t, stale, tokenctx.ErrStale)
 	require.NotErrorIs(t, stale, tokenctx.ErrReplay)
 	require.ErrorIs(t, stale, cause)
-	require.ErrorContains(t, stale, `stale token 7 on "orders": the row carries token 8`)
+	require.ErrorContains(t, stale, `stale token 7 on "orders": the row carries, or was deleted under, token 8`)
 	require.ErrorContains(t, &tokenctx.StaleError{Table: "orders", Token: 7}, "the row carries a newer token")
 
 	replay := fmt.Errorf("save: %w", &tokenctx.ReplayError{Table: "orders", Token: 7, Err: cause})
