@@ -23,6 +23,7 @@ type settings struct {
 	probeTimeout time.Duration
 	partial      bool // ask for stale rows beside written ones
 	undetermined bool // say when the reason for 0 rows can't be told
+	timeouts     timeouts
 	callerSkip   []string
 	doctor       *doctor
 	listen       bool // keep a connection that listens for changes of the registry

@@ -44,7 +44,7 @@ func (c *Conn) BeginTx(ctx context.Context, opts sqldriver.TxOptions) (sqldriver
 	s.before(ctx, op)
 	var err error
 	if settings := tx.settings(); c.std != nil && settings != "" {
-		tx.inner, err = c.beginWith(ctx, opts, settings)
+		tx.inner, err = c.beginWith(ctx, opts, settings+s.timeouts.settings(c.std.Conn().PgConn().ParameterStatus("server_version")))
 	} else {
 		tx.inner, err = c.beginPlain(ctx, opts)
 	}

@@ -3,7 +3,9 @@ package driver
 import (
 	sqldriver "database/sql/driver"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -41,4 +43,13 @@ func TestHalfABegin(t *testing.T) {
 	_, err = conn.beginWith(t.Context(), sqldriver.TxOptions{Isolation: 99}, "")
 	plainErr := func() error { _, err := conn.std.BeginTx(t.Context(), sqldriver.TxOptions{Isolation: 99}); return err }()
 	require.EqualError(t, err, plainErr.Error())
+}
+
+// Only a server that knows transaction_timeout is sent it.
+func TestTimeoutsByVersion(t *testing.T) {
+	both := timeouts{idle: time.Second, total: time.Minute}
+	for version, want := range map[string]bool{"17.2 (Debian 17.2-1)": true, "17": true, "18beta1": true, "16.9": false, "9.6.1": false, "": false, "devel": false} {
+		require.Equal(t, want, strings.Contains(both.settings(version), "transaction_timeout = 60000"), version)
+		require.Contains(t, both.settings(version), "idle_in_transaction_session_timeout = 1000", version)
+	}
 }
