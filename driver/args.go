@@ -79,8 +79,8 @@ func (c *call) apply(ctx context.Context, rewriter pgx.QueryRewriter) (err error
 // interpolationViolation refuses a text into which pgx would write the
 // arguments itself (the simple protocol) and could find other places for them
 // than the server: its lexer reads some strings and names in another way.
-func (c *Conn) interpolationViolation(s call) *rewrite.Violation {
-	if c.std == nil || len(s.args) == 0 || rewrite.PlainPlaceholders(s.sql) {
+func (c *Conn) interpolationViolation(s call, plan *rewrite.Plan) *rewrite.Violation {
+	if c.std == nil || len(s.args)+plan.Added() == 0 || rewrite.PlainPlaceholders(s.sql) {
 		return nil
 	}
 	mode := c.std.Conn().Config().DefaultQueryExecMode

@@ -36,11 +36,23 @@ func (v verdict) plan() *rewrite.Plan {
 	return v.enforced
 }
 
+// sent is the plan of what is sent: statements on tables that are only reported
+// are not rewritten.
+func (v verdict) sent() *rewrite.Plan {
+	if plan := v.plan(); v.watched == nil || !plan.Rewritten() {
+		return plan
+	}
+	return v.enforced
+}
+
 // text is what is to be sent for a statement: PostgreSQL's own triggers find
 // the token of a DELETE in a setting, which goes along in the statement.
 func (c *Conn) text(plan *rewrite.Plan, sql string) string {
-	if c.std != nil && plan.Guarded() {
+	switch {
+	case c.std != nil && plan.Guarded():
 		return plan.Attested()
+	case plan.Rewritten():
+		return plan.Text()
 	}
 	return sql
 }
@@ -56,7 +68,7 @@ func (c *Conn) admit(ctx context.Context, query string, args []sqldriver.NamedVa
 	if err != nil {
 		return nil, err
 	}
-	if violation := c.interpolationViolation(call); violation != nil {
+	if violation := c.interpolationViolation(call, v.plan()); violation != nil {
 		if v.view.enforces {
 			return nil, c.refuse(ctx, violation)
 		}
@@ -130,6 +142,10 @@ func (c *Conn) bind(ctx context.Context, v verdict, sql string, args []sqldriver
 	bound, err := c.bindBy(ctx, plan, args)
 	var found *rewrite.Violation
 	if !errors.As(err, &found) {
+		if sent := v.sent(); err == nil && sent != plan {
+			plan = sent
+			bound, err = c.bindBy(ctx, plan, args)
+		}
 		return plan, bound, err
 	}
 	if found.Rule == rewrite.MisplacedArg && v.view.all != nil {

@@ -48,7 +48,8 @@ func (c *Conn) PrepareContext(ctx context.Context, query string) (sqldriver.Stmt
 	if err != nil {
 		return nil, err
 	}
-	s := &Stmt{conn: c, query: query, text: c.text(v.plan(), query)}
+	plan := v.sent()
+	s := &Stmt{conn: c, query: query, text: c.text(plan, query), added: plan.Added()}
 	if s.inner, err = c.prepare(ctx, s.text); err != nil {
 		return nil, err
 	}

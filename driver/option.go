@@ -24,6 +24,7 @@ type settings struct {
 	partial      bool // ask for stale rows beside written ones
 	undetermined bool // say when the reason for 0 rows can't be told
 	timeouts     timeouts
+	rewrite      bool // send unguarded writes in their guarded form
 	callerSkip   []string
 	doctor       *doctor
 	listen       bool // keep a connection that listens for changes of the registry
@@ -113,6 +114,27 @@ func WithUndetermined() Option {
 	}
 }
 
+// WithRewrite has unguarded writes to protected tables sent in their guarded
+// form, with the context's token as an added argument, where they have one: an
+// UPDATE, a DELETE, an INSERT or an upsert as ORMs write them. It is proved by the
+// same check as any other statement, and to be the given one with a guard and
+// nothing else. What can't be rewritten is refused as without the option.
+//
+// What a program writes into the token column without comparing it, as a model's
+// own field goes back with the others, gives way to the token, whatever it is. A
+// statement with a guard of its own is left alone, and its arguments have to be
+// the token as ever.
+//
+// A table that is only reported has its statements reported by what they would be,
+// and sent as they are. For single tables see [rewrite.Table] and
+// migrations.SetRewrite.
+func WithRewrite() Option {
+	return func(s *settings) error {
+		s.rewrite = true
+		return nil
+	}
+}
+
 // WithPgx passes options of pgx's stdlib on: what runs before and after a
 // connection is made, when it is reset, and whether it is pinged. What they run
 // is trusted: it has pgx's own connection.
@@ -141,6 +163,9 @@ func collect(opts []Option) (*settings, error) {
 		if err := opt(s); err != nil {
 			return nil, err
 		}
+	}
+	for i := range s.tables {
+		s.tables[i].Rewrite = s.tables[i].Rewrite || s.rewrite
 	}
 	return s, s.setLevels()
 }

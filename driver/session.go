@@ -23,7 +23,8 @@ var ErrNotInstalled = errors.New("fencerow: the registry of protected tables is 
 const registryQuery = `SELECT COALESCE(r.schema_name::text, ''), COALESCE(r.table_name::text, ''), COALESCE(n.nspname::text, ''), COALESCE(c.relname::text, ''),
        COALESCE(r.token_column::text, ''), COALESCE(r.mode, ''), COALESCE(r.resource, ''), COALESCE(r.driver_level, ''),
        COALESCE((SELECT pg_catalog.max(value) FROM fencing.generation), 0),
-       COALESCE(pg_catalog.to_jsonb(r)->>'wall_level', ''), COALESCE(sn.nspname::text, ''), COALESCE(s.relname::text, '')
+       COALESCE(pg_catalog.to_jsonb(r)->>'wall_level', ''), COALESCE(sn.nspname::text, ''), COALESCE(s.relname::text, ''),
+       COALESCE(pg_catalog.to_jsonb(r)->>'driver_rewrite', '') = 'true'
   FROM (VALUES (1)) one
   LEFT JOIN fencing.registry r ON true
   LEFT JOIN pg_catalog.pg_class c ON c.oid = r.relid
@@ -119,6 +120,7 @@ func (c *Connector) wanted(ctx context.Context, conn *pgx.Conn) (tables []heldTa
 	}
 	for i := range tables {
 		t := &tables[i]
+		t.Rewrite = t.Rewrite || c.settings.rewrite
 		t.Schema = orPublic(t.Schema)
 		if t.TokenColumn == "" {
 			t.TokenColumn = rewrite.DefaultTokenColumn
@@ -228,7 +230,7 @@ func readRegistry(ctx context.Context, conn *pgx.Conn) (tables []heldTable, gene
 	for rows.Next() {
 		var schema, name, schemaNow, nameNow, mode, level, wall string
 		var t heldTable
-		if err := rows.Scan(&schema, &name, &schemaNow, &nameNow, &t.TokenColumn, &mode, &t.Resource, &level, &generation, &wall, &t.issuedBy.Schema, &t.issuedBy.Name); err != nil {
+		if err := rows.Scan(&schema, &name, &schemaNow, &nameNow, &t.TokenColumn, &mode, &t.Resource, &level, &generation, &wall, &t.issuedBy.Schema, &t.issuedBy.Name, &t.Rewrite); err != nil {
 			return nil, 0, fmt.Errorf("fencerow: read the registry: %w", err)
 		}
 		if name == "" {

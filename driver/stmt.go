@@ -14,6 +14,7 @@ type Stmt struct {
 	conn  *Conn
 	query string // as the caller wrote it
 	text  string // as it was sent
+	added int    // placeholders that it has more than the caller's
 }
 
 var (
@@ -28,7 +29,12 @@ var errDeprecated = errors.New("fencerow: Stmt.Exec and Stmt.Query without a con
 func (s *Stmt) Close() error { return s.inner.Close() }
 
 // NumInput returns how many arguments the caller has to pass.
-func (s *Stmt) NumInput() int { return s.inner.NumInput() }
+func (s *Stmt) NumInput() int {
+	if n := s.inner.NumInput(); n >= s.added {
+		return n - s.added
+	}
+	return -1
+}
 
 // Exec is not implemented: it has no context, so no token.
 func (s *Stmt) Exec([]sqldriver.Value) (sqldriver.Result, error) { return nil, errDeprecated }
@@ -75,20 +81,20 @@ func (s *Stmt) admit(ctx context.Context, args []sqldriver.NamedValue, asQuery b
 		return nil, s.conn.refuse(ctx, rewrite.Refuse(rewrite.QueryRewriter, "a query rewriter was passed to a prepared statement: pass it with the text to Exec or Query instead"))
 	}
 	if admitted.text != s.text {
-		return admitted, s.prepareAgain(ctx, admitted.text)
+		return admitted, s.prepareAgain(ctx, admitted)
 	}
 	return admitted, nil
 }
 
 // prepareAgain prepares the statement as it is to be sent by now: what is
 // protected has changed since it was prepared.
-func (s *Stmt) prepareAgain(ctx context.Context, text string) error {
-	inner, err := s.conn.prepare(ctx, text)
+func (s *Stmt) prepareAgain(ctx context.Context, admitted *statement) error {
+	inner, err := s.conn.prepare(ctx, admitted.text)
 	if err != nil {
 		return err
 	}
 	old := s.inner
-	s.inner, s.text = inner, text
+	s.inner, s.text, s.added = inner, admitted.text, admitted.plan.Added()
 	return old.Close()
 }
 

@@ -45,7 +45,10 @@ func (p *Plan) BindWith(tokens func(*Table) (tokenctx.Token, bool), args []drive
 	if len(p.tokens) == 0 {
 		return args, p.checkArgs(args)
 	}
-	bound := append([]driver.NamedValue(nil), args...)
+	bound, v := p.extended(args)
+	if v != nil {
+		return nil, v
+	}
 	for _, use := range p.tokens {
 		t, ok := tokens(use.table)
 		if v := checkToken(use.table, t, ok); v != nil {
@@ -66,11 +69,11 @@ func (p *Plan) bindOne(use tokenUse, t tokenctx.Token, args, bound []driver.Name
 		}
 		return nil
 	}
-	if use.param > int64(len(args)) {
+	if use.param > int64(len(bound)) {
 		return p.tokenViolation(MissingArgument, use, "token position $%d of protected table %s has no argument: pass tokenctx.Arg or the token", use.param, quoted(use.table))
 	}
 	i := use.param - 1
-	if args[i].Value != (any)(tokenctx.Arg) {
+	if !p.replaces(use.param) && args[i].Value != (any)(tokenctx.Arg) {
 		v, ok := integer(args[i].Value)
 		if !ok {
 			return p.tokenViolation(TokenArgument, use, "the argument at token position $%d of protected table %s is %s, not an integer: pass tokenctx.Arg or the token as int64", use.param, quoted(use.table), typeName(args[i].Value))

@@ -14,6 +14,7 @@ type clauses struct {
 	where  int // WHERE, -1 if there is none
 	end    int // RETURNING, or what ends the statement
 	source int // VALUES or SELECT of an INSERT
+	rest   int // what ends the source of an INSERT
 	action int // SET of ON CONFLICT DO UPDATE, -1 if there is none
 }
 
@@ -64,8 +65,9 @@ func (f *fixer) clauses(n *node) (clauses, bool) {
 			c.setEnd = min(c.setEnd, boundary)
 		}
 	}
-	if n.kind == "InsertStmt" && conflict >= 0 {
-		c.source = min(c.source, conflict)
+	c.rest = c.end
+	if conflict >= 0 {
+		c.source, c.rest = min(c.source, conflict), conflict
 	}
 	return c, true
 }
@@ -114,80 +116,50 @@ func (f *fixer) thens(n *node) []int {
 	return out
 }
 
-// guardInsert adds the token column to the column list and the token to every
-// row, and guards ON CONFLICT DO UPDATE.
-func (f *fixer) guardInsert(n *node, t target, c clauses) bool {
-	table := t.tables[0]
-	cols := n.list("cols")
-	if len(cols) == 0 || c.source < 0 {
-		return false
-	}
-	if !slices.ContainsFunc(cols, func(col *node) bool { return col.str("name") == table.TokenColumn }) {
-		open := c.first
-		for open < c.source && f.tokens[open].kind != pg_query.Token_ASCII_40 {
-			open++
+// items returns where the items of a list begin and end, as tokens: it is split
+// at the commas outside brackets.
+func (f *fixer) items(first, end int) (out [][2]int) {
+	depth, start := 0, first
+	for i := first; i < end; i++ {
+		switch f.tokens[i].kind {
+		case pg_query.Token_ASCII_40, pg_query.Token_ASCII_91:
+			depth++
+		case pg_query.Token_ASCII_41, pg_query.Token_ASCII_93:
+			depth--
+		case pg_query.Token_ASCII_44:
+			if depth == 0 {
+				out, start = append(out, [2]int{start, i}), i+1
+			}
 		}
-		end := f.closing(open)
-		if end < 0 || end > c.source || !f.addToSource(n.get("selectStmt"), c) {
-			return false
-		}
-		f.insert(f.before(end), ", "+identifier(table.TokenColumn))
 	}
-	conflict := n.get("onConflictClause")
-	if conflict == nil || conflict.str("action") != "ONCONFLICT_UPDATE" {
-		return true
-	}
-	token := "EXCLUDED." + identifier(table.TokenColumn)
-	read := tokenOperand
-	if f.policy.changesExcluded(table) {
-		token = f.next
-	} else {
-		read = excludedReader(table)
-	}
-	return c.action >= 0 && f.guardUpdate(n, t, c, token, conflict.list("targetList"), conflict.get("whereClause"), read)
+	return append(out, [2]int{start, end})
 }
 
-// addToSource adds the token to each row of an INSERT's source: VALUES, or one
-// SELECT whose list ends at FROM or at the end.
-func (f *fixer) addToSource(source *node, c clauses) bool {
-	if !source.is("SelectStmt") || source.str("op") != "SETOP_NONE" || source.get("withClause") != nil {
-		return false
+// listEnds are the key words that end the list of a SELECT without FROM.
+var listEnds = []pg_query.Token{
+	pg_query.Token_WHERE, pg_query.Token_GROUP_P, pg_query.Token_HAVING, pg_query.Token_WINDOW, pg_query.Token_ORDER,
+	pg_query.Token_LIMIT, pg_query.Token_OFFSET, pg_query.Token_FETCH, pg_query.Token_FOR,
+}
+
+// listEnd returns what ends the list of a SELECT that is an INSERT's source.
+func (f *fixer) listEnd(source *node, c clauses) int {
+	from, at := source.get("fromClause"), -1
+	if from != nil {
+		at = firstOffset(from)
 	}
-	if rows := source.list("valuesLists"); rows != nil {
-		open := c.source + 1
-		for range rows {
-			if !f.is(open, pg_query.Token_ASCII_40) {
-				return false
-			}
-			end := f.closing(open)
-			if end < 0 {
-				return false
-			}
-			f.insert(f.before(end), ", "+f.next)
-			open = end + 2 // past the comma
-		}
-		return true
-	}
-	from := source.get("fromClause")
-	if from == nil {
-		return false
-	}
-	at, depth, last := firstOffset(from), 0, -1
-	for i := c.source; i < len(f.tokens) && f.tokens[i].start < at; i++ {
-		switch f.tokens[i].kind {
-		case pg_query.Token_ASCII_40:
+	depth, last := 0, c.rest
+	for i := c.source; i < c.rest; i++ {
+		switch kind := f.tokens[i].kind; {
+		case kind == pg_query.Token_ASCII_40 || kind == pg_query.Token_ASCII_91:
 			depth++
-		case pg_query.Token_ASCII_41:
+		case kind == pg_query.Token_ASCII_41 || kind == pg_query.Token_ASCII_93:
 			depth--
-		case pg_query.Token_FROM:
-			if depth == 0 {
-				last = i
-			}
+		case depth > 0:
+		case from == nil && slices.Contains(listEnds, kind) && !f.is(i-1, pg_query.Token_WITHIN):
+			return i
+		case kind == pg_query.Token_FROM && f.tokens[i].start < at:
+			last = i // the last one before FROM's first item: IS DISTINCT FROM has one too
 		}
 	}
-	if last < 0 {
-		return false
-	}
-	f.insert(f.before(last), ", "+f.next+"::bigint")
-	return true
+	return last
 }

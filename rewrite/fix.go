@@ -16,7 +16,8 @@ var ErrNotGuardable = errors.New("statement cannot be guarded by adding to it")
 // without a proof: the raise and the guard are added, with the token as a new
 // last parameter, or with the placeholder that the statement already has at
 // one of the two. What is there stays as it is, comments and hints too. The
-// result is proved by the same check as any other text.
+// result is proved by the same check as any other text, and to be what was
+// there with these additions.
 //
 // A text that needs no guard, or has it, is returned unchanged. The error is
 // ErrNotGuardable or a *Violation.
@@ -28,26 +29,12 @@ func (p *Policy) Guard(sql string) (string, error) {
 	if plan.Refusal() == nil {
 		return sql, nil
 	}
-	if checkText(sql) != nil {
+	f := p.fixer(sql)
+	if f == nil {
 		return "", plan.Refusal()
 	}
-	stmts, err := parse(sql)
-	if err != nil || len(stmts) != 1 {
-		return "", plan.Refusal()
-	}
-	f := &fixer{checker: checker{policy: p, sql: sql}, tokens: significant(sql)}
-	if len(f.tokens) == 0 {
-		return "", plan.Refusal()
-	}
-	f.collect(stmts[0].get("stmt"))
-	f.next = fmt.Sprintf("$%d", f.highest+1)
-	for _, n := range f.writes {
-		if !f.fix(n) {
-			return "", fmt.Errorf("%w: %w", ErrNotGuardable, plan.Refusal())
-		}
-	}
-	guarded := f.apply()
-	if v := p.fullPlan(guarded).Refusal(); v != nil {
+	guarded, ok := f.guard()
+	if !ok || p.fullPlan(guarded).Refusal() != nil {
 		return "", fmt.Errorf("%w: %w", ErrNotGuardable, plan.Refusal())
 	}
 	return guarded, nil
@@ -56,16 +43,40 @@ func (p *Policy) Guard(sql string) (string, error) {
 // fixer adds guards to one text.
 type fixer struct {
 	checker
+	root    *node
 	tokens  []token // without comments
-	writes  []*node // the writes to protected tables
-	highest int64   // the highest placeholder
-	next    string  // the placeholder that is added
 	edits   []edit
+	growth  growth
+	writes  []*node                // the writes to protected tables
+	params  map[int64]map[int]bool // where each placeholder stands
+	highest int64                  // the highest placeholder
+	added   []string               // the resources whose tokens are new placeholders, in order
+
+	takeover bool           // values that stand in the place of a token give way to it
+	given    map[int]bool   // where placeholders are such values
+	taken    map[int64]bool // the placeholders whose argument is not looked at
 }
 
 type edit struct {
-	at   int
-	text string
+	at, end int
+	text    string
+}
+
+// fixer returns a fixer for a text, nil if it isn't one statement.
+func (p *Policy) fixer(sql string) *fixer {
+	root := parseOne(sql)
+	if root == nil {
+		return nil
+	}
+	f := &fixer{
+		checker: checker{policy: p, sql: sql}, root: root, tokens: significant(sql), growth: newGrowth(),
+		params: make(map[int64]map[int]bool), given: make(map[int]bool), taken: make(map[int64]bool),
+	}
+	if len(f.tokens) == 0 {
+		return nil
+	}
+	f.collect(root)
+	return f
 }
 
 // significant returns the tokens of a text that are no comments.
@@ -77,7 +88,7 @@ func significant(sql string) []token {
 	return slices.DeleteFunc(tokens, isComment)
 }
 
-// collect finds the writes to protected tables and the highest placeholder.
+// collect finds the writes to protected tables and the placeholders.
 func (f *fixer) collect(n *node) {
 	switch n.kind {
 	case "UpdateStmt", "DeleteStmt", "InsertStmt", "MergeStmt":
@@ -91,21 +102,37 @@ func (f *fixer) collect(n *node) {
 	case "ParamRef":
 		number, _ := n.number("number")
 		f.highest = max(f.highest, number)
+		if f.params[number] == nil {
+			f.params[number] = make(map[int]bool)
+		}
+		f.params[number][n.offset()] = true
 	}
 	for _, k := range n.kids {
 		f.collect(k)
 	}
 }
 
+// guard returns the text with what its writes lack, and whether it could be
+// added.
+func (f *fixer) guard() (string, bool) {
+	for _, n := range f.writes {
+		if f.takeover {
+			f.findGiven(n)
+		}
+	}
+	for _, n := range f.writes {
+		if !f.fix(n) {
+			return "", false
+		}
+	}
+	text := f.apply()
+	return text, f.growth.proves(f.root, text)
+}
+
 // fix adds what one write lacks. It reports whether it could.
 func (f *fixer) fix(n *node) bool {
-	field := map[string]string{"UpdateStmt": "fromClause", "DeleteStmt": "usingClause"}[n.kind]
-	beside := []*node{nil}
-	if field != "" {
-		beside = n.list(field)
-	}
-	t := f.target(n.get("relation"), beside)
-	if len(t.tables) != 1 || t.shared {
+	t, ok := f.targetOf(n)
+	if !ok {
 		return false
 	}
 	clauses, ok := f.clauses(n)
@@ -114,61 +141,102 @@ func (f *fixer) fix(n *node) bool {
 	}
 	switch n.kind {
 	case "UpdateStmt":
-		return f.guardUpdate(n, t, clauses, f.next, n.list("targetList"), n.get("whereClause"), f.reader(n, field))
+		return f.guardUpdate(n, t, clauses, f.reader(n, "fromClause"), nil)
 	case "DeleteStmt":
-		return f.guardWhere(t, clauses, f.next, n.get("whereClause"), f.reader(n, field))
+		where := n.get("whereClause")
+		guards := f.findGuards(t, t.tables[0], conjuncts(where), f.reader(n, "usingClause"))
+		return len(guards) > 0 || f.guardWhere(n, t, clauses, f.next(t.tables[0]))
 	case "InsertStmt":
 		return f.guardInsert(n, t, clauses)
 	}
 	return false
 }
 
-// guardUpdate adds the raise and the guard, with the token that either of them
-// already has.
-func (f *fixer) guardUpdate(n *node, t target, clauses clauses, token string, sets []*node, where *node, read operandReader) bool {
+// targetOf returns the target of a write if it is one table for certain.
+func (f *fixer) targetOf(n *node) (target, bool) {
+	beside := []*node{nil}
+	switch n.kind {
+	case "UpdateStmt":
+		beside = n.list("fromClause")
+	case "DeleteStmt":
+		beside = n.list("usingClause")
+	}
+	t := f.target(n.get("relation"), beside)
+	return t, len(t.tables) == 1 && !t.shared
+}
+
+// guardUpdate adds the raise and the guard to an UPDATE or the action of an
+// upsert, with the token that either of them already has, or else by default
+// with the given one.
+func (f *fixer) guardUpdate(at *node, t target, c clauses, read operandReader, fallback *operand) bool {
 	table := t.tables[0]
-	value, at, ok := raise(sets, table.TokenColumn)
-	if !ok || where.is("CurrentOfExpr") {
+	value, item, ok := raise(at.list("targetList"), table.TokenColumn)
+	if !ok {
 		return false
 	}
-	if at != nil {
-		raised, ok := read(value)
-		if !ok {
+	guards := f.findGuards(t, table, conjuncts(at.get("whereClause")), read)
+	raised, isToken := operand{}, false
+	if item != nil {
+		raised, isToken = read(value)
+	}
+	var token string
+	switch {
+	case len(guards) > 0:
+		token = f.spell(guards[0].operand)
+	case isToken && (!f.takeover || raised.name != "" && len(raised.rows) == 0): // EXCLUDED's is the inserted one
+		token = f.spell(raised)
+	case isToken || item != nil && f.takeover:
+		if token, ok = f.take(value, table); !ok {
 			return false
 		}
-		token = f.spell(raised)
-	} else {
-		if guards := f.findGuards(t, table, conjuncts(where), read); len(guards) > 0 {
-			token = f.spell(guards[0].operand)
-		}
-		f.insert(f.before(clauses.setEnd), ", "+identifier(table.TokenColumn)+" = "+token)
+	case fallback != nil:
+		token = fallback.spelled()
+	default:
+		token = f.next(table)
 	}
-	return f.guardWhere(t, clauses, token, where, read)
+	switch {
+	case item == nil:
+		f.insert(f.before(c.setEnd), ", "+identifier(table.TokenColumn)+" = "+token)
+		f.growth.add(at, "targetList", setItem(table.TokenColumn, token))
+	case isToken && (len(guards) > 0 || token == f.spell(raised)):
+	case !f.takeover || !f.replaceSet(item, c, token):
+		return false
+	}
+	return len(guards) > 0 || f.guardWhere(at, t, c, token)
 }
 
 // guardWhere adds the guard to a WHERE, or a WHERE with the guard.
-func (f *fixer) guardWhere(t target, clauses clauses, token string, where *node, read operandReader) bool {
-	table := t.tables[0]
-	if where.is("CurrentOfExpr") {
-		return false
-	}
-	if len(f.findGuards(t, table, conjuncts(where), read)) > 0 {
-		return true
-	}
+func (f *fixer) guardWhere(at *node, t target, c clauses, token string) bool {
+	table, where := t.tables[0], at.get("whereClause")
 	op := map[Mode]string{Strict: "<", Lease: "<="}[table.Mode]
 	guard := fmt.Sprintf("%s %s %s", f.qualified(t, table.TokenColumn), op, token)
-	if where == nil {
-		f.insert(f.before(clauses.end), " WHERE "+guard)
-		return true
+	member := expression(guard)
+	if where.is("CurrentOfExpr") || member == nil {
+		return false
 	}
-	if where.is("BoolExpr") && where.str("boolop") == "OR_EXPR" {
-		f.insert(f.tokens[clauses.where+1].start, "(")
+	f.growth.members[at] = member
+	switch {
+	case where == nil:
+		guard = " WHERE " + guard
+	case where.is("BoolExpr") && where.str("boolop") == "OR_EXPR":
+		f.insert(f.tokens[c.where+1].start, "(")
 		guard = ") AND " + guard
-	} else {
+	default:
 		guard = " AND " + guard
 	}
-	f.insert(f.before(clauses.end), guard)
+	f.insert(f.before(c.end), guard)
 	return true
+}
+
+// next returns the new placeholder for the token of a table: one for each
+// resource.
+func (f *fixer) next(t *Table) string {
+	i := slices.Index(f.added, t.Resource)
+	if i < 0 {
+		i = len(f.added)
+		f.added = append(f.added, t.Resource)
+	}
+	return fmt.Sprintf("$%d", f.highest+int64(i)+1)
 }
 
 // spell writes an operand that stands in the statement.
@@ -183,7 +251,7 @@ func (f *fixer) spell(o operand) string {
 // there stands before any comment in between.
 func (f *fixer) before(token int) int { return f.tokens[token-1].end }
 
-func (f *fixer) insert(at int, text string) { f.edits = append(f.edits, edit{at, text}) }
+func (f *fixer) insert(at int, text string) { f.edits = append(f.edits, edit{at, at, text}) }
 
 // apply makes the edits. Those at one place keep their order.
 func (f *fixer) apply() string {
@@ -193,7 +261,7 @@ func (f *fixer) apply() string {
 	for _, e := range f.edits {
 		b.WriteString(f.sql[last:e.at])
 		b.WriteString(e.text)
-		last = e.at
+		last = e.end
 	}
 	b.WriteString(f.sql[last:])
 	return b.String()

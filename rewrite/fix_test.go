@@ -32,7 +32,7 @@ func TestGuard(t *testing.T) {
 		"another raise":      {"strict", `UPDATE protected_rows SET last_token = last_token + 1`, ``},
 		"truncate":           {"strict", `TRUNCATE protected_rows`, ``},
 		"two statements":     {"strict", `UPDATE protected_rows SET value = 'x'; SELECT 1`, ``},
-		"default values":     {"strict", `INSERT INTO protected_rows DEFAULT VALUES`, ``},
+		"default values":     {"strict", `INSERT INTO protected_rows DEFAULT VALUES RETURNING id`, `INSERT INTO protected_rows (last_token) VALUES ($1) RETURNING id`},
 		"same name in FROM":  {"strict", `UPDATE protected_rows SET value = 'x' FROM other.protected_rows`, ``},
 		"syntax error":       {"strict", `UPDATE protected_rows SET`, ``},
 		"a NUL byte":         {"strict", "UPDATE protected_rows SET value = 'x'\x00", ``},

@@ -50,7 +50,7 @@ func (c *checker) insertedTokens(n *node, t target, table *Table) ([]operand, bo
 	return nil, false
 }
 
-// tokenPosition finds the token column in a column list.
+// tokenPosition finds the token column in a column list, -1 if it isn't there.
 func tokenPosition(cols []*node, column string) (position int, why string) {
 	if len(cols) == 0 {
 		return 0, "has no column list, so the place of " + column + " is not certain"
@@ -66,7 +66,7 @@ func tokenPosition(cols []*node, column string) (position int, why string) {
 		position = i
 	}
 	if position < 0 {
-		return 0, "does not set " + column
+		return -1, "does not set " + column
 	}
 	return position, ""
 }

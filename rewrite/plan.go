@@ -36,6 +36,8 @@ type Plan struct {
 	guards []guard // what guards the text's own write: in its WHERE, its DO UPDATE's, or a MERGE's actions
 	text   string
 
+	rewriting *rewriting // nil if the text is as it was given
+
 	root    *node       // the statement of the text, if it has any of the following
 	changes []change    // the places where it changes rows whose token goes into a setting
 	inserts []insertion // the places where it inserts such rows
@@ -68,6 +70,9 @@ func (p *Policy) Plan(sql string) *Plan {
 		return &Plan{text: sql, Cleared: true}
 	}
 	plan := p.fullPlan(sql)
+	if rewritten := p.rewritten(plan, sql); rewritten != nil {
+		return rewritten
+	}
 	if len(plan.Violations) == 1 && guardable[plan.Violations[0].Rule] && len(sql) <= maxFixed {
 		if guarded, err := p.Guard(sql); err == nil {
 			plan.Violations[0].showFix(guarded)

@@ -56,6 +56,7 @@ type Table struct {
 	Mode        Mode     // required
 	Resource    string   // the resource whose token the table takes; "" takes the context's default token
 	Key         []string // the primary key's columns, if known: lets a lost race be told from a missing row
+	Rewrite     bool     // a write without a proof is sent in its guarded form, if it has one; see Plan.Rewritten
 	Attested    bool     // the database wants the token of every write in a setting, too; see Plan.Attested
 }
 

@@ -1,0 +1,125 @@
+package rewrite
+
+import (
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// guardInsert adds the token column to the column list and the token to every
+// row, and guards ON CONFLICT DO UPDATE.
+func (f *fixer) guardInsert(n *node, t target, c clauses) bool {
+	table, cols := t.tables[0], n.list("cols")
+	position, why := tokenPosition(cols, table.TokenColumn)
+	ok := false
+	switch {
+	case c.source < 0:
+	case n.get("selectStmt") == nil:
+		ok = f.insteadOfDefaults(n, table, c)
+	case len(cols) == 0:
+	case position < 0:
+		ok = f.addColumn(n, table, c)
+	case why == "":
+		ok = !f.takeover || f.takeSource(n.get("selectStmt"), table, position, c)
+	}
+	conflict := n.get("onConflictClause")
+	if !ok || conflict == nil || conflict.str("action") != "ONCONFLICT_UPDATE" {
+		return ok
+	}
+	if f.policy.changesExcluded(table) {
+		return c.action >= 0 && f.guardUpdate(conflict, t, c, tokenOperand, nil)
+	}
+	return c.action >= 0 && f.guardUpdate(conflict, t, c, excludedReader(table), &operand{name: "EXCLUDED." + identifier(table.TokenColumn)})
+}
+
+// insteadOfDefaults writes a row of the token in the place of DEFAULT VALUES.
+func (f *fixer) insteadOfDefaults(n *node, table *Table, c clauses) bool {
+	row := parseOne("INSERT INTO t (" + identifier(table.TokenColumn) + ") VALUES (" + f.next(table) + ")")
+	if row == nil || !f.is(c.source-1, pg_query.Token_DEFAULT) || !f.is(c.source, pg_query.Token_VALUES) {
+		return false
+	}
+	f.replace(c.source-1, c.source+1, "("+identifier(table.TokenColumn)+") VALUES ("+f.next(table)+")")
+	f.growth.add(n, "cols", row.list("cols")...)
+	f.growth.added[n] = append(f.growth.added[n], row.get("selectStmt"))
+	return true
+}
+
+// addColumn adds the token column, and the token to each row of the source.
+func (f *fixer) addColumn(n *node, table *Table, c clauses) bool {
+	open := c.first
+	for open < c.source && f.tokens[open].kind != pg_query.Token_ASCII_40 {
+		open++
+	}
+	end := f.closing(open)
+	column := parseOne("INSERT INTO t (" + identifier(table.TokenColumn) + ") VALUES (1)")
+	if end < 0 || end > c.source || column == nil || !f.addToSource(n.get("selectStmt"), c, table) {
+		return false
+	}
+	f.insert(f.before(end), ", "+identifier(table.TokenColumn))
+	f.growth.add(n, "cols", column.list("cols")...)
+	return true
+}
+
+// addToSource adds the token to each row of an INSERT's source: VALUES, or one
+// SELECT.
+func (f *fixer) addToSource(source *node, c clauses, table *Table) bool {
+	if !isPlainSource(source) {
+		return false
+	}
+	rows := source.list("valuesLists")
+	if rows == nil {
+		token := f.next(table) + "::bigint"
+		f.insert(f.before(f.listEnd(source, c)), ", "+token)
+		f.growth.add(source, "targetList", outputItem(token))
+		return true
+	}
+	brackets, ok := f.rowBrackets(len(rows), c)
+	for i, b := range brackets {
+		f.insert(f.before(b[1]), ", "+f.next(table))
+		f.growth.add(rows[i], "items", expression(f.next(table)))
+	}
+	return ok
+}
+
+// takeSource puts the token where each row of an INSERT's source has something
+// else in its column. It leaves sources of another form as they are.
+func (f *fixer) takeSource(source *node, table *Table, position int, c clauses) bool {
+	if !isPlainSource(source) {
+		return true
+	}
+	rows := source.list("valuesLists")
+	if rows == nil {
+		items := source.list("targetList")
+		places := f.items(c.source+1, f.listEnd(source, c))
+		return position < len(items) && len(places) == len(items) && f.takeItem(items[position], items[position].get("val"), places[position], table, "::bigint")
+	}
+	brackets, ok := f.rowBrackets(len(rows), c)
+	if !ok {
+		return false
+	}
+	for i, b := range brackets {
+		items, places := rows[i].list("items"), f.items(b[0]+1, b[1])
+		if position >= len(items) || len(places) != len(items) || !f.takeItem(items[position], items[position], places[position], table, "") {
+			return false
+		}
+	}
+	return true
+}
+
+// isPlainSource reports whether the rows of a source are certain to be found in
+// its text.
+func isPlainSource(source *node) bool {
+	return source.is("SelectStmt") && source.str("op") == "SETOP_NONE" && source.get("withClause") == nil
+}
+
+// rowBrackets returns the brackets around each row of VALUES.
+func (f *fixer) rowBrackets(rows int, c clauses) (out [][2]int, ok bool) {
+	open := c.source + 1
+	for range rows {
+		end := f.closing(open)
+		if !f.is(open, pg_query.Token_ASCII_40) || end < 0 {
+			return nil, false
+		}
+		out = append(out, [2]int{open, end})
+		open = end + 2 // past the comma
+	}
+	return out, true
+}

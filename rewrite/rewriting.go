@@ -1,0 +1,101 @@
+package rewrite
+
+import (
+	"database/sql/driver"
+
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+// rewriting is what was done to a text to have it guarded.
+type rewriting struct {
+	given int64          // placeholders of the caller's text
+	added int            // placeholders that it has more now, at the end: tokens all
+	taken map[int64]bool // placeholders whose argument gives way to the token, whatever it is
+}
+
+// maxRewritten is the longest text that is rewritten, in bytes.
+const maxRewritten = 1 << 20
+
+// Rewritten reports whether the text was guarded by the policy: [Plan.Text] is
+// then what it was made into, or its arguments are replaced. It is the case for
+// writes to tables with [Table.Rewrite].
+func (p *Plan) Rewritten() bool { return p.rewriting != nil }
+
+// Text returns the text that the plan is for: the one that was given, or what it
+// was rewritten into.
+func (p *Plan) Text() string { return p.text }
+
+// Added returns how many placeholders the text has more than the one that was
+// given. [Plan.Bind] adds their arguments.
+func (p *Plan) Added() int {
+	if p.rewriting == nil {
+		return 0
+	}
+	return p.rewriting.added
+}
+
+// rewritten returns the plan of the guarded form of a text, nil if it has none
+// or needs none. The values that a program writes back as it has read them, in
+// the place of a token, give way to it. Where the text has a guard by itself,
+// its values are the program's word on the token, and are held to it.
+func (p *Policy) rewritten(plan *Plan, sql string) *Plan {
+	if !plan.mayBeRewritten() || len(sql) > maxRewritten {
+		return nil
+	}
+	f := p.fixer(sql)
+	if f == nil {
+		return nil
+	}
+	f.takeover = true
+	guarded, ok := f.guard()
+	if !ok || guarded == sql && len(f.taken) == 0 {
+		return nil
+	}
+	out := p.fullPlan(guarded)
+	if len(out.Violations) > 0 {
+		return nil
+	}
+	out.rewriting = &rewriting{given: f.highest, added: len(f.added), taken: f.taken}
+	return out
+}
+
+// mayBeRewritten reports whether a plan is for writes to tables whose statements
+// are rewritten, and one of them lacks a proof or has values in it that nothing
+// is compared with.
+func (p *Plan) mayBeRewritten() bool {
+	lacks := len(p.Violations) > 0
+	for _, w := range p.writes {
+		if !w.Table.Rewrite {
+			return false
+		}
+		lacks = lacks || w.Kind == "INSERT"
+	}
+	return len(p.writes) > 0 && lacks
+}
+
+// extended returns a copy of the arguments with room for the added ones, and a
+// violation if those that are there would stand for others.
+func (p *Plan) extended(args []driver.NamedValue) ([]driver.NamedValue, *Violation) {
+	if p.rewriting == nil {
+		return append([]driver.NamedValue(nil), args...), nil
+	}
+	if int64(len(args)) != p.rewriting.given {
+		v := violation(MissingArgument, nil, "%d arguments were passed for a statement with %d placeholders, which is sent with a token added: pass one for each", len(args), p.rewriting.given)
+		return nil, v
+	}
+	bound := make([]driver.NamedValue, len(args)+p.rewriting.added)
+	copy(bound, args)
+	for i := len(args); i < len(bound); i++ {
+		bound[i].Ordinal = i + 1
+	}
+	for param := range p.rewriting.taken {
+		bound[param-1].Value = tokenctx.Arg
+	}
+	return bound, nil
+}
+
+// replaces reports whether the argument of a placeholder is the token whatever
+// was passed for it.
+func (p *Plan) replaces(param int64) bool {
+	return p.rewriting != nil && (param > p.rewriting.given || p.rewriting.taken[param])
+}

@@ -1,0 +1,138 @@
+package rewrite
+
+import (
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// findGiven notes the placeholders that a write has in the place of a token
+// without comparing with it: a model's own field, written back as it was read.
+func (f *fixer) findGiven(n *node) {
+	t, ok := f.targetOf(n)
+	if !ok {
+		return
+	}
+	switch n.kind {
+	case "UpdateStmt":
+		f.findGivenSet(n, t, f.reader(n, "fromClause"))
+	case "InsertStmt":
+		position, why := tokenPosition(n.list("cols"), t.tables[0].TokenColumn)
+		if source := n.get("selectStmt"); why == "" && isPlainSource(source) {
+			lists := source.list("valuesLists")
+			if lists == nil {
+				lists = []*node{source}
+			}
+			for _, list := range lists {
+				f.findGivenItem(list, position)
+			}
+		}
+		if conflict := n.get("onConflictClause"); conflict != nil {
+			f.findGivenSet(conflict, t, excludedReader(t.tables[0]))
+		}
+	}
+}
+
+func (f *fixer) findGivenSet(at *node, t target, read operandReader) {
+	value, item, ok := raise(at.list("targetList"), t.tables[0].TokenColumn)
+	if ok && item != nil && len(f.findGuards(t, t.tables[0], conjuncts(at.get("whereClause")), read)) == 0 {
+		f.noteGiven(value)
+	}
+}
+
+// findGivenItem looks at one row of VALUES, or at the list of a SELECT.
+func (f *fixer) findGivenItem(list *node, position int) {
+	items := []*node(nil)
+	if list.is("SelectStmt") {
+		items = list.list("targetList")
+	} else {
+		items = list.list("items")
+	}
+	if position >= len(items) {
+		return
+	}
+	value := items[position]
+	if value.is("ResTarget") {
+		value = value.get("val")
+	}
+	f.noteGiven(value)
+}
+
+func (f *fixer) noteGiven(value *node) {
+	if o, ok := tokenOperand(value); ok && o.param > 0 {
+		f.given[o.at.offset()] = true
+	}
+}
+
+// take returns the placeholder of the token that takes the place of a value: the
+// value's own if it is one and stands nowhere else, since a placeholder that is
+// left out of a text has no type there.
+func (f *fixer) take(value *node, table *Table) (string, bool) {
+	o, ok := tokenOperand(value)
+	if !ok || o.param == 0 {
+		return f.next(table), true
+	}
+	elsewhere, given := false, 0
+	for at := range f.params[o.param] {
+		if f.given[at] {
+			given++
+		} else {
+			elsewhere = true
+		}
+	}
+	if elsewhere {
+		return f.next(table), given > 0
+	}
+	f.taken[o.param] = true
+	return o.spelled(), true
+}
+
+// takeItem has an item of a list give way to the token.
+func (f *fixer) takeItem(at, value *node, place [2]int, table *Table, cast string) bool {
+	token, ok := f.take(value, table)
+	if !ok {
+		return false
+	}
+	if o, isToken := tokenOperand(value); isToken && o.param > 0 && o.spelled() == token {
+		return true
+	}
+	if at.is("ResTarget") {
+		f.growth.instead[at] = outputItem(token + cast)
+	} else {
+		f.growth.instead[at] = expression(token + cast)
+	}
+	f.replace(place[0], place[1], token+cast)
+	return true
+}
+
+// replaceSet has the value of a SET entry give way to the token.
+func (f *fixer) replaceSet(item *node, c clauses, token string) bool {
+	if item.get("val").is("MultiAssignRef") {
+		return false
+	}
+	for first := c.first; first < c.setEnd; first++ {
+		if f.tokens[first].start != item.offset() {
+			continue
+		}
+		place := f.items(first, c.setEnd)[0]
+		for i := first; i < place[1]; i++ {
+			if f.is(i, pg_query.Token_ASCII_61) {
+				f.replace(i+1, place[1], token)
+				f.growth.instead[item.get("val")] = expression(token)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// replace puts a text in the place of tokens.
+func (f *fixer) replace(first, end int, text string) {
+	f.edits = append(f.edits, edit{f.tokens[first].start, f.before(end), text})
+}
+
+// setItem is an entry of a SET list.
+func setItem(column, value string) *node {
+	if update := parseOne("UPDATE t SET " + identifier(column) + " = " + value); update != nil {
+		return update.list("targetList")[0]
+	}
+	return nil
+}
