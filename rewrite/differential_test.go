@@ -109,7 +109,7 @@ type lab struct {
 	structure string
 	rows      rowSet
 
-	generated, accepted, guarded, ran, failed, waited, changed int
+	generated, accepted, guarded, rewritten, ran, failed, waited, changed int
 }
 
 type rowSet map[string]rowState
@@ -255,6 +255,13 @@ func (l *lab) try(policies map[Mode]*Policy, s generated) string {
 	for i, a := range bound {
 		args[i] = a.Value
 	}
+	if plan.Rewritten() {
+		l.rewritten++
+		if what := l.sameWork(ctx, s, plan.Text(), args); what != "" {
+			return what + "\nsent as: " + plan.Text()
+		}
+	}
+	s.sql = plan.Text()
 	if what := l.alone(ctx, plan, s, args); what != "" {
 		return what
 	}

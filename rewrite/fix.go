@@ -181,6 +181,8 @@ func (f *fixer) guardUpdate(at *node, t target, c clauses, read operandReader, f
 	}
 	var token string
 	switch {
+	case len(guards) > 0 && item != nil && !isToken: // it has a guard of its own, and another value
+		return false
 	case len(guards) > 0:
 		token = f.spell(guards[0].operand)
 	case isToken && (!f.takeover || raised.name != "" && len(raised.rows) == 0): // EXCLUDED's is the inserted one

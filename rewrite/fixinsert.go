@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"slices"
+
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
@@ -18,11 +20,14 @@ func (f *fixer) guardInsert(n *node, t target, c clauses) bool {
 	case position < 0:
 		ok = f.addColumn(n, table, c)
 	case why == "":
-		ok = !f.takeover || f.takeSource(n.get("selectStmt"), table, position, c)
+		ok = !f.takeover || f.takeSource(n.get("selectStmt"), table, position, len(cols), c)
 	}
 	conflict := n.get("onConflictClause")
 	if !ok || conflict == nil || conflict.str("action") != "ONCONFLICT_UPDATE" {
 		return ok
+	}
+	if f.takeover && position < 0 && namesExcluded(conflict, table.TokenColumn) {
+		return false // it would mean another token than it did
 	}
 	if f.policy.changesExcluded(table) {
 		return c.action >= 0 && f.guardUpdate(conflict, t, c, tokenOperand, nil)
@@ -81,7 +86,7 @@ func (f *fixer) addToSource(source *node, c clauses, table *Table) bool {
 
 // takeSource puts the token where each row of an INSERT's source has something
 // else in its column. It leaves sources of another form as they are.
-func (f *fixer) takeSource(source *node, table *Table, position int, c clauses) bool {
+func (f *fixer) takeSource(source *node, table *Table, position, width int, c clauses) bool {
 	if !isPlainSource(source) {
 		return true
 	}
@@ -89,7 +94,7 @@ func (f *fixer) takeSource(source *node, table *Table, position int, c clauses) 
 	if rows == nil {
 		items := source.list("targetList")
 		places := f.items(c.source+1, f.listEnd(source, c))
-		return position < len(items) && len(places) == len(items) && f.takeItem(items[position], items[position].get("val"), places[position], table, "::bigint")
+		return len(places) == len(items) && isRow(items, width) && f.takeItem(items[position], items[position].get("val"), places[position], table, "::bigint")
 	}
 	brackets, ok := f.rowBrackets(len(rows), c)
 	if !ok {
@@ -97,11 +102,29 @@ func (f *fixer) takeSource(source *node, table *Table, position int, c clauses) 
 	}
 	for i, b := range brackets {
 		items, places := rows[i].list("items"), f.items(b[0]+1, b[1])
-		if position >= len(items) || len(places) != len(items) || !f.takeItem(items[position], items[position], places[position], table, "") {
+		if len(places) != len(items) || !isRow(items, width) || !f.takeItem(items[position], items[position], places[position], table, "") {
 			return false
 		}
 	}
 	return true
+}
+
+// isRow reports whether a list has one item for each of so many columns.
+func isRow(items []*node, width int) bool {
+	for _, item := range items {
+		if item.is("ResTarget") {
+			item = item.get("val")
+		}
+		if expands(item) {
+			return false
+		}
+	}
+	return len(items) == width
+}
+
+// namesExcluded reports whether EXCLUDED's column is named below n.
+func namesExcluded(n *node, column string) bool {
+	return isExcluded(n, column) || slices.ContainsFunc(n.kids, func(k *node) bool { return namesExcluded(k, column) })
 }
 
 // isPlainSource reports whether the rows of a source are certain to be found in

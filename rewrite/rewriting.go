@@ -43,7 +43,7 @@ func (p *Policy) rewritten(plan *Plan, sql string) *Plan {
 		return nil
 	}
 	f := p.fixer(sql)
-	if f == nil {
+	if f == nil || !takesPlaceholders[f.root.kind] {
 		return nil
 	}
 	f.takeover = true
@@ -72,6 +72,9 @@ func (p *Plan) mayBeRewritten() bool {
 	}
 	return len(p.writes) > 0 && lacks
 }
+
+// takesPlaceholders are the statements that one may be added to.
+var takesPlaceholders = setOf("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt")
 
 // extended returns a copy of the arguments with room for the added ones, and a
 // violation if those that are there would stand for others.

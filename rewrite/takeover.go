@@ -57,32 +57,50 @@ func (f *fixer) findGivenItem(list *node, position int) {
 }
 
 func (f *fixer) noteGiven(value *node) {
-	if o, ok := tokenOperand(value); ok && o.param > 0 {
-		f.given[o.at.offset()] = true
+	for _, param := range paramsIn(value) {
+		f.given[param.offset()] = true
 	}
 }
 
-// take returns the placeholder of the token that takes the place of a value: the
-// value's own if it is one and stands nowhere else, since a placeholder that is
-// left out of a text has no type there.
-func (f *fixer) take(value *node, table *Table) (string, bool) {
-	o, ok := tokenOperand(value)
-	if !ok || o.param == 0 {
-		return f.next(table), true
+// paramsIn returns the placeholders below n, or n itself.
+func paramsIn(n *node) (out []*node) {
+	if n.is("ParamRef") {
+		return []*node{n}
 	}
-	elsewhere, given := false, 0
-	for at := range f.params[o.param] {
-		if f.given[at] {
-			given++
-		} else {
-			elsewhere = true
+	for _, k := range n.kids {
+		out = append(out, paramsIn(k)...)
+	}
+	return out
+}
+
+// take returns the placeholder of the token that takes the place of a value: the
+// one that stands in it, or a new one. ok is false where a placeholder would be
+// left out of the text, where it has a type by its other places or none at all.
+func (f *fixer) take(value *node, table *Table) (token string, ok bool) {
+	for _, param := range paramsIn(value) {
+		number, _ := param.number("number")
+		spelled := operand{param: number}.spelled()
+		if f.standsElsewhere(number) || token != "" && token != spelled {
+			return "", false
+		}
+		token = spelled
+		f.taken[number] = true
+	}
+	if token == "" {
+		token = f.next(table)
+	}
+	return token, true
+}
+
+// standsElsewhere reports whether a placeholder stands outside values that give
+// way to a token.
+func (f *fixer) standsElsewhere(number int64) bool {
+	for at := range f.params[number] {
+		if !f.given[at] {
+			return true
 		}
 	}
-	if elsewhere {
-		return f.next(table), given > 0
-	}
-	f.taken[o.param] = true
-	return o.spelled(), true
+	return false
 }
 
 // takeItem has an item of a list give way to the token.
