@@ -13,18 +13,26 @@ import (
 // through the connector alone, and through fencerow.
 func BenchmarkExec(b *testing.B) {
 	quiet := &fake{count: 1, quiet: true}
-	fenced, err := Wrap(quiet, Protect("orders", rewrite.Strict))
+	fenced, err := Wrap(quiet, Protect("orders", rewrite.Strict), WithRewrite())
 	if err != nil {
 		b.Fatal(err)
 	}
+	statements := map[string]struct {
+		sql  string
+		args []any
+	}{
+		"unprotected": {`UPDATE notes SET body = $1, kind = $2 WHERE id = $3`, []any{"paid", int64(7), int64(17)}},
+		"guarded":     {guarded, []any{"paid", int64(7), int64(17)}},
+		"rewritten":   {`UPDATE orders SET status = $1 WHERE id = $2`, []any{"paid", int64(17)}},
+	}
 	for name, connector := range map[string]sqldriver.Connector{"raw": quiet, "fencerow": fenced} {
 		db := sql.OpenDB(connector)
-		for kind, query := range map[string]string{"unprotected": `UPDATE notes SET body = $1, kind = $2 WHERE id = $3`, "guarded": guarded} {
+		for kind, statement := range statements {
 			b.Run(name+"/"+kind, func(b *testing.B) {
 				ctx := tokenctx.With(b.Context(), 7)
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := db.ExecContext(ctx, query, "paid", int64(7), int64(17)); err != nil {
+					if _, err := db.ExecContext(ctx, statement.sql, statement.args...); err != nil {
 						b.Fatal(err)
 					}
 				}
