@@ -3,6 +3,7 @@ package rewrite
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -20,10 +21,17 @@ const contentsQuery = `
 	UNION ALL SELECT 'accounts_child ' || id, last_token, (to_jsonb(r) - 'last_token')::text FROM accounts_child r
 	UNION ALL SELECT 'metrics ' || id || ' ' || day, last_token, (to_jsonb(r) - 'last_token')::text FROM metrics r`
 
+// comparesExcluded finds upserts whose own guard compares with what the INSERT has
+// for a token. That gives way to the token, and the guard means it from then on.
+var comparesExcluded = regexp.MustCompile(`(?i)[<=>]\s*EXCLUDED\.(last_token|fence)|EXCLUDED\.(last_token|fence)\s*[<=>]`)
+
 // sameWork compares what a statement does with what its rewritten form does: the
 // same, but for the tokens and the rows that carry newer ones. It is run over
 // rows that no other statement reaches, and taken back.
 func (l *lab) sameWork(ctx context.Context, s generated, text string, args []any) string {
+	if comparesExcluded.MatchString(s.sql) {
+		return ""
+	}
 	before, original, err := l.contents(ctx, s.sql, sendable(s.args))
 	if err != nil {
 		return ""
