@@ -32,6 +32,8 @@ type Connector struct {
 
 	driver   *Driver
 	counters counters
+
+	observers observers
 }
 
 var (

@@ -1,6 +1,10 @@
 package driver
 
-import "context"
+import (
+	"context"
+
+	"github.com/fencerow/fencerow/rewrite"
+)
 
 // Hooks are called around everything that is sent for the caller. They run on
 // the caller's goroutine, so one that blocks holds the statement up; only the
@@ -18,9 +22,11 @@ type Hooks struct {
 
 // Operation is what a hook is called around.
 type Operation struct {
-	Kind    OperationKind
-	SQL     string // the statement as the caller wrote it; "" for the other kinds
-	Guarded bool   // the statement writes a protected table, with its guard
+	Kind     OperationKind
+	SQL      string          // the statement as the caller wrote it; "" for the other kinds
+	Guarded  bool            // the statement writes a protected table, with its guard
+	Writes   []rewrite.Write // those writes; must not be changed
+	Location string          // the caller's file:line, for an [Observer] only
 }
 
 // OperationKind is the kind of an operation.

@@ -52,7 +52,7 @@ func (c *Connector) listenOnce() {
 		defer close(l.stopped)
 		for ctx.Err() == nil {
 			if err := c.listen(ctx); ctx.Err() == nil {
-				c.settings.tell(ctx, Event{Kind: EventUnread, Err: fmt.Errorf("fencerow: listen for changes of the registry: %w", err)})
+				c.tell(ctx, Event{Kind: EventUnread, Err: fmt.Errorf("fencerow: listen for changes of the registry: %w", err)})
 				c.looking.change() // something may have been missed
 				select {
 				case <-time.After(listenRetry):

@@ -18,31 +18,31 @@ type (
 // exec runs an admitted statement between its hooks.
 func (c *Conn) exec(ctx context.Context, s *statement, run execFunc) (sqldriver.Result, error) {
 	defer c.noteChanges()
-	if len(c.connector.settings.hooks) == 0 {
+	if !c.connector.observed() {
 		return c.execPlain(ctx, s, run)
 	}
 	op := s.operation()
-	c.connector.settings.before(ctx, op)
+	c.connector.before(ctx, op)
 	result, err := c.execPlain(ctx, s, run)
-	c.connector.settings.after(ctx, op, err)
+	c.connector.after(ctx, op, err)
 	return result, err
 }
 
 // query runs an admitted statement that returns rows between its hooks.
 func (c *Conn) query(ctx context.Context, s *statement, canExec bool, exec execFunc, query queryFunc) (sqldriver.Rows, error) {
 	defer c.noteChanges()
-	if len(c.connector.settings.hooks) == 0 {
+	if !c.connector.observed() {
 		return c.queryPlain(ctx, s, canExec, exec, query)
 	}
 	op := s.operation()
-	c.connector.settings.before(ctx, op)
+	c.connector.before(ctx, op)
 	rows, err := c.queryPlain(ctx, s, canExec, exec, query)
-	c.connector.settings.after(ctx, op, err)
+	c.connector.after(ctx, op, err)
 	return rows, err
 }
 
 func (s *statement) operation() Operation {
-	return Operation{Kind: OpStatement, SQL: s.sql, Guarded: s.plan.Guarded()}
+	return Operation{Kind: OpStatement, SQL: s.sql, Guarded: s.plan.Guarded(), Writes: s.plan.Writes()}
 }
 
 // execPlain runs a statement and, where a guarded write changed no row, finds
@@ -183,7 +183,7 @@ func (c *Conn) reportStale(ctx context.Context, resource string, token tokenctx.
 
 // needNotAsk reports whether nobody would hear the answer of a probe.
 func (c *Conn) needNotAsk(plan *rewrite.Plan) bool {
-	return len(c.connector.settings.reporters) == 0 && c.onlyReports(plan)
+	return !c.connector.told() && c.onlyReports(plan)
 }
 
 // onlyReports reports whether the tables that the text itself writes are only

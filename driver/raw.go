@@ -28,10 +28,10 @@ func (c *Conn) CopyFrom(ctx context.Context, table pgx.Identifier, columns []str
 	if _, err := c.check(ctx, op.SQL); err != nil {
 		return 0, err
 	}
-	c.connector.settings.before(ctx, op)
+	c.connector.before(ctx, op)
 	n, err := c.std.Conn().CopyFrom(ctx, table, columns, rows)
 	err = c.fromWall(ctx, nil, err)
-	c.connector.settings.after(ctx, op, err)
+	c.connector.after(ctx, op, err)
 	return n, err
 }
 

@@ -202,7 +202,7 @@ func (c *Conn) refresh(ctx context.Context) error {
 		next = 0
 	default:
 		next = min(next, retryLook)
-		n.settings.tell(ctx, Event{Kind: EventUnread, Err: err})
+		n.tell(ctx, Event{Kind: EventUnread, Err: err})
 	}
 	n.looking.end(begun, n.now()+int64(next), err != nil)
 	if c.std.Conn().IsClosed() {

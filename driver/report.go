@@ -91,20 +91,14 @@ func (c *Conn) note(ctx context.Context, kind EventKind, err error) error {
 		return err
 	}
 	c.connector.counters.rule(kind, v.Rule)
-	s.tell(ctx, Event{Kind: kind, Table: v.Table, Rule: v.Rule, Location: v.Location, Err: err})
+	c.connector.tell(ctx, Event{Kind: kind, Table: v.Table, Rule: v.Rule, Location: v.Location, Err: err})
 	return err
 }
 
 // outcome notes that a guarded write met another token.
 func (c *Conn) outcome(ctx context.Context, kind EventKind, table string, err error) {
 	c.connector.counters.outcome(kind)
-	if s := c.connector.settings; len(s.reporters) > 0 {
-		s.tell(ctx, Event{Kind: kind, Table: table, Location: s.caller(), Err: err})
-	}
-}
-
-func (s *settings) tell(ctx context.Context, e Event) {
-	for _, report := range s.reporters {
-		report(ctx, e)
+	if c.connector.told() {
+		c.connector.tell(ctx, Event{Kind: kind, Table: table, Location: c.connector.settings.caller(), Err: err})
 	}
 }

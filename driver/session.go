@@ -159,7 +159,7 @@ func (c *Connector) look(ctx context.Context, conn *pgx.Conn, tables []heldTable
 	changed, err := c.protect(tables, generation, found)
 	if changed { // once, and not with every connection: a reporter may open one itself
 		for _, e := range unfit {
-			c.settings.tell(ctx, e)
+			c.tell(ctx, e)
 		}
 	}
 	return path, user, err

@@ -41,14 +41,14 @@ func (c *Conn) BeginTx(ctx context.Context, opts sqldriver.TxOptions) (sqldriver
 		return nil, errors.New("fencerow: a transaction under a token is open on this connection: commit it or roll it back before another one begins")
 	}
 	s, op := c.connector.settings, Operation{Kind: OpBegin}
-	s.before(ctx, op)
+	c.connector.before(ctx, op)
 	var err error
 	if settings := tx.settings(); c.std != nil && settings != "" {
 		tx.inner, err = c.beginWith(ctx, opts, settings+s.timeouts.settings(c.std.Conn().PgConn().ParameterStatus("server_version")))
 	} else {
 		tx.inner, err = c.beginPlain(ctx, opts)
 	}
-	s.after(ctx, op, err)
+	c.connector.after(ctx, op, err)
 	if err != nil {
 		return nil, err
 	}
@@ -63,14 +63,14 @@ func (tx *Tx) Commit() error { return tx.end(OpCommit, tx.inner.Commit) }
 func (tx *Tx) Rollback() error { return tx.end(OpRollback, tx.inner.Rollback) }
 
 func (tx *Tx) end(kind OperationKind, send func() error) error {
-	s, op := tx.conn.connector.settings, Operation{Kind: kind}
-	s.before(tx.ctx, op)
+	connector, op := tx.conn.connector, Operation{Kind: kind}
+	connector.before(tx.ctx, op)
 	err := tx.conn.fromWall(tx.ctx, nil, send()) // a deferred trigger may have written
 	tx.conn.noteChanges()
 	if tx.conn.tx == tx {
 		tx.conn.tx = nil
 	}
-	s.after(tx.ctx, op, err)
+	connector.after(tx.ctx, op, err)
 	return err
 }
 

@@ -1,0 +1,2 @@
+// Package lint shows forgotten guards as lint findings do.
+package lint
