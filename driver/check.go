@@ -57,28 +57,29 @@ func (c *Conn) text(plan *rewrite.Plan, sql string) string {
 	return sql
 }
 
-// admit checks a statement and binds its token. Everything that is sent comes
-// through here, right before it is sent.
-func (c *Conn) admit(ctx context.Context, query string, args []sqldriver.NamedValue, asQuery bool) (*statement, error) {
+// admit checks a statement and binds its token, by the binder's memory.
+// Everything that is sent comes through here, right before it is sent.
+func (c *Conn) admit(ctx context.Context, s *statement, b *rewrite.Binder, query string, args []sqldriver.NamedValue, asQuery bool) error {
 	call, err := resolve(ctx, query, args, asQuery)
 	if err != nil {
-		return nil, c.refuse(ctx, err)
+		return c.refuse(ctx, err)
 	}
 	v, err := c.check(ctx, call.sql)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if violation := c.interpolationViolation(call, v.plan()); violation != nil {
 		if v.view.enforces {
-			return nil, c.refuse(ctx, violation)
+			return c.refuse(ctx, violation)
 		}
 		c.report(ctx, violation)
 	}
-	plan, bound, err := c.bind(ctx, v, call.sql, call.args)
+	plan, bound, err := c.bind(ctx, v, b, call.sql, call.args)
 	if err != nil {
-		return nil, c.refuse(ctx, err)
+		return c.refuse(ctx, err)
 	}
-	return &statement{call: call, plan: plan, text: c.text(plan, call.sql), bound: bound}, nil
+	*s = statement{call: call, plan: plan, text: c.text(plan, call.sql), bound: bound}
+	return nil
 }
 
 // check plans a text for this session. A text that may change the search path
@@ -137,29 +138,38 @@ func (c *Conn) planned(ctx context.Context, v *view, sql string) *rewrite.Plan {
 
 // bind puts the tokens into the arguments. What is wrong with the token of a
 // table that is only reported is reported, and the arguments stay.
-func (c *Conn) bind(ctx context.Context, v verdict, sql string, args []sqldriver.NamedValue) (*rewrite.Plan, []sqldriver.NamedValue, error) {
+func (c *Conn) bind(ctx context.Context, v verdict, b *rewrite.Binder, sql string, args []sqldriver.NamedValue) (*rewrite.Plan, []sqldriver.NamedValue, error) {
 	plan := v.plan()
-	bound, err := c.bindBy(ctx, plan, args)
+	bound, err := c.bindBy(ctx, plan, b, args)
+	if err != nil {
+		return c.bindOtherwise(ctx, v, b, sql, args, err)
+	}
+	if sent := v.sent(); sent != plan {
+		plan = sent
+		bound, err = c.bindBy(ctx, plan, b, args)
+	}
+	return plan, bound, err
+}
+
+// bindOtherwise looks whether what is wrong with the tokens concerns tables that
+// are enforced.
+func (c *Conn) bindOtherwise(ctx context.Context, v verdict, b *rewrite.Binder, sql string, args []sqldriver.NamedValue, err error) (*rewrite.Plan, []sqldriver.NamedValue, error) {
 	var found *rewrite.Violation
 	if !errors.As(err, &found) {
-		if sent := v.sent(); err == nil && sent != plan {
-			plan = sent
-			bound, err = c.bindBy(ctx, plan, args)
-		}
-		return plan, bound, err
+		return nil, nil, err
 	}
 	if found.Rule == rewrite.MisplacedArg && v.view.all != nil {
 		// its place may be in a table that is off
 		if all, _ := v.view.plan(ctx, sql, allTables); all.Refusal() == nil {
-			if bound, err := c.bindBy(ctx, all, args); err == nil {
-				return plan, bound, nil
+			if bound, err := c.bindBy(ctx, all, b, args); err == nil {
+				return v.plan(), bound, nil
 			}
 		}
 	}
 	if v.watched == nil {
 		return nil, nil, err
 	}
-	bound, enforcedErr := c.bindBy(ctx, v.enforced, args)
+	bound, enforcedErr := c.bindBy(ctx, v.enforced, b, args)
 	if enforcedErr != nil {
 		return nil, nil, err // of an enforced table, or tokenctx.Arg, which can't be sent
 	}
@@ -167,9 +177,9 @@ func (c *Conn) bind(ctx context.Context, v verdict, sql string, args []sqldriver
 	return v.enforced, bound, nil
 }
 
-func (c *Conn) bindBy(ctx context.Context, plan *rewrite.Plan, args []sqldriver.NamedValue) ([]sqldriver.NamedValue, error) {
+func (c *Conn) bindBy(ctx context.Context, plan *rewrite.Plan, b *rewrite.Binder, args []sqldriver.NamedValue) ([]sqldriver.NamedValue, error) {
 	if c.bound() == nil || !plan.Guarded() {
-		return plan.BindAll(ctx, args)
+		return b.Bind(plan, func(t *rewrite.Table) (tokenctx.Token, bool) { return t.Token(ctx) }, args)
 	}
 	for _, w := range plan.Writes() {
 		if v := c.otherToken(ctx, w.Table); v != nil {
@@ -179,7 +189,7 @@ func (c *Conn) bindBy(ctx context.Context, plan *rewrite.Plan, args []sqldriver.
 			c.report(ctx, v)
 		}
 	}
-	return plan.BindWith(func(t *rewrite.Table) (tokenctx.Token, bool) { return c.token(ctx, t) }, args)
+	return b.Bind(plan, func(t *rewrite.Table) (tokenctx.Token, bool) { return c.token(ctx, t) }, args)
 }
 
 // otherToken refuses a statement under another token than its transaction's.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -21,6 +22,9 @@ type Conn struct {
 	view    *view // what is protected, as this session sees it
 	tx      *Tx   // the open transaction, if it was begun by BeginTx
 	changes bool  // it was sent what may change the catalog; see noteChanges
+
+	executed statement      // what ExecContext has sent last; its memory is used again
+	binder   rewrite.Binder // and that of its arguments
 
 	checked, hits atomic.Uint64 // see Stats
 }
@@ -69,8 +73,9 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []sqldriver.N
 	if !ok {
 		return nil, sqldriver.ErrSkip // nothing was done: database/sql prepares it, which is checked
 	}
-	s, err := c.admit(ctx, query, args, false)
-	if err != nil {
+	s := &c.executed
+	defer c.forget()
+	if err := c.admit(ctx, s, &c.binder, query, args, false); err != nil {
 		return nil, err
 	}
 	return c.exec(ctx, s, func(args []sqldriver.NamedValue) (sqldriver.Result, error) {
@@ -85,8 +90,8 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []sqldriver.
 	if !ok {
 		return nil, sqldriver.ErrSkip
 	}
-	s, err := c.admit(ctx, query, args, true)
-	if err != nil {
+	s := new(statement) // the rows need it after this call
+	if err := c.admit(ctx, s, new(rewrite.Binder), query, args, true); err != nil {
 		return nil, err
 	}
 	execer, _ := c.inner.(sqldriver.ExecerContext)
@@ -95,6 +100,12 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []sqldriver.
 	}, func(args []sqldriver.NamedValue) (sqldriver.Rows, error) {
 		return queryer.QueryContext(ctx, s.text, args)
 	})
+}
+
+// forget lets go of what an execution has held.
+func (c *Conn) forget() {
+	c.executed = statement{}
+	c.binder.Clear()
 }
 
 // Begin starts a transaction. database/sql calls BeginTx instead.

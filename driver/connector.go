@@ -71,7 +71,8 @@ func NewPoolConnector(pool *pgxpool.Pool, opts ...Option) (*Connector, error) {
 // Wrap returns a connector that checks what is sent through another driver's
 // connections. It is for tests without PostgreSQL and for benchmarks: nothing
 // is read from the server, so the search path is unknown, token columns are
-// taken on trust, and the tables have to be given with [Protect].
+// taken on trust, and the tables have to be given with [Protect]. The inner driver
+// must not keep the arguments that it is passed once it has returned.
 func Wrap(inner sqldriver.Connector, opts ...Option) (*Connector, error) {
 	if inner == nil {
 		return nil, errors.New("fencerow: Wrap needs a connector")

@@ -44,8 +44,9 @@ func (s *Stmt) Query([]sqldriver.Value) (sqldriver.Rows, error) { return nil, er
 
 // ExecContext checks the statement with the token of ctx, and runs it.
 func (s *Stmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Result, error) {
-	admitted, err := s.admit(ctx, args, false)
-	if err != nil {
+	admitted := &s.conn.executed
+	defer s.conn.forget()
+	if err := s.admit(ctx, admitted, &s.conn.binder, args, false); err != nil {
 		return nil, err
 	}
 	return s.conn.exec(ctx, admitted, s.execInner(ctx))
@@ -53,8 +54,8 @@ func (s *Stmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sq
 
 // QueryContext checks the statement with the token of ctx, and runs it.
 func (s *Stmt) QueryContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
-	admitted, err := s.admit(ctx, args, true)
-	if err != nil {
+	admitted := new(statement)
+	if err := s.admit(ctx, admitted, new(rewrite.Binder), args, true); err != nil {
 		return nil, err
 	}
 	return s.conn.query(ctx, admitted, true, s.execInner(ctx), func(args []sqldriver.NamedValue) (sqldriver.Rows, error) {
@@ -72,18 +73,17 @@ func (s *Stmt) QueryContext(ctx context.Context, args []sqldriver.NamedValue) (s
 
 // admit checks the prepared text again. An argument that would replace the
 // text has no place here: what runs is what was prepared.
-func (s *Stmt) admit(ctx context.Context, args []sqldriver.NamedValue, asQuery bool) (*statement, error) {
-	admitted, err := s.conn.admit(ctx, s.query, args, asQuery)
-	if err != nil {
-		return nil, err
+func (s *Stmt) admit(ctx context.Context, admitted *statement, b *rewrite.Binder, args []sqldriver.NamedValue, asQuery bool) error {
+	if err := s.conn.admit(ctx, admitted, b, s.query, args, asQuery); err != nil {
+		return err
 	}
 	if admitted.sql != s.query {
-		return nil, s.conn.refuse(ctx, rewrite.Refuse(rewrite.QueryRewriter, "a query rewriter was passed to a prepared statement: pass it with the text to Exec or Query instead"))
+		return s.conn.refuse(ctx, rewrite.Refuse(rewrite.QueryRewriter, "a query rewriter was passed to a prepared statement: pass it with the text to Exec or Query instead"))
 	}
 	if admitted.text != s.text {
-		return admitted, s.prepareAgain(ctx, admitted)
+		return s.prepareAgain(ctx, admitted)
 	}
-	return admitted, nil
+	return nil
 }
 
 // prepareAgain prepares the statement as it is to be sent by now: what is

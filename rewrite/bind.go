@@ -39,14 +39,26 @@ func (t *Table) Token(ctx context.Context) (tokenctx.Token, bool) {
 // BindWith is Bind with the tokens that a function finds for the tables. It may
 // be asked for one table more than once.
 func (p *Plan) BindWith(tokens func(*Table) (tokenctx.Token, bool), args []driver.NamedValue) ([]driver.NamedValue, error) {
+	return new(Binder).Bind(p, tokens, args)
+}
+
+// Binder binds tokens as [Plan.BindWith] does, one statement after the other, in
+// memory of its own. It is for one goroutine at a time.
+type Binder struct {
+	args  []driver.NamedValue
+	token tokenctx.Token
+	boxed any // the token as int64
+}
+
+// Bind is [Plan.BindWith]. What it returns holds until the next call or Clear.
+func (b *Binder) Bind(p *Plan, tokens func(*Table) (tokenctx.Token, bool), args []driver.NamedValue) ([]driver.NamedValue, error) {
 	if err := p.Refusal(); err != nil {
 		return nil, err
 	}
 	if len(p.tokens) == 0 {
 		return args, p.checkArgs(args)
 	}
-	bound, v := p.extended(args)
-	if v != nil {
+	if v := b.copy(p, args); v != nil {
 		return nil, v
 	}
 	for _, use := range p.tokens {
@@ -54,15 +66,39 @@ func (p *Plan) BindWith(tokens func(*Table) (tokenctx.Token, bool), args []drive
 		if v := checkToken(use.table, t, ok); v != nil {
 			return nil, v
 		}
-		if v := p.bindOne(use, t, args, bound); v != nil {
+		if v := b.bindOne(p, use, t, args); v != nil {
 			return nil, v
 		}
 	}
-	return bound, p.checkArgs(bound)
+	return b.args, p.checkArgs(b.args)
+}
+
+// Clear lets go of the arguments of the last statement.
+func (b *Binder) Clear() { clear(b.args[:cap(b.args)]) }
+
+// keptArgs is how many arguments a binder keeps memory for.
+const keptArgs = 64
+
+// copy copies the arguments, and adds those of a rewritten text.
+func (b *Binder) copy(p *Plan, args []driver.NamedValue) *Violation {
+	if cap(b.args) > keptArgs {
+		b.args = nil
+	}
+	b.args = append(b.args[:0], args...)
+	return p.extend(&b.args)
+}
+
+// box returns a token as the argument that is sent for it.
+func (b *Binder) box(t tokenctx.Token) any {
+	if b.boxed == nil || b.token != t {
+		b.token, b.boxed = t, int64(t)
+	}
+	return b.boxed
 }
 
 // bindOne checks one token position and fills it.
-func (p *Plan) bindOne(use tokenUse, t tokenctx.Token, args, bound []driver.NamedValue) *Violation {
+func (b *Binder) bindOne(p *Plan, use tokenUse, t tokenctx.Token, args []driver.NamedValue) *Violation {
+	bound := b.args
 	if use.param == 0 {
 		if use.literal != int64(t) {
 			return p.tokenViolation(OtherToken, use, "the token literal in the statement for protected table %s is not the context's token: use a placeholder and tokenctx.Arg", quoted(use.table))
@@ -87,7 +123,7 @@ func (p *Plan) bindOne(use tokenUse, t tokenctx.Token, args, bound []driver.Name
 	if earlier, done := bound[i].Value.(int64); done && earlier != int64(t) {
 		return p.tokenViolation(OtherToken, use, "token position $%d stands for protected table %s and for another resource with another token: use two placeholders", use.param, quoted(use.table))
 	}
-	bound[i].Value = int64(t)
+	bound[i].Value = b.box(t)
 	return nil
 }
 

@@ -76,25 +76,22 @@ func (p *Plan) mayBeRewritten() bool {
 // takesPlaceholders are the statements that one may be added to.
 var takesPlaceholders = setOf("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt")
 
-// extended returns a copy of the arguments with room for the added ones, and a
-// violation if those that are there would stand for others.
-func (p *Plan) extended(args []driver.NamedValue) ([]driver.NamedValue, *Violation) {
+// extend adds the arguments of the placeholders that the text has more, and
+// returns a violation if those that are there would stand for others.
+func (p *Plan) extend(args *[]driver.NamedValue) *Violation {
 	if p.rewriting == nil {
-		return append([]driver.NamedValue(nil), args...), nil
+		return nil
 	}
-	if int64(len(args)) != p.rewriting.given {
-		v := violation(MissingArgument, nil, "%d arguments were passed for a statement with %d placeholders, which is sent with a token added: pass one for each", len(args), p.rewriting.given)
-		return nil, v
+	if given := len(*args); int64(given) != p.rewriting.given {
+		return violation(MissingArgument, nil, "%d arguments were passed for a statement with %d placeholders, which is sent with a token added: pass one for each", given, p.rewriting.given)
 	}
-	bound := make([]driver.NamedValue, len(args)+p.rewriting.added)
-	copy(bound, args)
-	for i := len(args); i < len(bound); i++ {
-		bound[i].Ordinal = i + 1
+	for range p.rewriting.added {
+		*args = append(*args, driver.NamedValue{Ordinal: len(*args) + 1, Value: tokenctx.Arg})
 	}
 	for param := range p.rewriting.taken {
-		bound[param-1].Value = tokenctx.Arg
+		(*args)[param-1].Value = tokenctx.Arg
 	}
-	return bound, nil
+	return nil
 }
 
 // replaces reports whether the argument of a placeholder is the token whatever
