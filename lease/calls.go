@@ -25,12 +25,22 @@ type grant struct {
 }
 
 func (r *request) take(ctx context.Context) (grant, error) {
+	r.note = ""
+	if r.endAfter > 0 {
+		return r.takeEnding(ctx)
+	}
+	return takeBy(ctx, r.db, r)
+}
+
+func takeBy(ctx context.Context, by interface {
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+}, r *request) (grant, error) {
 	var (
 		token   sql.NullInt64
 		holder  sql.NullString
 		seconds float64
 	)
-	err := r.db.QueryRowContext(ctx, takeSQL, r.resource, interval(r.ttl), r.holder).Scan(&token, &holder, &seconds)
+	err := by.QueryRowContext(ctx, takeSQL, r.resource, interval(r.ttl), r.holder).Scan(&token, &holder, &seconds)
 	return grant{tokenctx.Token(token.Int64), holder.String, time.Duration(seconds * float64(time.Second))}, err
 }
 

@@ -1,7 +1,6 @@
 package lease_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -29,28 +28,6 @@ func TestSynchronousCommit(t *testing.T) {
 		require.NoError(t, tx.QueryRowContext(t.Context(), "SHOW synchronous_commit").Scan(&got))
 		require.Equal(t, want, got, set)
 		require.NoError(t, tx.Rollback())
-	}
-}
-
-// The crash that hands out a bare nextval again: session A has logged the
-// sequence ahead and not committed, so B's drawing by itself writes no WAL.
-func TestTokensSurviveSIGKILL(t *testing.T) {
-	srv := localpg.StartServer(t, localpg.WithSetting("fsync", "on"),
-		localpg.WithSetting("wal_writer_delay", "10s")) // nobody else flushes in the meantime
-	dsn := srv.DSN("")
-	require.NoError(t, migrations.Up(t.Context(), dsn))
-	for _, setup := range []string{"SELECT", "SET synchronous_commit = off"} {
-		a, b := session(t, dsn, "CHECKPOINT"), session(t, dsn, setup)
-		tx, err := a.BeginTx(t.Context(), nil)
-		require.NoError(t, err)
-		exec(t, tx, "SELECT fencing.next_token()")
-		last := next(t, b)
-
-		require.NoError(t, srv.Kill())
-		_ = tx.Rollback()
-		require.NoError(t, errors.Join(a.Close(), b.Close()))
-		require.NoError(t, srv.Restart(t.Context()))
-		require.Greater(t, next(t, open(t, dsn)), last, setup)
 	}
 }
 

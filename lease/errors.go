@@ -51,6 +51,8 @@ func callError(doing, function string, err error) error {
 		return fmt.Errorf("%s: schema fencing is not installed in this database: run migrations.Up(ctx, dsn) first, which makes %s: %w", doing, function, err)
 	case "42501":
 		return fmt.Errorf("%s: the role may not: GRANT USAGE ON SCHEMA fencing and EXECUTE ON FUNCTION %s to it: %w", doing, function, err)
+	case "2200H", "22003": // the second where tokens were to jump past the end
+		return fmt.Errorf("%s: sequence fencing.write_epoch has come to its end: ALTER SEQUENCE fencing.write_epoch AS bigint NO MAXVALUE if that is lower than bigint's; else it was set too far ahead, and setval puts it back above the largest token of your tables: %w", doing, err)
 	case "25006":
 		return fmt.Errorf("%s: the server is a standby, or the session is read-only: connect to the primary (target_session_attrs=read-write), without default_transaction_read_only: %w", doing, err)
 	}

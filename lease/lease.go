@@ -58,8 +58,8 @@
 //
 // db may be opened with any PostgreSQL driver of database/sql, fencerow's own
 // among them. Each call is one statement in a transaction of its own, which
-// leaves nothing in the session, so a pooler in transaction mode will do. The
-// package needs schema fencing in the database, which migrations.Up installs, and
+// leaves nothing in the session, so a pooler in transaction mode will do; where
+// there is none, [Take] also listens while it waits. The package needs schema fencing in the database, which migrations.Up installs, and
 // the role needs
 //
 //	GRANT USAGE ON SCHEMA fencing TO app;

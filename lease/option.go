@@ -34,6 +34,10 @@ type request struct {
 	ttl              time.Duration
 	every            time.Duration // between renewals, 0 for none
 	pollMin, pollMax time.Duration
+	withoutListen    bool
+	endAfter         time.Duration // how long to be held up, 0 for as long as it takes
+
+	note string // of the last call: why those who held it up were not ended
 }
 
 // WithHolder sets the name under which the lease is held, 1 to 255 characters.
@@ -70,13 +74,45 @@ func WithoutRenewal() Option {
 // WithPoll sets how long [Take] waits between two looks at a lease that is
 // held: about shortest at first, and twice as long each time up to longest, with
 // jitter, but no longer than the lease has to go. The default is 50 milliseconds
-// to a second.
+// to a second. A release that [Take] hears of has it look at once.
 func WithPoll(shortest, longest time.Duration) Option {
 	return func(r *request) error {
 		if shortest <= 0 || longest < shortest {
 			return fmt.Errorf("poll between %v and %v: choose more than 0, and the longest no shorter than the shortest", shortest, longest)
 		}
 		r.pollMin, r.pollMax = shortest, longest
+		return nil
+	}
+}
+
+// WithoutListen has [Take] wait by looking alone, without a connection that
+// listens.
+func WithoutListen() Option {
+	return func(r *request) error {
+		r.withoutListen = true
+		return nil
+	}
+}
+
+// WithEndBlockers has sessions ended that hold up the taking of a lease which is
+// free: a paused writer's, whose open transaction keeps a row locked that is to
+// change hands. After half of the time the taker looks, from another connection
+// of the pool, who blocks it, and again and again. The session of a transaction
+// that is found twice in a row is ended with pg_terminate_backend, and its work
+// rolled back. Only transactions are ended that wait for no lock themselves, so
+// no other taker in the queue; through chains of them it takes as often as long.
+//
+// The role needs pg_signal_backend, or must be that of the sessions, and only a
+// superuser ends a superuser's. Where it may not, or the pool has no connection
+// left, the taking goes on waiting, and its error says so if ctx ends it. The
+// taking is then a transaction of three statements and a COMMIT instead of one
+// statement, and leases are taken more slowly.
+func WithEndBlockers(after time.Duration) Option {
+	return func(r *request) error {
+		if after < minTTL {
+			return fmt.Errorf("end blockers after %v: choose %v or more", after, minTTL)
+		}
+		r.endAfter = after
 		return nil
 	}
 }

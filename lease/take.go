@@ -17,8 +17,15 @@ import (
 // at a third of that, over db, whose pool needs a connection to spare: work that
 // has them all lets the lease end.
 //
-// While ctx lasts, Take looks again and again, at intervals that [WithPoll] sets;
-// nobody is served in the order of coming. When ctx ends, the error matches its
+// While ctx lasts, Take looks again and again, at intervals that [WithPoll] sets,
+// and at once when it hears of a release; nobody is served in the order of
+// coming. All who wait over db in this process share one connection of its pool
+// to hear on, if the driver is fencerow's or pgx's, no pooler is in between, and
+// the pool has 4 connections or more, two of them free; it goes back with the
+// last of them. [WithoutListen] leaves that out.
+//
+// An open transaction of a paused writer may hold up the taking of a lease that
+// has ended: see [WithEndBlockers]. When ctx ends, the error matches its
 // Err, and [ErrHeld] if the lease was held. Any other error ends Take at once. If
 // the answer of the database was lost, or ctx ended before it came, the lease may
 // have been taken all the same; then nobody has it until its time is over.
@@ -27,19 +34,33 @@ func Take(ctx context.Context, db *sql.DB, resource string, ttl time.Duration, o
 	if err != nil {
 		return nil, err
 	}
-	var held *HeldError
+	l, err := r.wait(ctx)
+	return l, r.noted(err)
+}
+
+// wait looks until it has the lease.
+func (r *request) wait(ctx context.Context) (l *Lease, err error) {
+	var (
+		held *HeldError
+		w    *waiter
+	)
+	defer func() { w.leave(l != nil) }()
 	for poll := r.pollMin; ; poll = min(2*poll, r.pollMax) {
-		l, err := r.try(ctx)
+		looked := w.watch(lookPatience)
+		l, err = r.try(ctx)
+		looked()
 		if err != nil && held != nil && ctx.Err() != nil {
-			return nil, fmt.Errorf("take lease %q: %w: %w", resource, endOf(ctx), held)
+			return nil, fmt.Errorf("take lease %q: %w: %w", r.resource, endOf(ctx), held)
 		}
 		if !errors.As(err, &held) {
 			return l, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("take lease %q: %w: %w", resource, endOf(ctx), held)
-		case <-time.After(r.pause(poll, held.Remaining)):
+		if w == nil && !r.withoutListen {
+			w = join(r.db, r.resource)
+		}
+		w.sleep(ctx, r.pause(poll, held.Remaining))
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("take lease %q: %w: %w", r.resource, endOf(ctx), held)
 		}
 	}
 }
@@ -52,7 +73,16 @@ func TryTake(ctx context.Context, db *sql.DB, resource string, ttl time.Duration
 	if err != nil {
 		return nil, err
 	}
-	return r.try(ctx)
+	l, err := r.try(ctx)
+	return l, r.noted(err)
+}
+
+// noted adds why those who held the last call up were not ended.
+func (r *request) noted(err error) error {
+	if err == nil || r.note == "" {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, r.note)
 }
 
 // pause is how long to wait before the next look: between half of poll and

@@ -47,8 +47,13 @@ func newDumper(t *testing.T) (*dumper, bool) {
 // restore pipes a dump of src into another database, and returns what psql said.
 func (d *dumper) restore(t *testing.T, into string, args ...string) (string, error) {
 	t.Helper()
+	return d.restoreTo(t, d.srv.DSN(into), args...)
+}
+
+func (d *dumper) restoreTo(t *testing.T, into string, args ...string) (string, error) {
+	t.Helper()
 	dump := client(t.Context(), d.pgDump, append(args, d.srv.DSN("src"))...)
-	load := client(t.Context(), d.psql, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose", d.srv.DSN(into))
+	load := client(t.Context(), d.psql, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose", into)
 	r, w := io.Pipe()
 	var out, dumpErr bytes.Buffer
 	dump.Stdout, dump.Stderr = w, &dumpErr
@@ -122,6 +127,26 @@ func TestDumpAndRestore(t *testing.T) {
 	require.NoError(t, migrations.Wall(t.Context(), d.srv.DSN("restored"), "t", migrations.WallEnforce))
 	require.Equal(t, gen, generation(t, conn))
 	require.Greater(t, get[int64](t, conn, "SELECT fencing.next_token()"), int64(1)<<32, "far above what was given out after the dump")
+}
+
+// Tokens that were drawn after a dump are not given out again where it is
+// restored, in another cluster. A bare sequence, the control, goes on from the
+// dump.
+func TestTokensJumpInANewCluster(t *testing.T) {
+	d, ok := newDumper(t)
+	if !ok {
+		return
+	}
+	src, other := open(t, d.srv.DSN("src")), localpg.StartServer(t)
+	exec(t, src, "CREATE SEQUENCE bare; SELECT nextval('bare'); SELECT fencing.next_token()")
+	require.NoError(t, other.CreateDatabase(t.Context(), "restored", ""))
+	out, err := d.restoreTo(t, other.DSN("restored"))
+	require.NoError(t, err, out)
+	const drawn, bareDrawn = "SELECT max(fencing.next_token()) FROM generate_series(1, 5)", "SELECT max(nextval('bare')) FROM generate_series(1, 5)"
+	last, lastBare := get[int64](t, src, drawn), get[int64](t, src, bareDrawn)
+	conn := open(t, other.DSN("restored"))
+	require.LessOrEqual(t, get[int64](t, conn, "SELECT nextval('bare')"), lastBare, "the control shows nothing")
+	requireJump(t, other.DSN("restored"), last)
 }
 
 // Rows alone, restored beside the triggers, are refused, as the sequence's

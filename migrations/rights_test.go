@@ -111,6 +111,7 @@ func TestApplicationRole(t *testing.T) {
 		"SELECT setval('fencing.write_epoch', 9223372036854775807)",
 		"ALTER SEQUENCE fencing.write_epoch RESTART",
 		"SELECT * FROM fencing.incarnation",
+		"SELECT fencing.incarnation_now()",
 		"SELECT * FROM fencing.lease",
 		"UPDATE fencing.lease SET token = 1",
 		"DELETE FROM fencing.lease",

@@ -23,7 +23,7 @@ func TestUpInstalls(t *testing.T) {
 	conn := open(t, dsn)
 	require.Equal(t, []string{
 		"check_table()", "check_token_column()", "claim_name()", "doctor()", "driver_level()", "fail()", "generation", "goose_db_version",
-		"goose_db_version_id_seq", "incarnation", "is_repair()", "lease", "lease_ttl()", "next_token()", "prune_tombstones()", "register()",
+		"goose_db_version_id_seq", "incarnation", "incarnation_now()", "is_repair()", "lease", "lease_ttl()", "next_token()", "prune_tombstones()", "register()",
 		"registry", "registry_changed()", "release()", "renew()", "repair()", "repairs", "setting_name()", "take()", "tombstone",
 		"tombstone_apply()", "tombstone_functions()", "tombstone_key()", "tombstone_sweep()", "tombstones()", "tombstones_changed()",
 		"unregister()", "wall()", "wall_apply()", "wall_changed()", "wall_functions()", "wall_sweep()", "write_epoch",

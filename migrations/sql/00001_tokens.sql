@@ -10,6 +10,9 @@
 --   system identifier and both oids, so tokens given out since are given out again: no function can see that. Say so before
 --   anybody draws: DELETE FROM fencing.incarnation has the sequence jump far ahead. After PITR, after a whole dump, wherever it
 --   was restored, and in a copy of the database it does so by itself. A sequence of your own never does.
+--   Servers run by others may keep back what tells the timeline or the system identifier. The time at which the server started then
+--   stands in for it: tokens also jump at each start of the server, which does no harm, and a promoted standby, which is another
+--   server, still has them jump. Where that can't be read either, nothing but the oids is compared. fencing.doctor() says so.
 --   A caller that turns synchronous_commit off after the call, in the same transaction, has turned the promise off.
 --   setval or ALTER SEQUENCE on fencing.write_epoch breaks it too: grant SELECT on the sequence, never UPDATE or USAGE.
 
@@ -50,30 +53,57 @@ CREATE TABLE fencing.incarnation (
   seqid oid     NOT NULL
 );
 
-INSERT INTO fencing.incarnation (tli, sysid, dbid, seqid)
-SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint, system_identifier,
-       (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()), 'fencing.write_epoch'::regclass::oid
-  FROM pg_control_system();
+-- As its owner, so that the doctor reads what next_token() does, whoever asks it.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.incarnation_now(OUT tli bigint, OUT sysid bigint, OUT dbid oid, OUT seqid oid, OUT unread text[])
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_start bigint := 0;
+BEGIN
+  unread := '{}';
+  BEGIN
+    tli := ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint;
+  EXCEPTION WHEN undefined_function OR insufficient_privilege OR feature_not_supported OR object_not_in_prerequisite_state THEN
+    unread := unread || 'pg_walfile_name(pg_current_wal_lsn())'::text;
+  END;
+  BEGIN
+    sysid := (SELECT s.system_identifier FROM pg_control_system() s);
+  EXCEPTION WHEN undefined_function OR insufficient_privilege OR feature_not_supported OR object_not_in_prerequisite_state THEN
+    unread := unread || 'pg_control_system()'::text;
+  END;
+  IF unread <> '{}' THEN
+    BEGIN
+      v_start := -(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint;  -- below every timeline
+    EXCEPTION WHEN undefined_function OR insufficient_privilege OR feature_not_supported OR object_not_in_prerequisite_state THEN
+      unread := unread || 'pg_postmaster_start_time()'::text;
+    END;
+    tli := coalesce(tli, v_start);
+    sysid := coalesce(sysid, v_start);
+  END IF;
+  dbid := (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
+  seqid := 'fencing.write_epoch'::regclass;
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.incarnation_now() IS
+  'What tokens are drawn from now, to be compared with fencing.incarnation, and which functions the server keeps back: its start stands in for them.';
+
+INSERT INTO fencing.incarnation (tli, sysid, dbid, seqid) SELECT n.tli, n.sysid, n.dbid, n.seqid FROM fencing.incarnation_now() n;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.next_token() RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  t     bigint;
-  v_tli bigint;
-  v_sys bigint;
-  v_db  oid;
-  v_seq CONSTANT oid := 'fencing.write_epoch'::regclass;
+  t bigint;
+  v record;
 BEGIN
   IF pg_is_in_recovery() THEN
     RAISE EXCEPTION 'fencing: a standby gives no tokens'
       USING ERRCODE = 'read_only_sql_transaction', HINT = 'Connect to the primary (target_session_attrs=read-write).';
   END IF;
-  v_tli := ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint;
-  v_sys := (SELECT system_identifier FROM pg_control_system());
-  v_db := (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
-  IF NOT EXISTS (SELECT 1 FROM fencing.incarnation i WHERE i.tli = v_tli AND i.sysid = v_sys AND i.dbid = v_db AND i.seqid = v_seq) THEN
-    INSERT INTO fencing.incarnation AS i (tli, sysid, dbid, seqid) VALUES (v_tli, v_sys, v_db, v_seq)
+  v := fencing.incarnation_now();
+  IF NOT EXISTS (SELECT 1 FROM fencing.incarnation i WHERE i.tli = v.tli AND i.sysid = v.sysid AND i.dbid = v.dbid AND i.seqid = v.seqid) THEN
+    INSERT INTO fencing.incarnation AS i (tli, sysid, dbid, seqid) VALUES (v.tli, v.sysid, v.dbid, v.seqid)
       ON CONFLICT (one) DO UPDATE SET tli = EXCLUDED.tli, sysid = EXCLUDED.sysid, dbid = EXCLUDED.dbid, seqid = EXCLUDED.seqid
       WHERE (i.tli, i.sysid, i.dbid, i.seqid) IS DISTINCT FROM (EXCLUDED.tli, EXCLUDED.sysid, EXCLUDED.dbid, EXCLUDED.seqid);
     IF FOUND THEN
@@ -127,6 +157,7 @@ SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.
 -- +goose Down
 
 DROP FUNCTION fencing.next_token();
+DROP FUNCTION fencing.incarnation_now();
 DROP TABLE fencing.incarnation;
 DROP SEQUENCE fencing.write_epoch;
 

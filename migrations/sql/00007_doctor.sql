@@ -25,12 +25,15 @@ DECLARE
   c_epoch  CONSTANT oid := 'fencing.write_epoch'::regclass;
   c_owner  CONSTANT oid := (SELECT nspowner FROM pg_namespace WHERE oid = c_schema);
   c_db     CONSTANT oid := (SELECT oid FROM pg_database WHERE datname = current_database());
+  c_instead CONSTANT text := 'the start of the server stands in for what it tells: tokens jump far ahead at each start, too';
+  c_nothing CONSTANT text := 'a promotion or a restore may go unnoticed, and tokens be given out again';
   v_family jsonb;  -- the registered tables, their partitions and their children
   v_seqs   oid[];  -- the sequences that bound tokens
   v_apps   jsonb;  -- the roles that are judged
   v_last   bigint;
   v_max    bigint;
   v_min    bigint;
+  v_now    record; -- what tokens are drawn from
   v_own    jsonb;  -- what the tables and sequences are in, and its owners
   r        record;
 BEGIN
@@ -307,18 +310,34 @@ BEGIN
   SELECT 'error', 'D311 tokens-not-drawn', 'function fencing.next_token()', format('role %I, which owns it, may not run %s', pg_get_userbyid(p.proowner),
       f.oid::regprocedure),
          'no token can be drawn', format('GRANT EXECUTE ON FUNCTION %s TO %I', f.oid::regprocedure, pg_get_userbyid(p.proowner))
-    FROM pg_proc p, unnest(ARRAY['pg_control_system()', 'pg_walfile_name(pg_lsn)', 'pg_current_wal_lsn()', 'pg_logical_emit_message(boolean, text, text)']) u(name),
+    FROM pg_proc p, unnest(ARRAY['fencing.incarnation_now()', 'pg_logical_emit_message(boolean, text, text)']) u(name),
          LATERAL (SELECT to_regprocedure(u.name)::oid) f(oid)
    WHERE p.oid = 'fencing.next_token()'::regprocedure AND NOT has_function_privilege(p.proowner, f.oid, 'EXECUTE');
 
-  IF has_table_privilege('fencing.incarnation', 'SELECT') AND NOT pg_is_in_recovery() AND has_function_privilege('pg_control_system()', 'EXECUTE')
-     AND has_function_privilege('pg_walfile_name(pg_lsn)', 'EXECUTE') AND has_function_privilege('pg_current_wal_lsn()', 'EXECUTE') THEN
+  -- what incarnation_now() may not run, then what it may run and doesn't work here
+  RETURN QUERY
+  SELECT 'warning', 'D313 incarnation-unread', 'function fencing.incarnation_now()', format('role %I, which owns it, may not run %s', pg_get_userbyid(p.proowner), f.oid::regprocedure),
+         CASE WHEN has_function_privilege(p.proowner, to_regprocedure('pg_postmaster_start_time()')::oid, 'EXECUTE') THEN c_instead ELSE c_nothing END,
+         format('GRANT EXECUTE ON FUNCTION %s TO %I', f.oid::regprocedure, pg_get_userbyid(p.proowner))
+    FROM pg_proc p, unnest(ARRAY['pg_control_system()', 'pg_walfile_name(pg_lsn)', 'pg_current_wal_lsn()']) u(name), LATERAL (SELECT to_regprocedure(u.name)::oid) f(oid)
+   WHERE p.oid = 'fencing.incarnation_now()'::regprocedure AND NOT has_function_privilege(p.proowner, f.oid, 'EXECUTE');
+
+  IF has_function_privilege('fencing.incarnation_now()', 'EXECUTE') AND NOT pg_is_in_recovery() THEN
+    v_now := fencing.incarnation_now();
     RETURN QUERY
-    SELECT 'info', 'D312 incarnation-other', 'sequence fencing.write_epoch', 'since tokens were last drawn the server, the database or the sequence has become another, as by a restore',
-           'the next token is far above all before', 'SELECT fencing.next_token()'
-     WHERE NOT EXISTS (
-       SELECT FROM fencing.incarnation i, pg_control_system() s
-        WHERE i.tli = ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint AND i.sysid = s.system_identifier AND i.dbid = c_db AND i.seqid = c_epoch);
+    SELECT 'warning', 'D313 incarnation-unread', 'function fencing.incarnation_now()', format('%s gives an error on this server', u.name),
+           CASE WHEN 'pg_postmaster_start_time()' = ANY (v_now.unread) THEN c_nothing ELSE c_instead END, format('look at the error of SELECT %s', u.name)
+      FROM pg_proc p, unnest(v_now.unread) u(name)
+     WHERE p.oid = 'fencing.incarnation_now()'::regprocedure AND u.name <> 'pg_postmaster_start_time()'
+       AND NOT EXISTS (SELECT 1 FROM regexp_matches(u.name, 'pg_[a-z_]+', 'g') m(names), pg_proc f
+                        WHERE f.pronamespace = 'pg_catalog'::regnamespace AND f.proname = m.names[1] AND NOT has_function_privilege(p.proowner, f.oid, 'EXECUTE'));
+    IF has_table_privilege('fencing.incarnation', 'SELECT') THEN
+      RETURN QUERY
+      SELECT 'info', 'D312 incarnation-other', 'sequence fencing.write_epoch', 'since tokens were last drawn the server, the database or the sequence has become another, as by a restore',
+             'the next token is far above all before', 'SELECT fencing.next_token()'
+       WHERE NOT EXISTS (
+         SELECT FROM fencing.incarnation i WHERE i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid AND i.seqid = v_now.seqid);
+    END IF;
   END IF;
 
   FOR r IN
