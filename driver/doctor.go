@@ -23,7 +23,7 @@ var ErrUnhealthy = errors.New("fencerow: the doctor finds errors in how the data
 //
 // The doctor looks at the connection's own role, which needs
 //
-//	GRANT EXECUTE ON FUNCTION fencing.doctor TO app;
+//	GRANT EXECUTE ON FUNCTION fencing.doctor, fencing.doctor_seal TO app;
 //
 // beside the application's other rights. It is asked until it finds no error,
 // then not again; what goes wrong later is for migrations.Doctor to find.

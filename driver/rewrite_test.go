@@ -4,13 +4,16 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
 	"github.com/fencerow/fencerow/internal/localpg"
+	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
@@ -87,6 +90,7 @@ func prepared(ctx context.Context, db *sql.DB, query string, args ...any) error 
 func TestRewrite(t *testing.T) {
 	dsn := localpg.Database(t)
 	run(t, dsn, levelSchema)
+	plain := openPlain(t, dsn)
 	modes := []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol}
 	for _, mode := range modes {
 		config, err := pgx.ParseConfig(dsn)
@@ -111,7 +115,10 @@ func TestRewrite(t *testing.T) {
 						query = withoutComment(query)
 					}
 					reset := func(token int) {
-						run(t, dsn, `DELETE FROM orders`, `INSERT INTO orders (id, status, last_token) VALUES (1, 'theirs', `+string(rune('0'+token))+`), (2, 'theirs', 5)`)
+						_, err := plain.Exec(`WITH d AS (DELETE FROM orders WHERE id > 2)
+							INSERT INTO orders (id, status, last_token) VALUES (1, 'theirs', $1), (2, 'theirs', 5)
+							ON CONFLICT (id) DO UPDATE SET status = EXCLUDED.status, last_token = EXCLUDED.last_token`, token)
+						require.NoError(t, err)
 					}
 					reset(9)
 					err := send(tokenctx.With(t.Context(), 8), db, query, write.args...)
@@ -201,5 +208,63 @@ func TestRewriteIsAChoice(t *testing.T) {
 			_, err = db.ExecContext(ctx, `UPDATE orders SET status = 'x' WHERE id = $1`)
 			require.Error(t, err, "an argument is missing")
 		})
+	}
+}
+
+// A handle that goes by the registry follows the choice made there for a table.
+func TestRewriteFromRegistry(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, levelSchema)
+	require.NoError(t, migrations.Up(t.Context(), dsn))
+	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}, migrations.Table{Name: "jobs", Mode: migrations.Lease}))
+	db, err := driver.Open(dsn, driver.WithRefreshInterval(time.Nanosecond))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	ctx := tokenctx.With(t.Context(), 8)
+	stmt, err := db.PrepareContext(ctx, `DELETE FROM jobs WHERE id = $1 AND last_token <= $2`)
+	require.NoError(t, err)
+	defer stmt.Close()
+	update := func(table string) error {
+		_, err := db.ExecContext(ctx, `UPDATE `+table+` SET status = $1 WHERE id = $2`, "mine", 1)
+		return err
+	}
+	require.ErrorIs(t, update("orders"), rewrite.ErrRefused)
+	require.NoError(t, migrations.SetRewrite(t.Context(), dsn, "orders", true))
+	require.NoError(t, update("orders"))
+	require.Equal(t, "mine 8", order(t, db, 1))
+	require.ErrorIs(t, update("jobs"), rewrite.ErrRefused, "another table")
+	_, err = stmt.ExecContext(ctx, 1, tokenctx.Arg)
+	require.NoError(t, err)
+	require.NoError(t, migrations.SetRewrite(t.Context(), dsn, "orders", false))
+	require.ErrorIs(t, update("orders"), rewrite.ErrRefused)
+}
+
+// A statement that was prepared before a table is rewritten is prepared again.
+func TestPreparedBeforeRewrite(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, levelSchema)
+	require.NoError(t, migrations.Up(t.Context(), dsn))
+	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
+	require.NoError(t, migrations.SetLevel(t.Context(), dsn, "orders", migrations.Off))
+	db, err := driver.Open(dsn, driver.WithRefreshInterval(time.Nanosecond))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	db.SetMaxOpenConns(1)
+	ctx := tokenctx.With(t.Context(), 8)
+	stmt, err := db.PrepareContext(ctx, `UPDATE orders SET status = $1 WHERE id = $2`)
+	require.NoError(t, err)
+	defer stmt.Close()
+	for _, step := range []struct {
+		on   bool
+		want string
+	}{{false, "plain 5"}, {true, "rewritten 8"}} {
+		require.NoError(t, migrations.SetRewrite(t.Context(), dsn, "orders", step.on))
+		if step.on {
+			require.NoError(t, migrations.SetLevel(t.Context(), dsn, "orders", migrations.Enforce))
+		}
+		status, _, _ := strings.Cut(step.want, " ")
+		_, err = stmt.ExecContext(ctx, status, 1)
+		require.NoError(t, err)
+		require.Equal(t, step.want, order(t, db, 1))
 	}
 }

@@ -22,6 +22,9 @@ const (
 	wallNotAllowed = "FN004"
 )
 
+// sealTrigger is the trigger of fencing.seal, whose errors have the same codes.
+const sealTrigger = "~fencing_zseal"
+
 // wallDetail is the DETAIL of their errors.
 type wallDetail struct {
 	Token, Current *string
@@ -44,11 +47,19 @@ func (c *Conn) fromWall(ctx context.Context, s *statement, err error) error {
 	case wallStale:
 		return c.staleByWall(ctx, s, table, detail, err)
 	case wallNoToken:
+		if pgErr.ConstraintName == sealTrigger && detail.Token != nil && detail.Current == nil {
+			return c.refusedByWall(ctx, rewrite.InvalidToken, table, err,
+				"write to protected table %q was refused by the database, since the lease that the table is sealed by was never taken: take it with lease.Take, and write under its token")
+		}
 		return c.noTokenByWall(ctx, table, err)
 	case wallNotIssued:
 		return c.refusedByWall(ctx, rewrite.InvalidToken, table, err,
 			"write to protected table %q was refused by the database, since its token was never issued: draw tokens with lease.NextToken, or register the table with issued_by => NULL if they come from elsewhere")
 	case wallNotAllowed:
+		if pgErr.ConstraintName == sealTrigger {
+			return c.refusedByWall(ctx, rewrite.InvalidToken, table, err,
+				"write to protected table %q was refused by the database, since its token is not that of the lease that the table, or the row, is sealed by: put the token of that lease into the context, and move no row to another lease")
+		}
 		return c.refusedByWall(ctx, rewrite.WallRefused, table, err,
 			"statement on protected table %q was refused by the database, which lets no token be taken away or changed on its way: delete rows with a guard, and look at the table's own triggers")
 	}

@@ -36,6 +36,11 @@
 //
 //	SELECT fencing.driver_level('orders', 'report');
 //
+// An ORM's statements have no guard. [SetRewrite], or the SQL function
+// fencing.driver_rewrite, has the driver send them in their guarded form:
+//
+//	SELECT fencing.driver_rewrite('orders', true);
+//
 // # The wall
 //
 // What the driver checks it checks in its own client. [Wall], or the SQL
@@ -67,7 +72,8 @@
 //
 // Call Wall again after adding partitions or children, and after a restore with
 // triggers disabled: it mends what is missing. [Tombstones] keeps the tokens of
-// deleted keys. [Repair] sets the token of a row that a forged one has made
+// deleted keys. [Seal] compares writes with the token of a lease as well, and so
+// shuts its old holder out of rows that the new one hasn't written. [Repair] sets the token of a row that a forged one has made
 // unwritable.
 //
 // # Roles
@@ -115,7 +121,7 @@
 // error, [Healthy] is false, and a deployment should stop. docs/doctor.md lists
 // what it finds. A role that doesn't own schema fencing needs
 //
-//	GRANT EXECUTE ON FUNCTION fencing.doctor TO monitor;
+//	GRANT EXECUTE ON FUNCTION fencing.doctor, fencing.doctor_seal TO monitor;
 //
 // # Objects
 //
@@ -128,6 +134,7 @@
 // of each repair. fencing.lease holds the leases that fencing.take(), renew() and
 // release() are about, for package lease and for clients in other languages; each
 // release is notified on channel fencerow_lease, with the resource as payload.
-// Functions named wall_ or tomb_ and a number are those of the
+// fencing.epoch holds the newest token of each lease, for seals to compare with.
+// Functions named wall_, tomb_ or seal_ and a number are those of the
 // triggers; they come and go with the walls.
 package migrations

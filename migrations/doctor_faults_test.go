@@ -205,7 +205,7 @@ func TestDoctorNullableInAChild(t *testing.T) {
 
 func TestDoctorFaults(t *testing.T) {
 	documented := documentedCodes(t)
-	for group, faults := range map[string][]fault{"table": tableFaults, "wall": wallFaults, "sequence": sequenceFaults, "role": roleFaults, "other": otherFaults} {
+	for group, faults := range map[string][]fault{"table": tableFaults, "wall": wallFaults, "sequence": sequenceFaults, "role": roleFaults, "other": otherFaults, "seal": sealFaults} {
 		for _, f := range faults {
 			t.Run(group+"/"+f.name, func(t *testing.T) {
 				t.Parallel()
@@ -285,7 +285,7 @@ func TestDoctorCodes(t *testing.T) {
 	files, err := filepath.Glob("doctor*.go")
 	require.NoError(t, err)
 	var written []string
-	for _, name := range append(files, "sql/00007_doctor.sql") {
+	for _, name := range append(files, "sql/00007_doctor.sql", "sql/00009_seal.sql") {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
@@ -300,8 +300,8 @@ func TestDoctorCodes(t *testing.T) {
 	require.Equal(t, slices.Compact(written), slices.Sorted(maps.Keys(documented)))
 
 	// those that are no faults, or tested by themselves
-	tested := []string{"D206 wall-report", "D207 lease-unattested", "D312 incarnation-other", "D411 superuser", "D414 role-makes-roles", "D412 role-missing", "D802 wall-not-tried", "D901 version-behind"}
-	for _, f := range slices.Concat(tableFaults, wallFaults, sequenceFaults, roleFaults, otherFaults) {
+	tested := []string{"D206 wall-report", "D207 lease-unattested", "D225 seal-no-timeout", "D226 seal-not-seen", "D312 incarnation-other", "D411 superuser", "D414 role-makes-roles", "D412 role-missing", "D802 wall-not-tried", "D901 version-behind"}
+	for _, f := range slices.Concat(tableFaults, wallFaults, sequenceFaults, roleFaults, otherFaults, sealFaults) {
 		tested = append(tested, f.want...)
 	}
 	slices.Sort(tested)

@@ -27,7 +27,9 @@ const healthy = `CREATE SCHEMA "my App"; CREATE TABLE "my App"."Order ""Lines"""
 	SELECT fencing.wall(relid, 'enforce') FROM fencing.registry; SELECT fencing.wall('jobs', 'attested');
 	CREATE TABLE keyed (a text, b numeric, c int, PRIMARY KEY (b, a) INCLUDE (c)) PARTITION BY RANGE (b); CREATE TABLE keyed_1 PARTITION OF keyed DEFAULT;
 	SELECT fencing.register('keyed', 'lease'); SELECT fencing.wall('keyed'); SELECT fencing.tombstones('keyed');
-	SELECT fencing.next_token(); SELECT fencing.next_token();
+	CREATE TABLE seals (id int, region text NOT NULL) PARTITION BY LIST (region); CREATE TABLE seals_eu PARTITION OF seals FOR VALUES IN ('eu');
+	SELECT fencing.register('seals', 'lease'); SELECT fencing.wall('seals'); SELECT fencing.seal('seals', by_column => 'region');
+	SELECT fencing.next_token(); SELECT fencing.next_token(); SELECT fencing.take('eu', '1 h', 'h'); INSERT INTO seals SELECT 1, 'eu', token FROM fencing.lease;
 	INSERT INTO orders VALUES (1, 'a', 2); INSERT INTO parted VALUES (1, '2024-05-05', 1); INSERT INTO child VALUES (1, 'm', 2);
 	INSERT INTO "my App"."Order ""Lines""" VALUES (1, 'o', 1); INSERT INTO keyed VALUES ('a', 1.50, 3, 2);
 	BEGIN; SET LOCAL fencing.token = '1'; INSERT INTO jobs VALUES (1, 'j', 1); COMMIT`
@@ -133,7 +135,7 @@ func TestDoctorNotInstalled(t *testing.T) {
 	exec(t, open(t, dsn), "DELETE FROM fencing.goose_db_version WHERE version_id > 5")
 	findings := diagnose(t, dsn)
 	require.Equal(t, []string{"D901 version-behind"}, codes(findings, "warning"))
-	require.Equal(t, "warning D901 version-behind: schema fencing: it is at version 5, and this program has migrations up to 8; "+
+	require.Equal(t, "warning D901 version-behind: schema fencing: it is at version 5, and this program has migrations up to 9; "+
 		"what the newer version mends is not mended here; run migrations.Up(ctx, dsn)", findings[0].String())
 }
 

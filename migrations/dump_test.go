@@ -40,7 +40,9 @@ func newDumper(t *testing.T) (*dumper, bool) {
 		SELECT fencing.wall('t'), fencing.wall('p', 'attested'); SELECT fencing.tombstones('t');
 		SELECT setval('fencing.write_epoch', 100); INSERT INTO t VALUES (1, 'old', 50), (2, 'old', 50);
 		SET fencing.token_parts = '50'; INSERT INTO p VALUES (1, 'old', 50);
-		SET fencing.token = '60'; DELETE FROM t WHERE id = 2`)
+		SET fencing.token = '60'; DELETE FROM t WHERE id = 2;
+		CREATE TABLE s (id int PRIMARY KEY); SELECT fencing.register('s', 'lease'), fencing.wall('s'), fencing.seal('s', 'r');
+		INSERT INTO fencing.lease VALUES ('r', 'h', 70, 'infinity'); INSERT INTO s VALUES (1, 70)`)
 	return d, true
 }
 
@@ -103,6 +105,11 @@ func requireWall(t *testing.T, conn *pgx.Conn) {
 		"UPDATE t SET v = 'new', last_token = 60 WHERE id = 1":                                    "",
 		"SET LOCAL fencing.token_parts = '60'; UPDATE p SET v = 'x', fence = 60 WHERE fence < 60": "",
 		"SET LOCAL fencing.token = '60'; DELETE FROM t; INSERT INTO t VALUES (1, 'x', 60)":        "",
+		"INSERT INTO s VALUES (2, 60)":                                                            "FN001 ~fencing_zseal 60 70",
+		"INSERT INTO s VALUES (2, 80)":                                                            "FN004 ~fencing_zseal 80 70",
+		replica + "INSERT INTO s VALUES (2, 60)":                                                  "FN001 ~fencing_zseal 60 70",
+		"INSERT INTO s VALUES (2, 70)":                                                            "",
+		replica + "UPDATE fencing.lease SET token = 80; INSERT INTO s VALUES (2, 80)":             "",
 	} {
 		_, err := try(t, conn, sql)
 		require.Equal(t, want, refusal(t, err), sql)
@@ -173,7 +180,7 @@ func TestDumpOfRowsAlone(t *testing.T) {
 	require.Equal(t, "FN002 ~fencing_update - 50", refusal(t, err))
 	require.NoError(t, migrations.Wall(t.Context(), d.srv.DSN("restored"), "t", migrations.WallEnforce))
 	require.NoError(t, migrations.Wall(t.Context(), d.srv.DSN("restored"), "p", migrations.WallAttested))
-	exec(t, conn, "SELECT fencing.tombstones('t')")
+	exec(t, conn, "SELECT fencing.tombstones('t'); SELECT fencing.wall('s'); ALTER TABLE fencing.lease ENABLE ALWAYS TRIGGER epoch")
 	require.Equal(t, wallTriggers(t, open(t, d.srv.DSN("src"))), wallTriggers(t, conn))
 	requireWall(t, conn)
 
@@ -181,6 +188,6 @@ func TestDumpOfRowsAlone(t *testing.T) {
 	const registryTriggers = "SELECT string_agg(DISTINCT tgenabled::text, '') FROM pg_trigger WHERE tgrelid = 'fencing.registry'::regclass AND NOT tgisinternal"
 	require.Equal(t, "O", get[string](t, conn, registryTriggers))
 	exec(t, conn, `ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER changed, ENABLE ALWAYS TRIGGER truncated, ENABLE ALWAYS TRIGGER wall,
-		ENABLE ALWAYS TRIGGER tombstones`)
+		ENABLE ALWAYS TRIGGER tombstones, ENABLE ALWAYS TRIGGER seal`)
 	require.Equal(t, "A", get[string](t, conn, registryTriggers))
 }

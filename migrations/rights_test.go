@@ -79,7 +79,7 @@ func TestApplicationRole(t *testing.T) {
 	role, roleDSN := newRole(t, dsn)
 	conn := open(t, roleDSN)
 	reads := []string{
-		"SELECT relid, schema_name, table_name, token_column, mode, resource, issued_by, registered_at, driver_level FROM fencing.registry",
+		"SELECT relid, schema_name, table_name, token_column, mode, resource, issued_by, registered_at, driver_level, driver_rewrite FROM fencing.registry",
 		"SELECT value FROM fencing.generation",
 		"SELECT pg_sequence_last_value('fencing.write_epoch')",
 		"SELECT fencing.next_token()",
@@ -119,6 +119,7 @@ func TestApplicationRole(t *testing.T) {
 		"SELECT fencing.register('orders', 'strict')",
 		"SELECT fencing.unregister('orders')",
 		"SELECT fencing.driver_level('orders', 'off')",
+		"SELECT fencing.driver_rewrite('orders', true)",
 		"SELECT fencing.claim_name('orders')",
 		"CREATE FUNCTION fencing.evil() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 		"CREATE TEMP TABLE t (id int); CREATE TRIGGER t AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION fencing.registry_changed()",

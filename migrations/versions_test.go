@@ -12,7 +12,7 @@ import (
 )
 
 // latest is the version that Up brings a database to.
-const latest = 8
+const latest = 10
 
 // description is schema fencing, as one text for each thing in it but the
 // trigger functions of walls.
@@ -26,7 +26,7 @@ const description = `SELECT coalesce(array_agg(d ORDER BY d), '{}') FROM (
 	UNION ALL SELECT concat_ws(' ', 'trigger', pg_get_triggerdef(g.oid), g.tgenabled) FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid
 		WHERE c.relnamespace = to_regnamespace('fencing') AND NOT g.tgisinternal
 	UNION ALL SELECT concat_ws(' ', 'function', pg_get_functiondef(oid), proacl, proowner, obj_description(oid, 'pg_proc'))
-		FROM pg_proc WHERE pronamespace = to_regnamespace('fencing') AND proname !~ '^(wall|tomb)_[0-9a-f]{16}_') x(d)`
+		FROM pg_proc WHERE pronamespace = to_regnamespace('fencing') AND proname !~ '^(wall|tomb|seal)_[0-9a-f]{16}_') x(d)`
 
 // at brings a database in which Up has run back to a version.
 func at(t *testing.T, dsn string, version int64) {
@@ -53,7 +53,7 @@ func TestEveryVersion(t *testing.T) {
 		require.NotEqual(t, was[v-1], was[v])
 	}
 	exec(t, conn, "SELECT fencing.register('orders', 'lease'); SELECT fencing.driver_level('orders', 'off');"+
-		"ALTER TABLE orders ADD PRIMARY KEY (id); SELECT fencing.wall('orders'), fencing.tombstones('orders')")
+		"ALTER TABLE orders ADD PRIMARY KEY (id); SELECT fencing.wall('orders'), fencing.tombstones('orders'), fencing.seal('orders', 'r')")
 	for v := latest - 1; v >= 0; v-- {
 		_, err := p.Down(t.Context())
 		require.NoError(t, err)

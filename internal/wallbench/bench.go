@@ -19,6 +19,7 @@ const clients = 2
 type wall struct {
 	name, table, mode, level string
 	tombstones               bool
+	sealed                   bool // its writes are all under the token of one lease
 }
 
 // walls, of which the first is none.
@@ -28,6 +29,7 @@ var walls = []wall{
 	{name: "lease", table: "t_lease", mode: "lease", level: "enforce"},
 	{name: "attested", table: "t_attested", mode: "lease", level: "attested"},
 	{name: "lease, tombstones", table: "t_tombstones", mode: "lease", level: "enforce", tombstones: true},
+	{name: "lease, seal", table: "t_sealed", mode: "lease", level: "enforce", sealed: true},
 }
 
 // create makes the wall's table, of rows for the UPDATEs.
@@ -36,6 +38,9 @@ func (w wall) create(ctx context.Context, conn *pgx.Conn) error {
 		INSERT INTO %[1]s SELECT i, 0, 0 FROM generate_series(1, 100000) i; SELECT setval('fencing.write_epoch', 1000000000000000);`, w.table)
 	if w.level != "" {
 		sql += fmt.Sprintf("SELECT fencing.register('%[1]s', '%[2]s'); SELECT fencing.wall('%[1]s', '%[3]s'); SELECT fencing.tombstones('%[1]s', %[4]t)", w.table, w.mode, w.level, w.tombstones)
+	}
+	if w.sealed {
+		sql += fmt.Sprintf("; SELECT fencing.seal('%s', 'bench')", w.table)
 	}
 	_, err := conn.Exec(ctx, sql)
 	return err
@@ -83,7 +88,11 @@ func (o op) script(w wall) string {
 		}
 		return prefix + s
 	}
-	return "\\set tok :tok + 1\n" + strings.NewReplacer(":and_attest", prefixed(" AND ", attest), ":where_attest", prefixed(" WHERE ", attest),
+	raise, guard := "\\set tok :tok + 1\n", "<"
+	if w.sealed {
+		raise, guard = "", "<="
+	}
+	return raise + strings.NewReplacer("last_token <", "last_token "+guard, ":and_attest", prefixed(" AND ", attest), ":where_attest", prefixed(" WHERE ", attest),
 		":and_set", prefixed(" AND ", set1), ":t ", w.table+" ").Replace(o.sql)
 }
 
@@ -147,13 +156,22 @@ func (b *bench) run(ctx context.Context, o op, w wall, commit string) (float64, 
 			return 0, err
 		}
 	}
+	first := b.base
+	if w.sealed {
+		first++
+		_, err := b.conn.Exec(ctx, `INSERT INTO fencing.lease VALUES ('bench', 'bench', $1, 'infinity')
+			ON CONFLICT (resource) DO UPDATE SET token = EXCLUDED.token`, first)
+		if err != nil {
+			return 0, err
+		}
+	}
 	count := o.count
 	if commit == "on" {
 		count = o.synced
 	}
 	count = max(1, int(float64(count)*b.scale))
 	cmd := exec.CommandContext(ctx, b.pgbench, "-n", "-M", "prepared", "-c", strconv.Itoa(clients), "-t", strconv.Itoa(count),
-		"-D", fmt.Sprintf("tok=%d", b.base), "-D", "n=0", "-f", "-", b.dsn)
+		"-D", fmt.Sprintf("tok=%d", first), "-D", "n=0", "-f", "-", b.dsn)
 	b.base += count
 	cmd.Stdin = strings.NewReader(o.script(w))
 	cmd.Env = append(cmd.Environ(), "LC_ALL=C", "PGOPTIONS=-c synchronous_commit="+commit)

@@ -5,6 +5,9 @@
 //
 //	go run ./internal/wallbench [-rounds 5] [-scale 1]
 //
+// With -takeovers 20s it measures something else: how long it takes to take the
+// lease of a sealed table whose writers are busy.
+//
 // It needs a pgbench beside the server.
 package main
 
@@ -19,6 +22,7 @@ import (
 	"slices"
 	"syscall"
 	"text/tabwriter"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -31,14 +35,15 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	rounds := flag.Int("rounds", 5, "how often each measurement is taken; the median of the shares counts")
 	scale := flag.Float64("scale", 1, "how many transactions a measurement has, as a multiple of the usual number")
+	takes := flag.Duration("takeovers", 0, "measure instead, for that long each, how long busy writers of a sealed table keep others from taking its lease")
 	flag.Parse()
-	if err := run(ctx, *rounds, *scale); err != nil {
+	if err := run(ctx, *rounds, *scale, *takes); err != nil {
 		fmt.Fprintln(os.Stderr, "wallbench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, rounds int, scale float64) (err error) {
+func run(ctx context.Context, rounds int, scale float64, takes time.Duration) (err error) {
 	// fsync as in earnest; no checkpoint and no vacuum but those between measurements.
 	srv, err := localpg.Start(ctx, localpg.WithSetting("fsync", "on"), localpg.WithSetting("shared_buffers", "256MB"),
 		localpg.WithSetting("max_wal_size", "8GB"), localpg.WithSetting("checkpoint_timeout", "1h"), localpg.WithSetting("autovacuum", "off"))
@@ -52,6 +57,9 @@ func run(ctx context.Context, rounds int, scale float64) (err error) {
 	}
 	if err := migrations.Up(ctx, srv.DSN("")); err != nil {
 		return err
+	}
+	if takes > 0 {
+		return takeovers(ctx, srv.DSN(""), takes)
 	}
 	conn, err := pgx.Connect(ctx, srv.DSN(""))
 	if err != nil {

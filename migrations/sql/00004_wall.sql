@@ -447,10 +447,13 @@ BEGIN
     UPDATE fencing.registry r SET wall_level = level WHERE r.relid = tbl;
   ELSE
     PERFORM fencing.wall_apply(tbl, level, o.token_column, o.mode, o.resource, o.issued_by);
-    -- tombstones come with a later version; a change of level brings their triggers by itself
+    -- tombstones and seals come with later versions; a change of level brings their triggers by itself
     IF level <> 'off' AND to_regprocedure('fencing.tombstone_apply(regclass, text, name, text, text, regclass)') IS NOT NULL THEN
       EXECUTE 'SELECT fencing.tombstone_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by) FROM fencing.registry r WHERE r.relid = $1 AND r.tombstones'
         USING tbl;
+    END IF;
+    IF to_regprocedure('fencing.seal_apply(regclass)') IS NOT NULL THEN
+      EXECUTE 'SELECT fencing.seal_apply($1)' USING tbl;
     END IF;
   END IF;
 END $$;

@@ -474,7 +474,7 @@ BEGIN
           ELSE format('fencing.%I', p.proname) END, ', ')), 'it can let go of tables, given the rights on the registry, or put the wall''s triggers to other uses',
              NULL, array_agg(p.oid), ARRAY['EXECUTE'], false
         FROM pg_proc p WHERE p.pronamespace = c_schema AND NOT pg_has_role(a.oid, p.proowner, 'MEMBER') AND has_function_privilege(a.oid, p.oid, 'EXECUTE')
-         AND (p.proname ~ '^(wall.*|register|unregister|driver_level|claim_name|(prune_)?tombstone.*|repair.*)$' OR p.prorettype = 'trigger'::regtype)
+         AND (p.proname ~ '^(wall.*|register|unregister|driver_level|driver_rewrite|claim_name|(prune_)?tombstone.*|repair.*|(un)?seal.*)$' OR p.prorettype = 'trigger'::regtype)
       HAVING count(*) > 0
       UNION ALL
       SELECT 'D408 role-replication', 'it may set session_replication_role', 'foreign keys and all triggers but the wall''s don''t hold for it',
@@ -593,6 +593,16 @@ BEGIN
          format('SELECT fencing.unregister(%L), or ALTER SUBSCRIPTION %I DISABLE', f.root_name, s.subname)
     FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, root_name text, wall text) JOIN pg_subscription_rel l ON l.srrelid = f.oid
         JOIN pg_subscription s ON s.oid = l.srsubid;
+
+  -- seals come with a later version
+  IF to_regprocedure('fencing.doctor_seal(jsonb, jsonb)') IS NOT NULL THEN
+    IF has_function_privilege('fencing.doctor_seal(jsonb, jsonb)', 'EXECUTE') THEN
+      RETURN QUERY EXECUTE 'SELECT * FROM fencing.doctor_seal($1, $2)' USING v_family, v_apps;
+    ELSE
+      RETURN QUERY SELECT 'info', 'D226 seal-not-seen', 'function fencing.doctor_seal(jsonb, jsonb)', format('role %I may not run it', current_user),
+        'nothing was looked at about seals', format('GRANT EXECUTE ON FUNCTION fencing.doctor_seal TO %I', current_user);
+    END IF;
+  END IF;
 END $$;
 -- +goose StatementEnd
 

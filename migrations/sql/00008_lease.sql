@@ -62,7 +62,11 @@ BEGIN
      SET holder = EXCLUDED.holder, token = fencing.next_token(), expires_at = clock_timestamp() + c_ttl  -- never EXCLUDED.token: that was drawn before the lock
    WHERE l.expires_at < clock_timestamp()
   RETURNING l.token, l.holder, c_ttl INTO take.token, take.held_by, take.remaining;
-  IF NOT FOUND THEN
+  IF FOUND THEN
+    -- where taking waits for writers, as for those of a seal, the lease's time begins afterwards
+    UPDATE fencing.lease l SET expires_at = clock_timestamp() + c_ttl
+     WHERE l.resource = take.resource AND l.expires_at < clock_timestamp() + c_ttl - interval '10 ms';
+  ELSE
     SELECT NULL, l.holder, l.expires_at - clock_timestamp() INTO take.token, take.held_by, take.remaining
       FROM fencing.lease l WHERE l.resource = take.resource AND l.expires_at >= clock_timestamp();
     IF NOT FOUND THEN  -- it has become free in between
