@@ -9,7 +9,7 @@ SERVER_PACKAGES ?= . ./driver ./lease ./migrations ./rewrite ./internal/localpg
 PG_MAJORS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pg-all test-pgx bench bench-wall fuzz lint postgres
+.PHONY: help demo test test-pg-all test-pgx compat bench bench-wall fuzz lint postgres
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ test-pg-all: ## run the tests that need a server on PostgreSQL 16, 17 and 18, fe
 
 test-pgx: postgres ## run pgx's own database/sql test suite through the driver
 	go run ./internal/pgxsuite
+
+compat: postgres ## try what ORMs do to protected tables, on PostgreSQL, and print a table of it
+	cd internal/compat && go test -count=1 -run '^TestCompat$$' -table
 
 bench: postgres ## run the benchmarks, with allocations
 	go test -run '^$$' -bench . -benchmem ./...

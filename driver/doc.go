@@ -35,8 +35,8 @@
 // gives them from Scan.
 //
 // A second look can't tell where the statement reads other tables (FROM, USING,
-// WITH, a sub-select, a MERGE from a table) or calls functions that may be
-// volatile, unless its WHERE pins the primary key. Such a statement returns 0
+// WITH, a sub-select, a MERGE from a table; a list of constants is none) or calls
+// functions that may be volatile, unless its WHERE pins the primary key. Such a statement returns 0
 // rows and no error; with [WithUndetermined] the error is [ErrUndetermined].
 // Where some rows of many carried a newer token, the result counts the others;
 // with [WithPartialCheck] the error is a [*PartialError].

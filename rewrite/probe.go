@@ -14,13 +14,17 @@ type Probe struct {
 	Args []int
 }
 
+// maxProbed is the longest text of a write that is asked after, in bytes. Some
+// ORMs write their values into it.
+const maxProbed = maxRewritten
+
 // Probes returns the queries that tell why a guarded write changed no row, in
 // the order they are to be asked: by its WHERE without the guard, then, in case
 // the newer holder has changed what the WHERE compares, by the primary key
 // alone. Each returns the highest token among the rows, or NULL if there are
 // none. Probes returns none where a second look can't tell: the statement reads
-// other tables, has WITH, sub-selects, calls of functions that may be volatile,
-// or isn't the text's only one.
+// other tables, has WITH (but for a list of constants), sub-selects, calls of
+// functions that may be volatile, or isn't the text's only one.
 func (p *Plan) Probes() []Probe {
 	p.probeOnce.Do(p.makeProbes)
 	return p.probes
@@ -50,7 +54,10 @@ func (p *Plan) makeProbes() {
 
 // meant returns the conditions that find the rows which a guarded write meant.
 func (p *Plan) meant() []meant {
-	if p.tree == nil || p.tree.get("withClause") != nil || len(p.text) > maxFixed {
+	if p.tree == nil || len(p.text) > maxProbed {
+		return nil
+	}
+	if p.tree.get("withClause") != nil && !p.tree.is("UpdateStmt") && !p.tree.is("DeleteStmt") {
 		return nil
 	}
 	parsed, err := pg_query.Parse(p.text)
@@ -60,10 +67,12 @@ func (p *Plan) meant() []meant {
 	table, stmt := p.probed(), parsed.Stmts[0].Stmt
 	switch {
 	case table == nil:
-	case p.tree.is("UpdateStmt") && len(p.tree.list("fromClause")) == 0:
-		return p.meantByWhere(table, stmt.GetUpdateStmt().Relation, stmt.GetUpdateStmt().WhereClause)
-	case p.tree.is("DeleteStmt") && len(p.tree.list("usingClause")) == 0:
-		return p.meantByWhere(table, stmt.GetDeleteStmt().Relation, stmt.GetDeleteStmt().WhereClause)
+	case p.tree.is("UpdateStmt"):
+		s := stmt.GetUpdateStmt()
+		return p.meantByWhere(table, p.tree.list("fromClause"), s.FromClause, s.WithClause, s.Relation, s.WhereClause)
+	case p.tree.is("DeleteStmt"):
+		s := stmt.GetDeleteStmt()
+		return p.meantByWhere(table, p.tree.list("usingClause"), s.UsingClause, s.WithClause, s.Relation, s.WhereClause)
 	case p.tree.is("InsertStmt"):
 		return meantByConflict(table, p, stmt.GetInsertStmt())
 	case p.tree.is("MergeStmt") && len(p.guards) > 0:
@@ -89,15 +98,15 @@ func (p *Plan) probed() *Table {
 }
 
 // meantByWhere finds the rows of an UPDATE or DELETE.
-func (p *Plan) meantByWhere(table *Table, rel *pg_query.RangeVar, condition *pg_query.Node) (out []meant) {
-	members := flattenProto(condition)
-	where := p.tree.get("whereClause")
-	var rest []*pg_query.Node
-	for i, m := range members {
-		if !slices.ContainsFunc(p.guards, func(g guard) bool { return g.index == i }) {
-			rest = append(rest, m)
-		}
+func (p *Plan) meantByWhere(table *Table, beside []*node, source []*pg_query.Node, with *pg_query.WithClause, rel *pg_query.RangeVar, condition *pg_query.Node) (out []meant) {
+	switch {
+	case len(beside) > 0:
+		return p.meantByList(table, beside, source, with, rel, condition)
+	case with != nil:
+		return nil
 	}
+	members, rest := flattenProto(condition), p.unguarded(condition)
+	where := p.tree.get("whereClause")
 	if repeatable(where) {
 		out = append(out, meant{table: table, rel: rel, where: rest, exact: true})
 	}
@@ -221,11 +230,24 @@ func endsIn(n *node, column string) bool {
 	return ok && len(parts) > 0 && parts[len(parts)-1] == column
 }
 
+// constant reports whether n is a constant or a placeholder, with casts or a
+// minus.
 func constant(n *node) bool {
-	for n.is("TypeCast") {
-		n = n.get("arg")
+	for {
+		switch {
+		case n.is("TypeCast"):
+			n = n.get("arg")
+		case n.is("A_Expr") && n.str("kind") == "AEXPR_OP" && n.get("lexpr") == nil && isName(n.list("name"), "-"):
+			n = n.get("rexpr")
+		default:
+			return n.is("ParamRef") || n.is("A_Const")
+		}
 	}
-	return n.is("ParamRef") || n.is("A_Const")
+}
+
+func isName(parts []*node, name string) bool {
+	names, ok := stringList(parts)
+	return ok && len(names) == 1 && names[0] == name
 }
 
 // constants reports whether a list of IN holds constants and placeholders only.

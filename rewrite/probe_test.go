@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -114,6 +115,30 @@ var probed = map[string]struct {
 		nil,
 		[]found{{[]any{tokenctx.Arg}, []any{int64(9)}, []int64{}}},
 	},
+	"a list under a name": {
+		`WITH _data (id, value, last_token) AS (VALUES (1::bigint, 'x'::text, $1::bigint), (-3::bigint, 'y', $1)) UPDATE protected_rows AS r SET value = _data.value, last_token = _data.last_token FROM _data WHERE r.id = abs(_data.id) AND r.last_token < _data.last_token`,
+		[]Probe{{`WITH _data(id, value, last_token) AS (VALUES (1::bigint, 'x'::text, $1::bigint), (- 3::bigint, 'y', $1)) SELECT pg_catalog.max(r.last_token) FROM protected_rows r, _data WHERE r.id = abs(_data.id)`, []int{1}}},
+		nil,
+		[]found{{[]any{tokenctx.Arg}, []any{int64(9)}, []int64{}}},
+	},
+	"a list under a name, by key": {
+		`WITH _data (id, value) AS (VALUES (1::bigint, 'x'::text), ($2, 'y')) UPDATE protected_rows AS r SET value = _data.value, last_token = $1 FROM _data WHERE (r.id = _data.id) AND r.last_token < $1`,
+		[]Probe{{`WITH _data(id, value) AS (VALUES (1::bigint, 'x'::text), ($1, 'y')) SELECT pg_catalog.max(r.last_token) FROM protected_rows r, _data WHERE r.id = _data.id`, []int{2}}},
+		[]Probe{{`WITH _data(id, value) AS (VALUES (1::bigint, 'x'::text), ($2, 'y')) SELECT pg_catalog.count(*) FROM protected_rows r, _data WHERE r.id = _data.id AND r.last_token > $1::bigint`, []int{0, 2}}},
+		[]found{
+			{[]any{tokenctx.Arg, 2}, []any{int64(8)}, []int64{0}},
+			{[]any{tokenctx.Arg, 3}, []any{int64(9)}, []int64{1}},
+		},
+	},
+	"a list in USING": {
+		`DELETE FROM protected_rows USING (VALUES (1), ($2::int)) v(id) WHERE protected_rows.id = v.id AND protected_rows.last_token < $1`,
+		[]Probe{{`SELECT pg_catalog.max(protected_rows.last_token) FROM protected_rows, (VALUES (1), ($1::int)) v(id) WHERE protected_rows.id = v.id`, []int{2}}},
+		[]Probe{{`SELECT pg_catalog.count(*) FROM protected_rows, (VALUES (1), ($1::int)) v(id) WHERE protected_rows.id = v.id AND protected_rows.last_token > $2::bigint`, []int{2, 0}}},
+		[]found{
+			{[]any{tokenctx.Arg, 3}, []any{int64(9)}, []int64{1}},
+			{[]any{tokenctx.Arg, 99}, []any{int64(7)}, []int64{0}},
+		},
+	},
 	"upsert with another condition": {
 		`INSERT INTO protected_rows (id, last_token) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET last_token = $2 WHERE protected_rows.last_token < $2 AND protected_rows.grp = 0`,
 		[]Probe{{`SELECT pg_catalog.max(protected_rows.last_token) FROM protected_rows WHERE id = $1`, []int{1}}},
@@ -169,6 +194,16 @@ func TestNoProbes(t *testing.T) {
 		"merge on a bare name":    merge(`(VALUES (1)) s(x)`, `id = x`),
 		"merge that inserts":      `MERGE INTO protected_rows t USING (VALUES (1)) s(id) ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, last_token) VALUES (s.id, $1)`,
 		"merge that does nothing": `MERGE INTO protected_rows t USING (VALUES (1)) s(id) ON t.id = s.id WHEN MATCHED THEN DO NOTHING`,
+		"a list and a table":      `UPDATE protected_rows p SET last_token = $1 FROM (VALUES (1)) v(id), plain_rows s WHERE p.id = v.id AND p.last_token < $1`,
+		"a list that is called":   `UPDATE protected_rows p SET last_token = $1 FROM (VALUES (1), (abs(1))) v(id) WHERE p.id = v.id AND p.last_token < $1`,
+		"a list beside with":      `WITH s AS (SELECT 1) DELETE FROM protected_rows p USING (VALUES (1)) v(id) WHERE p.id = v.id AND p.last_token < $1`,
+		"with and another":        `WITH a AS (VALUES (1)), b AS (SELECT 1) DELETE FROM protected_rows p USING a WHERE p.last_token < $1`,
+		"with of a query":         `WITH a AS (SELECT id FROM plain_rows) DELETE FROM protected_rows p USING a WHERE p.id = a.id AND p.last_token < $1`,
+		"a table beside with":     `WITH a AS (VALUES (1)) DELETE FROM protected_rows p USING public.a WHERE p.last_token < $1`,
+		"a list of its name":      `WITH protected_rows (id, last_token) AS (VALUES (1, 99)) UPDATE protected_rows AS p SET last_token = $1 FROM protected_rows WHERE p.id = protected_rows.id AND p.last_token < $1`,
+		"a list and a sub-select": `DELETE FROM protected_rows p USING (VALUES (1)) v(id) WHERE p.id = (SELECT v.id) AND p.last_token < $1`,
+		"upsert with":             `WITH a AS (VALUES (1)) INSERT INTO protected_rows (id, last_token) VALUES (1, $1) ON CONFLICT (id) DO UPDATE SET last_token = $1 WHERE protected_rows.last_token < $1`,
+		"too long":                `DELETE FROM protected_rows WHERE value = '` + strings.Repeat("x", maxProbed) + `' AND last_token < $1`,
 		"explained":               `EXPLAIN DELETE FROM protected_rows WHERE last_token < $1`,
 	}
 	for name, sql := range tests {

@@ -61,7 +61,11 @@ func constantSource(n *node) bool {
 	if !n.is("RangeSubselect") || n.flag("lateral") {
 		return false
 	}
-	query := n.get("subquery")
+	return constantQuery(n.get("subquery"))
+}
+
+// constantQuery is constantSource for the query itself.
+func constantQuery(query *node) bool {
 	if !query.is("SelectStmt") || query.str("op") != "SETOP_NONE" {
 		return false
 	}

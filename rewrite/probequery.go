@@ -13,6 +13,7 @@ type meant struct {
 	table  *Table
 	rel    *pg_query.RangeVar
 	source *pg_query.Node // what stands beside the table in FROM, or nil
+	with   *pg_query.WithClause
 	where  []*pg_query.Node
 	exact  bool // they are all that it meant, and it meant all of them
 }
@@ -46,6 +47,9 @@ func (m meant) query(result *pg_query.Node, where []*pg_query.Node) (Probe, erro
 		FromClause:  []*pg_query.Node{{Node: &pg_query.Node_RangeVar{RangeVar: proto.CloneOf(m.rel)}}},
 		LimitOption: pg_query.LimitOption_LIMIT_OPTION_DEFAULT,
 		Op:          pg_query.SetOperation_SETOP_NONE,
+	}
+	if m.with != nil {
+		query.WithClause = proto.CloneOf(m.with)
 	}
 	if m.source != nil {
 		query.FromClause = append(query.FromClause, proto.CloneOf(m.source))

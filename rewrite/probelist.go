@@ -1,0 +1,46 @@
+package rewrite
+
+import (
+	"slices"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// meantByList finds the rows of an UPDATE or DELETE that takes its values from a
+// list of constants and placeholders, which reads the same again: in FROM or
+// USING itself, or under a name in WITH, as ORMs write many rows at once.
+func (p *Plan) meantByList(table *Table, beside []*node, source []*pg_query.Node, with *pg_query.WithClause, rel *pg_query.RangeVar, condition *pg_query.Node) []meant {
+	where := p.tree.get("whereClause")
+	if len(beside) != 1 || !repeatable(where) || !p.constantList(beside[0]) {
+		return nil
+	}
+	m := meant{table: table, rel: rel, source: source[0], with: with, where: p.unguarded(condition)}
+	m.exact = joinsKey(conjuncts(where), table, refName(rel))
+	return []meant{m}
+}
+
+// constantList reports whether an item beside the target is a list of constants,
+// and WITH has nothing but that. Its name must not be the target's, which means
+// the table in a write, and the list in a query.
+func (p *Plan) constantList(item *node) bool {
+	with := p.tree.get("withClause")
+	if with == nil {
+		return constantSource(item)
+	}
+	ctes := with.list("ctes")
+	if len(ctes) != 1 || with.flag("recursive") || !constantQuery(ctes[0].get("ctequery")) {
+		return false
+	}
+	name := ctes[0].str("ctename")
+	return item.is("RangeVar") && item.str("schemaname") == "" && item.str("relname") == name && p.tree.get("relation").str("relname") != name
+}
+
+// unguarded returns the members of a condition that are no guards.
+func (p *Plan) unguarded(condition *pg_query.Node) (rest []*pg_query.Node) {
+	for i, m := range flattenProto(condition) {
+		if !slices.ContainsFunc(p.guards, func(g guard) bool { return g.index == i }) {
+			rest = append(rest, m)
+		}
+	}
+	return rest
+}
