@@ -3,13 +3,16 @@ MODULES := $(patsubst %/go.mod,%,$(shell git ls-files '*go.mod' 2>/dev/null || e
 MODULES := $(if $(MODULES),$(MODULES:go.mod=.),.)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 5m
+CHAOS_TIME ?= 10m
+# Of the schedule; one is chosen and printed if empty.
+CHAOS_SEED ?=
 # The packages whose tests depend on the server.
 SERVER_PACKAGES ?= . ./driver ./lease ./migrations ./rewrite ./internal/localpg
 # Such as 16,18; all that are pinned if empty.
 PG_MAJORS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pg-all test-pgx compat bench bench-wall fuzz lint postgres
+.PHONY: help demo test test-pg-all test-pgx compat bench bench-wall chaos fuzz lint postgres
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +37,9 @@ bench: postgres ## run the benchmarks, with allocations
 
 bench-wall: postgres ## measure with pgbench what the wall costs, as a share of the rate without it
 	go run ./internal/wallbench
+
+chaos: postgres ## let many processes write while they are paused and killed, and PostgreSQL with them, for CHAOS_TIME (10m); CHAOS_SEED=7 repeats a schedule
+	go run ./internal/chaos -duration $(CHAOS_TIME) -seed $(or $(CHAOS_SEED),0)
 
 fuzz: postgres ## fuzz the check: 50,000 statements on a server, planted holes, FUZZTIME (5m) for each target
 	go test ./rewrite -run '^TestDifferential$$' -count=1 -v -rapid.checks=50000 -rapid.seed=$$(date +%s)

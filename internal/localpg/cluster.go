@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
@@ -24,7 +25,7 @@ const socketPort = 5432
 // startTimeout bounds initdb, start and recovery when the caller does not.
 const startTimeout = time.Minute
 
-// cluster is a data directory, made by initdb, and the postmaster on it.
+// cluster is a data directory and the postmaster on it.
 type cluster struct {
 	bin      string
 	dir      *serverDir
@@ -46,13 +47,32 @@ func newCluster(ctx context.Context, bin string, o *options) (*cluster, error) {
 		return nil, err
 	}
 	c := &cluster{bin: bin, dir: dir, as: as, settings: o.args(), host: dir.path, port: socketPort}
-	if err := c.initdb(ctx); err != nil {
+	if err := c.fill(ctx, o.data); err != nil {
 		return nil, errors.Join(err, c.remove())
 	}
 	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(err, c.remove())
 	}
 	return c, nil
+}
+
+// fill makes the data directory, by write if there is one.
+func (c *cluster) fill(ctx context.Context, write func(ctx context.Context, dir string) error) error {
+	if write == nil {
+		return c.initdb(ctx)
+	}
+	if err := os.Mkdir(c.dir.data(), 0o700); err != nil {
+		return err
+	}
+	if err := write(ctx, c.dir.data()); err != nil {
+		return fmt.Errorf("write the data directory: %w", err)
+	}
+	if c.as == nil {
+		return nil
+	}
+	return filepath.WalkDir(c.dir.data(), func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, c.as.uid, c.as.gid))
+	})
 }
 
 // initdb makes the data directory.

@@ -1,6 +1,7 @@
 package localpg
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ type Option func(*options)
 
 type options struct {
 	settings []setting
+	data     func(ctx context.Context, dir string) error // nil for initdb
 }
 
 type setting struct{ name, value string }
@@ -19,6 +21,13 @@ type setting struct{ name, value string }
 // two values for one parameter the later one counts.
 func WithSetting(name, value string) Option {
 	return func(o *options) { o.settings = append(o.settings, setting{name, value}) }
+}
+
+// WithData has the server start on what write puts into its data directory,
+// such as a copy of another server's, where initdb would make a new one. The
+// files become those of the user that the server runs as.
+func WithData(write func(ctx context.Context, dir string) error) Option {
+	return func(o *options) { o.data = write }
 }
 
 // defaults make a small server that starts fast. full_page_writes and

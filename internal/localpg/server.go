@@ -116,6 +116,15 @@ func (s *Server) DataDir() string {
 	return s.cluster.dir.data()
 }
 
+// LogTail returns the end of the server's log, or "" for an existing server
+// and after [Server.Stop].
+func (s *Server) LogTail() string {
+	if s.cluster == nil {
+		return ""
+	}
+	return s.cluster.dir.tail()
+}
+
 // Version returns what the server says of itself, such as "17.2".
 func (s *Server) Version() string { return s.version }
 

@@ -174,3 +174,33 @@ func TestOptionsAsArguments(t *testing.T) {
 	args := o.args()
 	require.Equal(t, []string{"-c", "auto_explain.log_min_duration=0", "-c", "DateStyle=ISO"}, args[len(args)-4:])
 }
+
+// A server takes over a copy of another one's data, as a standby does.
+func TestWithData(t *testing.T) {
+	t.Parallel()
+	from := StartServer(t)
+	require.NoError(t, from.CreateDatabase(t.Context(), "copied", ""))
+	require.NotEmpty(t, from.LogTail())
+	require.NoError(t, from.Kill())
+	srv := StartServer(t, WithData(func(_ context.Context, dir string) error {
+		if err := os.CopyFS(dir, os.DirFS(from.DataDir())); err != nil {
+			return err
+		}
+		return os.Remove(filepath.Join(dir, "postmaster.pid"))
+	}))
+	require.NoError(t, ping(t.Context(), srv.DSN("copied")))
+	require.NoError(t, srv.Kill())
+	require.NoError(t, srv.Restart(t.Context()))
+	require.NoError(t, ping(t.Context(), srv.DSN("copied")))
+	require.NoError(t, srv.Stop())
+	require.Empty(t, srv.LogTail())
+
+	var wrote string
+	_, err := Start(t.Context(), WithData(func(_ context.Context, dir string) error {
+		wrote = dir
+		return errors.New("no data")
+	}))
+	require.ErrorContains(t, err, "write the data directory: no data")
+	require.NoDirExists(t, filepath.Dir(wrote))
+	require.Empty(t, (&Server{}).LogTail())
+}
