@@ -12,6 +12,7 @@
 //   - rewrite: the check of a statement, without a database
 //   - migrations: what the database itself needs
 //   - lease: leases and tokens from PostgreSQL
+//   - lint: forgotten guards as lint findings, in tests
 //
 // This package itself holds no code, only the test of the whole.
 package fencerow

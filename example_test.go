@@ -18,6 +18,7 @@ import (
 	"github.com/fencerow/fencerow/driver"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/lease"
+	"github.com/fencerow/fencerow/lint"
 	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
@@ -113,6 +114,19 @@ func openReporting(dsn string) (*sql.DB, error) {
 	return db, err
 }
 
+func verifyMain(m *testing.M) {
+	lint.VerifyMain(m) // all that a func TestMain(m *testing.M) needs
+}
+
+func openWatched(t *testing.T, dsn string) (*sql.DB, error) {
+	db, err := driver.Open(dsn, lint.Watch(t)) // or lint.WatchDB(t, db)
+	return db, err
+}
+
+func allowOldJob(t *testing.T, db *sql.DB) {
+	lint.WatchDB(t, db, lint.Allow(rewrite.UnguardedUpdate, "an old job, which is to be refused", "orders"))
+}
+
 func TestReadmeRuns(t *testing.T) {
 	dsn := localpg.Database(t)
 	plain, err := sql.Open("pgx", dsn)
@@ -177,6 +191,12 @@ func TestReadmeRuns(t *testing.T) {
 	require.NoError(t, err)
 	defer db.Close()
 	serve(http.NotFoundHandler())
+
+	watched, err := openWatched(t, dsn)
+	require.NoError(t, err)
+	defer watched.Close()
+	allowOldJob(t, db)
+	_ = verifyMain // would end this process
 
 	_, err = db.Exec(`UPDATE orders SET status = $1 WHERE id = $2`, "paid", 17)
 	_, message, _ := strings.Cut(err.Error(), ": ")

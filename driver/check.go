@@ -62,7 +62,7 @@ func (c *Conn) text(plan *rewrite.Plan, sql string) string {
 func (c *Conn) admit(ctx context.Context, s *statement, b *rewrite.Binder, query string, args []sqldriver.NamedValue, asQuery bool) error {
 	call, err := resolve(ctx, query, args, asQuery)
 	if err != nil {
-		return c.refuse(ctx, err)
+		return c.refuse(ctx, query, err)
 	}
 	v, err := c.check(ctx, call.sql)
 	if err != nil {
@@ -70,13 +70,13 @@ func (c *Conn) admit(ctx context.Context, s *statement, b *rewrite.Binder, query
 	}
 	if violation := c.interpolationViolation(call, v.plan()); violation != nil {
 		if v.view.enforces {
-			return c.refuse(ctx, violation)
+			return c.refuse(ctx, call.sql, violation)
 		}
-		c.report(ctx, violation)
+		c.report(ctx, call.sql, violation)
 	}
 	plan, bound, err := c.bind(ctx, v, b, call.sql, call.args)
 	if err != nil {
-		return c.refuse(ctx, err)
+		return c.refuse(ctx, call.sql, err)
 	}
 	*s = statement{call: call, plan: plan, text: c.text(plan, call.sql), bound: bound}
 	return nil
@@ -93,14 +93,14 @@ func (c *Conn) check(ctx context.Context, sql string) (verdict, error) {
 	}
 	found := c.violation(v.enforced)
 	if found != nil && v.view.enforces {
-		return v, c.refuse(ctx, found)
+		return v, c.refuse(ctx, sql, found)
 	}
 	widest := v.enforced
 	if v.view.watched != nil {
 		v.watched, _ = v.view.plan(ctx, sql, watchedTables)
 		widest = v.watched
 		if reported := c.violation(v.watched); reported != nil {
-			c.report(ctx, reported)
+			c.report(ctx, sql, reported)
 			v.watched = nil
 		}
 	}
@@ -173,7 +173,7 @@ func (c *Conn) bindOtherwise(ctx context.Context, v verdict, b *rewrite.Binder, 
 	if enforcedErr != nil {
 		return nil, nil, err // of an enforced table, or tokenctx.Arg, which can't be sent
 	}
-	c.report(ctx, found)
+	c.report(ctx, sql, found)
 	return v.enforced, bound, nil
 }
 
@@ -186,7 +186,7 @@ func (c *Conn) bindBy(ctx context.Context, plan *rewrite.Plan, b *rewrite.Binder
 			if !c.view.reports(w.Table) {
 				return nil, v
 			}
-			c.report(ctx, v)
+			c.report(ctx, plan.Text(), v)
 		}
 	}
 	return b.Bind(plan, func(t *rewrite.Table) (tokenctx.Token, bool) { return c.token(ctx, t) }, args)

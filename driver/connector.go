@@ -122,6 +122,7 @@ func (c *Connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 				return nil, err
 			}
 			c.counters.opened(conn)
+			c.tellTables()
 			c.listenOnce()
 			return conn, nil
 		}

@@ -72,7 +72,7 @@
 // or Enforce. A registered table's level is set by migrations.SetLevel, one
 // named in code gets it by [WithLevel]. [WithReporter] hears of what was refused
 // or reported and of stale tokens, [LogTo] writes that to a log, [StatsOf] counts
-// it, and [WithHooks] runs around whatever is sent.
+// it, and [WithHooks] runs around whatever is sent. Package lint fails tests by it.
 //
 // Where no table is enforced nothing that can be sent is refused. A connection
 // that made use of that, say by SET ROLE, is replaced when a table becomes

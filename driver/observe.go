@@ -7,12 +7,18 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"weak"
+
+	"github.com/fencerow/fencerow/rewrite"
 )
 
 // Observer is told of what happens on handles that others have opened, such as a
 // test's application. Its functions run as those of [WithReporter] and [WithHooks]
-// do; either may be nil.
+// do; any may be nil.
 type Observer struct {
+	// Tables is called with the tables that a handle holds at level report or
+	// enforce, when the handle is first heard of and when they have changed.
+	Tables func([]rewrite.Table)
 	// Event is called as a reporter is.
 	Event func(context.Context, Event)
 	// After is called as [Hooks.After] is, with the caller's line in the operation.
@@ -37,23 +43,29 @@ func ObserveDB(db *sql.DB, o Observer) (stop func(), err error) {
 // observers are the observers of one handle or of all.
 type observers struct {
 	mu      sync.Mutex
-	present atomic.Pointer[[]*Observer] // never changed in place
+	present atomic.Pointer[[]*observer] // never changed in place
+}
+
+// observer is an observer with what it was told of.
+type observer struct {
+	Observer
+	protections sync.Map // weak pointers, since it may outlive many handles
 }
 
 // everywhere has the observers of all handles.
 var everywhere observers
 
 func (l *observers) add(o Observer) (stop func()) {
-	own := &o
-	l.change(func(list []*Observer) []*Observer { return append(list, own) })
+	own := &observer{Observer: o}
+	l.change(func(list []*observer) []*observer { return append(list, own) })
 	return func() {
-		l.change(func(list []*Observer) []*Observer {
-			return slices.DeleteFunc(list, func(x *Observer) bool { return x == own })
+		l.change(func(list []*observer) []*observer {
+			return slices.DeleteFunc(list, func(x *observer) bool { return x == own })
 		})
 	}
 }
 
-func (l *observers) change(f func([]*Observer) []*Observer) {
+func (l *observers) change(f func([]*observer) []*observer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	list := f(slices.Clone(l.list()))
@@ -64,7 +76,7 @@ func (l *observers) change(f func([]*Observer) []*Observer) {
 	l.present.Store(&list)
 }
 
-func (l *observers) list() []*Observer {
+func (l *observers) list() []*observer {
 	if list := l.present.Load(); list != nil {
 		return *list
 	}
@@ -81,6 +93,7 @@ func (c *Connector) before(ctx context.Context, op Operation) { c.settings.befor
 
 // after tells the observers and the hooks of an operation that was sent.
 func (c *Connector) after(ctx context.Context, op Operation, err error) {
+	c.tellTables()
 	for _, list := range []*observers{&everywhere, &c.observers} {
 		for _, o := range list.list() {
 			if o.After == nil {
@@ -96,14 +109,37 @@ func (c *Connector) after(ctx context.Context, op Operation, err error) {
 }
 
 // tell tells the reporters and the observers of an event.
-func (c *Connector) tell(ctx context.Context, e Event) {
+func (c *Connector) tell(ctx context.Context, e Event) { c.tellOf(ctx, "", e) }
+
+// tellOf is tell for an event that concerns a statement.
+func (c *Connector) tellOf(ctx context.Context, sql string, e Event) {
+	c.tellTables()
 	for _, report := range c.settings.reporters {
 		report(ctx, e)
 	}
 	for _, list := range []*observers{&everywhere, &c.observers} {
 		for _, o := range list.list() {
-			if o.Event != nil {
-				o.Event(ctx, e)
+			if o.Event == nil {
+				continue
+			}
+			if e.SQL == "" && sql != "" && e.Rule != rewrite.SessionState { // its literals may be others to the server
+				e.SQL = rewrite.Redact(sql)
+			}
+			o.Event(ctx, e)
+		}
+	}
+}
+
+// tellTables tells the observers of the handle's tables, unless they know.
+func (c *Connector) tellTables() {
+	for _, list := range []*observers{&everywhere, &c.observers} {
+		for _, o := range list.list() {
+			p := c.current.Load()
+			if o.Tables == nil || p == nil {
+				continue
+			}
+			if _, known := o.protections.LoadOrStore(weak.Make(p), true); !known {
+				o.Tables(p.held())
 			}
 		}
 	}

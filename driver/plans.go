@@ -169,6 +169,17 @@ func (p *protection) has(l Level) bool {
 	return slices.ContainsFunc(p.tables, func(t heldTable) bool { return t.level == l })
 }
 
+// held returns the tables that are reported or enforced.
+func (p *protection) held() (out []rewrite.Table) {
+	for _, t := range p.tables {
+		if t.level != Off {
+			t.Schema = orPublic(t.Schema)
+			out = append(out, t.Table)
+		}
+	}
+	return out
+}
+
 // reports reports whether a table's statements are only reported.
 func (p *protection) reports(t *rewrite.Table) bool {
 	return p.watched != nil && slices.ContainsFunc(p.tables, func(h heldTable) bool { return h.level == Report && h.is(t.Schema, t.Name) })

@@ -14,6 +14,7 @@ type Event struct {
 	Table    string       // the protected table, if one is concerned
 	Rule     rewrite.Rule // of what was refused or reported; else ""
 	Location string       // the caller's file:line, as far as it is known
+	SQL      string       // the refused or reported statement by [rewrite.Redact], for an [Observer] only
 	Err      error        // a *rewrite.Violation, *StaleError, *ReplayError or *PartialError, or why a look failed
 }
 
@@ -74,16 +75,16 @@ func (e Event) summary() string {
 
 // refuse notes that a statement is not sent, and returns the violation with
 // the caller's line. Other errors are none of its business.
-func (c *Conn) refuse(ctx context.Context, err error) error {
-	return c.note(ctx, EventRefused, err)
+func (c *Conn) refuse(ctx context.Context, sql string, err error) error {
+	return c.note(ctx, EventRefused, sql, err)
 }
 
 // report notes that a statement is sent although a violation was found.
-func (c *Conn) report(ctx context.Context, v error) {
-	_ = c.note(ctx, EventReported, v)
+func (c *Conn) report(ctx context.Context, sql string, v error) {
+	_ = c.note(ctx, EventReported, sql, v)
 }
 
-func (c *Conn) note(ctx context.Context, kind EventKind, err error) error {
+func (c *Conn) note(ctx context.Context, kind EventKind, sql string, err error) error {
 	s := c.connector.settings
 	err = s.located(err)
 	var v *rewrite.Violation
@@ -91,7 +92,7 @@ func (c *Conn) note(ctx context.Context, kind EventKind, err error) error {
 		return err
 	}
 	c.connector.counters.rule(kind, v.Rule)
-	c.connector.tell(ctx, Event{Kind: kind, Table: v.Table, Rule: v.Rule, Location: v.Location, Err: err})
+	c.connector.tellOf(ctx, sql, Event{Kind: kind, Table: v.Table, Rule: v.Rule, Location: v.Location, Err: err})
 	return err
 }
 

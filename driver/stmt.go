@@ -78,7 +78,7 @@ func (s *Stmt) admit(ctx context.Context, admitted *statement, b *rewrite.Binder
 		return err
 	}
 	if admitted.sql != s.query {
-		return s.conn.refuse(ctx, rewrite.Refuse(rewrite.QueryRewriter, "a query rewriter was passed to a prepared statement: pass it with the text to Exec or Query instead"))
+		return s.conn.refuse(ctx, admitted.sql, rewrite.Refuse(rewrite.QueryRewriter, "a query rewriter was passed to a prepared statement: pass it with the text to Exec or Query instead"))
 	}
 	if admitted.text != s.text {
 		return s.prepareAgain(ctx, admitted)

@@ -48,19 +48,19 @@ func (c *Conn) fromWall(ctx context.Context, s *statement, err error) error {
 		return c.staleByWall(ctx, s, table, detail, err)
 	case wallNoToken:
 		if pgErr.ConstraintName == sealTrigger && detail.Token != nil && detail.Current == nil {
-			return c.refusedByWall(ctx, rewrite.InvalidToken, table, err,
+			return c.refusedByWall(ctx, s, rewrite.InvalidToken, table, err,
 				"write to protected table %q was refused by the database, since the lease that the table is sealed by was never taken: take it with lease.Take, and write under its token")
 		}
-		return c.noTokenByWall(ctx, table, err)
+		return c.noTokenByWall(ctx, s, table, err)
 	case wallNotIssued:
-		return c.refusedByWall(ctx, rewrite.InvalidToken, table, err,
+		return c.refusedByWall(ctx, s, rewrite.InvalidToken, table, err,
 			"write to protected table %q was refused by the database, since its token was never issued: draw tokens with lease.NextToken, or register the table with issued_by => NULL if they come from elsewhere")
 	case wallNotAllowed:
 		if pgErr.ConstraintName == sealTrigger {
-			return c.refusedByWall(ctx, rewrite.InvalidToken, table, err,
+			return c.refusedByWall(ctx, s, rewrite.InvalidToken, table, err,
 				"write to protected table %q was refused by the database, since its token is not that of the lease that the table, or the row, is sealed by: put the token of that lease into the context, and move no row to another lease")
 		}
-		return c.refusedByWall(ctx, rewrite.WallRefused, table, err,
+		return c.refusedByWall(ctx, s, rewrite.WallRefused, table, err,
 			"statement on protected table %q was refused by the database, which lets no token be taken away or changed on its way: delete rows with a guard, and look at the table's own triggers")
 	}
 	return err
@@ -73,7 +73,7 @@ func (c *Conn) staleByWall(ctx context.Context, s *statement, table string, deta
 	token, current := detail.token(detail.Token), detail.token(detail.Current)
 	if detail.Mode == rewrite.Strict.String() && token == current {
 		if s == nil || !c.writes(ctx, s.plan, token) {
-			return c.noTokenByWall(ctx, table, err)
+			return c.noTokenByWall(ctx, s, table, err)
 		}
 		replay := &ReplayError{Table: table, Token: token, Err: err}
 		c.outcome(ctx, EventReplay, table, replay)
@@ -93,15 +93,19 @@ func (c *Conn) writes(ctx context.Context, plan *rewrite.Plan, token tokenctx.To
 	})
 }
 
-func (c *Conn) noTokenByWall(ctx context.Context, table string, err error) error {
-	return c.refusedByWall(ctx, rewrite.NoToken, table, err,
+func (c *Conn) noTokenByWall(ctx context.Context, s *statement, table string, err error) error {
+	return c.refusedByWall(ctx, s, rewrite.NoToken, table, err,
 		"write to protected table %q was refused by the database, since it carries no token: put the token into the context, and guard the statement or the function that wrote")
 }
 
-func (c *Conn) refusedByWall(ctx context.Context, rule rewrite.Rule, table string, err error, message string) error {
+func (c *Conn) refusedByWall(ctx context.Context, s *statement, rule rewrite.Rule, table string, err error, message string) error {
 	v := rewrite.Refuse(rule, fmt.Sprintf(message, table))
 	v.Table, v.Err = table, err
-	return c.refuse(ctx, v)
+	sql := ""
+	if s != nil {
+		sql = s.sql
+	}
+	return c.refuse(ctx, sql, v)
 }
 
 func (wallDetail) token(text *string) tokenctx.Token {

@@ -272,12 +272,7 @@ func (f *fixer) apply() string {
 // showFix puts the guarded statement into a violation, on one line and without
 // literals.
 func (v *Violation) showFix(guarded string) {
-	tokens, err := scan(guarded)
-	if err != nil {
-		return
-	}
-	text, _, _ := redact(guarded, tokens, 0)
-	if text = strings.Join(strings.Fields(text), " "); len(text) <= 4*snippetLength {
+	if text := Redact(guarded); text != "" && len(text) <= 4*snippetLength {
 		v.Fix = text
 		if strings.Contains(text, "?") {
 			v.Fix += "   (? stands for your literal)"

@@ -50,6 +50,21 @@ func (v *Violation) locateIn(sql string, tokens []token) {
 	v.Snippet, v.Column, v.Width = clip(line, at-start, width)
 }
 
+// Redact returns a text on one line for a message: its literals are "?", since a
+// literal may be somebody's data, and its comments are left out. It is empty for a
+// text that can't be scanned: what its literals are is then unknown.
+func Redact(sql string) string {
+	if checkText(sql) != nil {
+		return ""
+	}
+	tokens, err := scan(sql)
+	if err != nil {
+		return ""
+	}
+	text, _, _ := redact(sql, tokens, 0)
+	return strings.Join(strings.Fields(text), " ")
+}
+
 // redact replaces the literals of sql by "?" and drops comments, keeping line
 // breaks. It returns where the token at offset is in the result, and its width.
 func redact(sql string, tokens []token, offset int) (text string, at, width int) {

@@ -1,0 +1,66 @@
+package lint
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/fencerow/fencerow/rewrite"
+)
+
+// Option changes what is a finding.
+type Option func(*collector)
+
+// Allow expects statements that a rule refuses, on the named tables if there are
+// any: they are no findings. The reason is for who reads the test. Where there was
+// no such statement, the Allow is itself a finding, unless the tests didn't run to
+// their end, or [VerifyMain] runs only some of them.
+func Allow(rule rewrite.Rule, reason string, tables ...string) Option {
+	_, path, line, _ := runtime.Caller(1)
+	if len(tables) == 0 {
+		tables = []string{""}
+	}
+	return func(c *collector) {
+		for _, table := range tables {
+			c.allowed = append(c.allowed, &allowance{rule: rule, table: strings.TrimPrefix(table, "public."), reason: reason, path: path, line: line})
+		}
+	}
+}
+
+// allowance is an Allow of one table, or of all.
+type allowance struct {
+	rule          rewrite.Rule
+	table, reason string
+	path          string
+	line          int
+	met           bool
+}
+
+func (a *allowance) covers(v *rewrite.Violation) bool {
+	return a.rule == v.Rule && (a.table == "" || a.table == v.Table)
+}
+
+// fault says what is wrong with an allowance before anything has run.
+func (a *allowance) fault() string {
+	switch {
+	case !slices.ContainsFunc(rewrite.Rules(), func(r rewrite.RuleInfo) bool { return r.ID == a.rule }):
+		return "lint.Allow names no rule that there is: see docs/rules.md"
+	case strings.TrimSpace(a.reason) == "":
+		return "lint.Allow gives no reason: say why the refusal is expected"
+	}
+	return ""
+}
+
+// unused is the finding that an allowance is which met nothing.
+func (a *allowance) unused() string {
+	where := ""
+	if a.table != "" {
+		where = fmt.Sprintf(" on %q", a.table)
+	}
+	return fmt.Sprintf("lint.Allow (%s) met no such statement%s: remove it", a.reason, where)
+}
+
+func (a *allowance) finding(message string) Finding {
+	return Finding{Path: a.path, Line: a.line, Rule: a.rule, Table: a.table, Message: message, Times: 1}
+}
