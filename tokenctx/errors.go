@@ -15,7 +15,9 @@ var (
 
 	// ErrReplay says that, on a table in strict mode, the row already carries
 	// this very token: by this statement sent before, or by another one.
-	// Nothing was written by this attempt.
+	// Nothing was written by this attempt. That is what the primary has: where
+	// a write's wait for a synchronous standby was cancelled, a failover may
+	// still take it back.
 	ErrReplay = errors.New("token already used on this row")
 
 	// ErrNoToken says that the context carries no token for the table.
