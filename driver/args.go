@@ -80,16 +80,16 @@ func (c *call) apply(ctx context.Context, rewriter pgx.QueryRewriter) (err error
 // arguments itself (the simple protocol) and could find other places for them
 // than the server: its lexer reads some strings and names in another way.
 func (c *Conn) interpolationViolation(s call, plan *rewrite.Plan) *rewrite.Violation {
-	if c.std == nil || len(s.args)+plan.Added() == 0 || rewrite.PlainPlaceholders(s.sql) {
+	if c.std == nil || len(s.args)+plan.Added() == 0 {
 		return nil
 	}
-	mode := c.std.Conn().Config().DefaultQueryExecMode
+	mode := c.mode
 	for _, a := range s.leading {
 		if m, ok := a.Value.(pgx.QueryExecMode); ok {
 			mode = m
 		}
 	}
-	if mode != pgx.QueryExecModeSimpleProtocol {
+	if mode != pgx.QueryExecModeSimpleProtocol || rewrite.PlainPlaceholders(s.sql) {
 		return nil
 	}
 	return rewrite.Refuse(rewrite.SimpleProtocol, "the simple protocol writes arguments into the text, which is only certain without $ in names and without E'...' strings that have a backslash: use another exec mode, or pass such strings as arguments")

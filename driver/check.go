@@ -128,11 +128,16 @@ func (c *Conn) violation(plan *rewrite.Plan) *rewrite.Violation {
 }
 
 func (c *Conn) planned(ctx context.Context, v *view, sql string) *rewrite.Plan {
-	plan, hit := v.plan(ctx, sql, enforcedTables)
 	c.checked.Add(1)
+	if plan := c.recent.find(v, sql); plan != nil {
+		c.hits.Add(1)
+		return plan
+	}
+	plan, hit := v.plan(ctx, sql, enforcedTables)
 	if hit {
 		c.hits.Add(1)
 	}
+	c.recent.keep(v, sql, plan)
 	return plan
 }
 
@@ -213,14 +218,16 @@ func (c *Conn) token(ctx context.Context, t *rewrite.Table) (tokenctx.Token, boo
 
 // currentView returns the newest protection as this session sees it.
 func (c *Conn) currentView() *view {
-	p := c.connector.current.Load()
-	if c.session.pathKnown {
-		if c.view == nil || c.view.protection != p {
-			c.view = p.view(c.session.path)
-		}
-		return c.view
+	p, pathless := c.connector.current.Load(), !c.session.pathKnown
+	if v := c.view; v != nil && v.protection == p && v.pathless == pathless {
+		return v
 	}
-	c.view = p.anyPath(c.session.path)
+	c.recent = recent{} // its plans would keep what was protected before
+	if pathless {
+		c.view = p.anyPath(c.session.path)
+	} else {
+		c.view = p.view(c.session.path)
+	}
 	return c.view
 }
 

@@ -5,6 +5,7 @@ import (
 	sqldriver "database/sql/driver"
 	"sync/atomic"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/fencerow/fencerow/rewrite"
@@ -15,7 +16,8 @@ import (
 // yields; pgx's connection is not reachable through it.
 type Conn struct {
 	inner     sqldriver.Conn
-	std       *stdlib.Conn // inner, where it is pgx's and its session is checked
+	std       *stdlib.Conn      // inner, where it is pgx's and its session is checked
+	mode      pgx.QueryExecMode // of std, unless an argument says otherwise
 	connector *Connector
 
 	session *session
@@ -23,10 +25,11 @@ type Conn struct {
 	tx      *Tx   // the open transaction, if it was begun by BeginTx
 	changes bool  // it was sent what may change the catalog; see noteChanges
 
+	recent   recent
 	executed statement      // what ExecContext has sent last; its memory is used again
 	binder   rewrite.Binder // and that of its arguments
 
-	checked, hits atomic.Uint64 // see Stats
+	checked, hits, passed atomic.Uint64 // see Stats; what has passed is counted in neither of the others
 }
 
 var (
@@ -73,6 +76,13 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []sqldriver.N
 	if !ok {
 		return nil, sqldriver.ErrSkip // nothing was done: database/sql prepares it, which is checked
 	}
+	if c.passes(query, args) {
+		result, err := execer.ExecContext(ctx, query, args)
+		if err != nil {
+			err = c.fromWall(ctx, nil, err)
+		}
+		return result, err
+	}
 	s := &c.executed
 	defer c.forget()
 	if err := c.admit(ctx, s, &c.binder, query, args, false); err != nil {
@@ -89,6 +99,13 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []sqldriver.
 	queryer, ok := c.inner.(sqldriver.QueryerContext)
 	if !ok {
 		return nil, sqldriver.ErrSkip
+	}
+	if c.passes(query, args) && !c.view.walled {
+		rows, err := queryer.QueryContext(ctx, query, args)
+		if err != nil {
+			return nil, c.fromWall(ctx, nil, err)
+		}
+		return rows, nil
 	}
 	s := new(statement) // the rows need it after this call
 	if err := c.admit(ctx, s, new(rewrite.Binder), query, args, true); err != nil {

@@ -145,7 +145,7 @@ func (c *Connector) connect(ctx context.Context) (*Conn, error) {
 	case !isPgx:
 		return nil, errors.Join(fmt.Errorf("fencerow: the connector made a %T instead of pgx's connection", inner), inner.Close())
 	}
-	conn.std = std
+	conn.std, conn.mode = std, std.Conn().Config().DefaultQueryExecMode
 	if err := conn.start(ctx); err == errOutdated {
 		_ = std.Conn().Close(ctx)
 		_ = inner.Close()

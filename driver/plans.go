@@ -40,6 +40,7 @@ type view struct {
 	*protection
 	policies [3]*rewrite.Policy // by scope
 	id       int
+	pathless bool // the search path is not known any more
 }
 
 // scope says which tables a text is checked for.
@@ -197,21 +198,21 @@ func planWeight(k planKey, p *rewrite.Plan) uint32 {
 
 // view returns the protection under a search path.
 func (p *protection) view(path []string) *view {
-	return p.viewAs("\x00"+strings.Join(path, "\x00"), func(r *rewrite.Policy) *rewrite.Policy { return r.ForPath(path...) })
+	return p.viewAs("\x00"+strings.Join(path, "\x00"), false, func(r *rewrite.Policy) *rewrite.Policy { return r.ForPath(path...) })
 }
 
 // anyPath returns the protection under a search path that isn't known any more:
 // it may be the one that the session began with again.
 func (p *protection) anyPath(first []string) *view {
-	return p.viewAs("any\x00"+strings.Join(first, "\x00"), func(r *rewrite.Policy) *rewrite.Policy { return r.ForPath(first...).ForAnyPath() })
+	return p.viewAs("any\x00"+strings.Join(first, "\x00"), true, func(r *rewrite.Policy) *rewrite.Policy { return r.ForPath(first...).ForAnyPath() })
 }
 
-func (p *protection) viewAs(key string, under func(*rewrite.Policy) *rewrite.Policy) *view {
+func (p *protection) viewAs(key string, pathless bool, under func(*rewrite.Policy) *rewrite.Policy) *view {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	v, ok := p.views[key]
 	if !ok {
-		v = &view{protection: p, id: len(p.views)}
+		v = &view{protection: p, id: len(p.views), pathless: pathless}
 		for i, policy := range []*rewrite.Policy{p.enforced, p.watched, p.all} {
 			if policy != nil {
 				v.policies[i] = under(policy)
@@ -237,7 +238,7 @@ func (v *view) plan(ctx context.Context, sql string, s scope) (plan *rewrite.Pla
 	plan, err := v.plans.Get(context.WithoutCancel(ctx), key, otter.LoaderFunc[planKey, *rewrite.Plan](
 		func(_ context.Context, k planKey) (*rewrite.Plan, error) { return policy.Plan(k.sql), nil }))
 	if err != nil {
-		return policy.Plan(sql), false
+		return policy.Plan(key.sql), false
 	}
 	return plan, false
 }

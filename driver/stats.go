@@ -54,8 +54,7 @@ func (n *counters) closed(c *Conn) {
 	defer n.mu.Unlock()
 	if _, ok := n.open[c]; ok {
 		delete(n.open, c)
-		n.total.Checked += c.checked.Load()
-		n.total.CacheHits += c.hits.Load()
+		n.total.count(c)
 	}
 }
 
@@ -88,8 +87,14 @@ func (n *counters) read() Stats {
 	s := n.total
 	s.Refused, s.Reported = maps.Clone(s.Refused), maps.Clone(s.Reported)
 	for c := range n.open {
-		s.Checked += c.checked.Load()
-		s.CacheHits += c.hits.Load()
+		s.count(c)
 	}
 	return s
+}
+
+// count adds what a connection has counted.
+func (s *Stats) count(c *Conn) {
+	passed := c.passed.Load()
+	s.Checked += c.checked.Load() + passed
+	s.CacheHits += c.hits.Load() + passed
 }

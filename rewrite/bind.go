@@ -74,7 +74,10 @@ func (b *Binder) Bind(p *Plan, tokens func(*Table) (tokenctx.Token, bool), args 
 }
 
 // Clear lets go of the arguments of the last statement.
-func (b *Binder) Clear() { clear(b.args[:cap(b.args)]) }
+func (b *Binder) Clear() {
+	clear(b.args)
+	b.args = b.args[:0]
+}
 
 // keptArgs is how many arguments a binder keeps memory for.
 const keptArgs = 64

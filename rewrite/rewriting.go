@@ -8,7 +8,8 @@ import (
 
 // rewriting is what was done to a text to have it guarded.
 type rewriting struct {
-	given int64          // placeholders of the caller's text
+	text  string         // the caller's
+	given int64          // its placeholders
 	added int            // placeholders that it has more now, at the end: tokens all
 	taken map[int64]bool // placeholders whose argument gives way to the token, whatever it is
 }
@@ -24,6 +25,14 @@ func (p *Plan) Rewritten() bool { return p.rewriting != nil }
 // Text returns the text that the plan is for: the one that was given, or what it
 // was rewritten into.
 func (p *Plan) Text() string { return p.text }
+
+// Given returns the text that was given.
+func (p *Plan) Given() string {
+	if p.rewriting == nil {
+		return p.text
+	}
+	return p.rewriting.text
+}
 
 // Added returns how many placeholders the text has more than the one that was
 // given. [Plan.Bind] adds their arguments.
@@ -55,7 +64,7 @@ func (p *Policy) rewritten(plan *Plan, sql string) *Plan {
 	if len(out.Violations) > 0 {
 		return nil
 	}
-	out.rewriting = &rewriting{given: f.highest, added: len(f.added), taken: f.taken}
+	out.rewriting = &rewriting{text: sql, given: f.highest, added: len(f.added), taken: f.taken}
 	return out
 }
 
