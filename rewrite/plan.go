@@ -185,7 +185,7 @@ func parseViolation(sql string, err error) *Violation {
 	near := ""
 	var perr *parser.Error
 	if errors.As(err, &perr) && perr.Cursorpos > 0 {
-		v.offset = perr.Cursorpos - 1
+		v.offset = byteOffset(sql, perr.Cursorpos-1)
 		near = wordAt(sql, v.offset)
 	}
 	advice := "correct the syntax, or send it over a plain connection if the server's grammar is newer and it touches no protected table"
@@ -197,6 +197,18 @@ func parseViolation(sql string, err error) *Violation {
 	}
 	v.Message = "SQL text cannot be parsed, so it cannot be checked" + near + ": " + advice
 	return v
+}
+
+// byteOffset is where a character of a text begins: the parser counts characters
+// in its errors, and bytes everywhere else.
+func byteOffset(sql string, character int) int {
+	for i := range sql {
+		if character == 0 {
+			return i
+		}
+		character--
+	}
+	return len(sql)
 }
 
 // otherPlaceholders reports whether a text may have placeholders of another

@@ -51,6 +51,8 @@ const (
 	TooLarge     Rule = "FR906"
 	CheckerPanic Rule = "FR907"
 	UnsafePath   Rule = "FR908"
+
+	BadSuppression Rule = "FR911" // of a comment that package lint reads; no statement is refused by it
 )
 
 // RuleInfo is one line of the table of rules.
@@ -108,6 +110,8 @@ var ruleTable = []RuleInfo{
 	{TooLarge, "too-large", "a text too large to check"},
 	{CheckerPanic, "checker-panic", "a text on which the check itself failed"},
 	{UnsafePath, "unsafe-path", "a protected write under a search path that may replace the operator <"},
+
+	{BadSuppression, "bad-suppression", "a comment fencerow:ignore that names no rule, gives no reason or hides nothing"},
 }
 
 // Slug returns the rule's name, such as "unguarded-update".

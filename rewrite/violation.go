@@ -77,6 +77,11 @@ func (v *Violation) Error() string {
 	return b.String()
 }
 
+// Offset returns where in the text the violation is, as a number of bytes, and
+// false if it is at no place of its own. Column counts in the snippet instead,
+// which is short and without literals.
+func (v *Violation) Offset() (int, bool) { return v.offset, v.offset >= 0 }
+
 // violation makes a Violation at a node of the text.
 func violation(rule Rule, at *node, format string, args ...any) *Violation {
 	return &Violation{Rule: rule, Message: fmt.Sprintf(format, args...), offset: at.offset()}

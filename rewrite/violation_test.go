@@ -74,3 +74,21 @@ func TestViolationLocation(t *testing.T) {
 	require.True(t, errors.Is(&v, ErrRefused))
 	require.False(t, errors.Is(&v, tokenctx.ErrNoToken))
 }
+
+// The parser counts characters, what else there is in a violation bytes.
+func TestViolationOffset(t *testing.T) {
+	p := casesPolicy(t, Strict)
+	for _, tt := range []struct{ sql, at string }{
+		{"UPDATE protected_rows SET value = 'x'", "protected_rows SET"},
+		{"SELECT 'größe' AS \"größe\"\n  FROM protected_rows WHERE id = ? AND 1 = 1", "AND"},
+		{"ALTER TABLE protected_rows SEKT", "SEKT"},
+		{"ALTER TABLE protected_rows ADD /* ö */", ""},
+	} {
+		v := p.Plan(tt.sql).Violations[0]
+		offset, ok := v.Offset()
+		require.True(t, ok, tt.sql)
+		require.Equal(t, strings.Index(tt.sql+"\x00", tt.at+map[bool]string{true: "\x00"}[tt.at == ""]), offset, tt.sql)
+	}
+	_, ok := Refuse(WallRefused, "").Offset()
+	require.False(t, ok)
+}

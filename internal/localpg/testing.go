@@ -16,7 +16,10 @@ import (
 // Main is the body of a TestMain. It runs the tests, stops the server that
 // [Database] has started, and, if the tests passed, fails if they have left
 // goroutines behind. It doesn't return.
-func Main(m *testing.M) { os.Exit(runTests(m.Run, &shared, os.Stderr)) }
+func Main(m *testing.M) { os.Exit(Run(m)) }
+
+// Run is [Main] that returns the exit code, for a TestMain that has more to do.
+func Run(m *testing.M) int { return runTests(m.Run, &shared, os.Stderr) }
 
 func runTests(run func() int, s *sharedServer, w io.Writer) int {
 	code := run()

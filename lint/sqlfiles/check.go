@@ -1,0 +1,124 @@
+package sqlfiles
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fencerow/fencerow/lint"
+	"github.com/fencerow/fencerow/rewrite"
+)
+
+// fileCheck judges the statements of a file.
+type fileCheck struct {
+	file   *file
+	policy *rewrite.Policy
+	result *Result
+
+	suppressions []*suppression
+}
+
+func (c *fileCheck) run() {
+	c.suppressions = c.file.suppressions()
+	for i := range c.file.statements {
+		c.statement(i)
+	}
+	if c.file.fault != nil {
+		c.fault(*c.file.fault)
+	}
+	for _, s := range c.suppressions {
+		c.result.Findings = append(c.result.Findings, s.problems(c.file)...)
+	}
+}
+
+// fault tells where the rest of the file can't be read.
+func (c *fileCheck) fault(f fault) {
+	c.result.Unparsed[f.reason]++
+	v := rewrite.Refuse(rewrite.Unparsable, fmt.Sprintf("the file cannot be read from here on (%s): what follows is not checked; correct it, or exclude the file if it is not for PostgreSQL", f.reason))
+	finding := lint.Of(v)
+	finding.Path = c.file.path
+	finding.Line, finding.Column = c.file.place(f.offset)
+	c.result.Findings = append(c.result.Findings, finding)
+}
+
+func (c *fileCheck) statement(i int) {
+	s := c.file.statements[i]
+	tokens := c.file.tokens[s.first : s.last+1]
+	start, end := tokens[0].start, tokens[len(tokens)-1].end
+	q := query{text: c.file.code[start:end]}
+	migration := c.file.migrates(s)
+	if !migration {
+		q = placeholders(c.file.code, tokens)
+	}
+	plan := c.policy.Plan(q.text)
+	if plan.Cleared {
+		c.result.Cleared++
+	}
+	failed := false
+	for _, v := range plan.Violations {
+		at := start
+		if offset, ok := v.Offset(); ok {
+			at = min(start+q.offset(offset), tokens[len(tokens)-1].start)
+		}
+		verdict := inMigrations[v.Rule].verdict
+		if verdict == count && !failed {
+			failed = true
+			c.result.Unparsed[c.reason(v, at)]++
+		}
+		if !migration || verdict == report {
+			c.add(i, v, &q, at)
+		}
+		if migration && v.Rule == rewrite.HiddenCode {
+			c.bodies(i)
+		}
+	}
+}
+
+// add adds a violation at a place of the file, if it isn't suppressed.
+func (c *fileCheck) add(statement int, v rewrite.Violation, q *query, at int) {
+	if c.suppressed(statement, v.Rule) {
+		c.result.Suppressed++
+		return
+	}
+	c.result.Findings = append(c.result.Findings, c.finding(v, q, at))
+}
+
+// finding is a violation at its place in the file.
+func (c *fileCheck) finding(v rewrite.Violation, q *query, at int) lint.Finding {
+	line, column := c.file.place(at)
+	if v.Line > 0 {
+		v.Line = line
+		var after int
+		v.Snippet, after = q.respell(&v)
+		v.Column = after
+	}
+	v.Fix, _ = q.spelled(v.Fix, 0)
+	f := lint.Of(&v)
+	f.Path, f.Line, f.Column = c.file.path, line, column
+	return f
+}
+
+// respell shows a violation's snippet with the file's own placeholders; it
+// returns its column, and sets its width.
+func (q *query) respell(v *rewrite.Violation) (string, int) {
+	snippet, start := q.spelled(v.Snippet, v.Column-1)
+	_, end := q.spelled(v.Snippet, v.Column-1+v.Width)
+	v.Width = end - start
+	return snippet, start + 1
+}
+
+// reason groups statements that can't be analysed.
+func (c *fileCheck) reason(v rewrite.Violation, at int) string {
+	if v.Rule != rewrite.Unparsable {
+		return v.Rule.Slug()
+	}
+	i, ok := slices.BinarySearchFunc(c.file.tokens, at, func(t token, at int) int { return t.start - at })
+	if !ok {
+		return "syntax error"
+	}
+	t := c.file.tokens[i]
+	if t.isLiteral() {
+		return "syntax error at or near a literal"
+	}
+	return "syntax error at or near " + strings.ToLower(c.file.code[t.start:t.end])
+}

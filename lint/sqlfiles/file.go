@@ -1,0 +1,201 @@
+package sqlfiles
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// file is a file of SQL, taken apart.
+type file struct {
+	path       string
+	text       string // as it is, without a byte order mark
+	code       string // what is lexed: as long as text, with blanks for what isn't SQL
+	lines      []int  // where each begins
+	tokens     []token
+	statements []statement
+	fault      *fault // where the rest can't be read
+	migration  bool
+	queries    bool // it has queries of sqlc's
+	notes      []Note
+}
+
+// statement is one of a file, by its tokens. It begins with the first that is no
+// comment, and doesn't include the semicolon.
+type statement struct {
+	first, last int  // in file.tokens
+	named       bool // a query of sqlc's
+}
+
+var (
+	gooseLine   = regexp.MustCompile(`^--\s*\+goose\s+(\w+)`)
+	sqlcLine    = regexp.MustCompile(`^(?:--|/\*)\s*name:\s*\w`)
+	migrateName = regexp.MustCompile(`(?i)\.(?:up|down)\.sql$`)
+	gooseEnvsub = regexp.MustCompile(`(?m)^[ \t]*--[ \t]*\+goose[ \t]+ENVSUB[ \t]+(ON|OFF)\b`)
+	envVariable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z_0-9]*)(?::?-([^}]*))?\}`)
+)
+
+// byteOrderMark may stand before UTF-8, where it means nothing.
+const byteOrderMark = "\ufeff"
+
+// readFile takes a text apart. migration says that it is known to be one.
+func readFile(name, text string, migration bool) *file {
+	f := &file{path: name, text: strings.TrimPrefix(text, byteOrderMark), migration: migration}
+	f.lines = []int{0}
+	for i := range len(f.text) {
+		if f.text[i] == '\n' {
+			f.lines = append(f.lines, i+1)
+		}
+	}
+	f.code = f.substituted(f.text)
+	var found []psqlNote
+	f.code, found = blankPsql(f.code)
+	f.note(found)
+	f.tokens, f.fault = lex(f.code)
+	f.split()
+	f.migration = f.migration || len(found) > 0 || migrateName.MatchString(path.Base(name)) ||
+		!f.queries && slices.ContainsFunc(f.statements, f.changesStructure)
+	return f
+}
+
+// substituted puts stand-ins of the same length where goose would put variables
+// of the environment: the default, or a name.
+func (f *file) substituted(text string) string {
+	if !strings.Contains(text, "ENVSUB") {
+		return text
+	}
+	switches := gooseEnvsub.FindAllStringSubmatchIndex(text, -1)
+	for i, s := range switches {
+		if text[s[2]:s[3]] != "ON" {
+			continue
+		}
+		end := len(text)
+		if i+1 < len(switches) {
+			end = switches[i+1][0]
+		}
+		text = text[:s[1]] + envVariable.ReplaceAllStringFunc(text[s[1]:end], func(variable string) string {
+			parts := envVariable.FindStringSubmatch(variable)
+			if strings.Contains(variable, "-") {
+				return parts[2] + strings.Repeat(" ", len(variable)-len(parts[2]))
+			}
+			return "_" + "_" + parts[1] + "_"
+		}) + text[end:]
+	}
+	if text != f.text {
+		f.notes = append(f.notes, Note{f.path, f.line(strings.Index(f.text, "${")), "variables of the environment are read as their default or as a name"})
+	}
+	return text
+}
+
+// note tells of what psql reads, once for each command.
+func (f *file) note(found []psqlNote) {
+	count := map[string]int{}
+	for _, n := range found {
+		count[n.command]++
+	}
+	for _, n := range found {
+		times := count[n.command]
+		delete(count, n.command)
+		switch {
+		case times == 0:
+			continue
+		case n.command == "COPY":
+			n.command = "rows of COPY FROM stdin"
+		default:
+			n.command = `psql's ` + n.command
+		}
+		if times > 1 {
+			n.command += fmt.Sprintf(" (%d times)", times)
+		}
+		f.notes = append(f.notes, Note{f.path, f.line(n.offset), n.command + " passed over"})
+	}
+}
+
+// split finds the statements. They end with a semicolon, but for those in
+// brackets and in the body of BEGIN ATOMIC, and with what goose and sqlc write
+// between two.
+func (f *file) split() {
+	first, last, brackets, blocks, named := -1, -1, 0, 0, false
+	end := func() {
+		if first >= 0 {
+			f.statements = append(f.statements, statement{first, last, named})
+			named = false
+		}
+		first, brackets, blocks = -1, 0, 0
+	}
+	for i, t := range f.tokens {
+		if t.isComment() {
+			word := f.code[t.start:t.end]
+			isName := sqlcLine.MatchString(word)
+			if isName || gooseLine.MatchString(word) {
+				end()
+				named, f.queries = isName, f.queries || isName
+				f.migration = f.migration || !isName
+			}
+			continue
+		}
+		switch t.kind {
+		case pg_query.Token_ASCII_59: // ;
+			if brackets == 0 && blocks == 0 {
+				end()
+				continue
+			}
+		case pg_query.Token_ASCII_40: // (
+			brackets++
+		case pg_query.Token_ASCII_41: // )
+			brackets = max(0, brackets-1)
+		case pg_query.Token_ATOMIC:
+			if last >= 0 && f.tokens[last].kind == pg_query.Token_BEGIN_P {
+				blocks++
+			}
+		case pg_query.Token_CASE:
+			if blocks > 0 {
+				blocks++
+			}
+		case pg_query.Token_END_P:
+			blocks = max(0, blocks-1)
+		}
+		if first < 0 {
+			first = i
+		}
+		last = i
+	}
+	if f.fault == nil {
+		end() // else it is the one that can't be read
+	}
+}
+
+// changesStructure reports whether a statement changes the structure.
+func (f *file) changesStructure(s statement) bool {
+	switch f.tokens[s.first].kind {
+	case pg_query.Token_ALTER, pg_query.Token_DROP, pg_query.Token_COMMENT, pg_query.Token_GRANT, pg_query.Token_REVOKE:
+		return true
+	case pg_query.Token_CREATE:
+		second := f.tokens[min(s.first+1, s.last)].kind
+		return second != pg_query.Token_TEMP && second != pg_query.Token_TEMPORARY
+	}
+	return false
+}
+
+// migrates reports whether a statement is judged as in a migration. Among
+// queries of sqlc's, what has no name and changes the structure is for sqlc to
+// read, and isn't sent.
+func (f *file) migrates(s statement) bool {
+	return f.migration || f.queries && !s.named && f.changesStructure(s)
+}
+
+// place returns the line and the column of an offset, both from 1. Columns count
+// bytes, as Go's tools do.
+func (f *file) place(offset int) (line, column int) {
+	line = f.line(offset)
+	return line, offset - f.lines[line-1] + 1
+}
+
+func (f *file) line(offset int) int {
+	return sort.Search(len(f.lines), func(i int) bool { return f.lines[i] > offset })
+}

@@ -1,0 +1,210 @@
+package sqlfiles
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// query is a statement with PostgreSQL's placeholders.
+type query struct {
+	text  string
+	edits []edit
+	names []string // how $1, $2, ... are written in the file; nil if as they are
+}
+
+// edit is a place that was written otherwise.
+type edit struct {
+	start, end int // in the statement as it is
+	text       string
+}
+
+// placeholders returns a statement with $n for what sqlc, pgx.NamedArgs and
+// others write: @name, sqlc.arg(name) and its like, and ?.
+func placeholders(code string, tokens []token) query {
+	if len(tokens) == 0 {
+		return query{}
+	}
+	from := tokens[0].start
+	r := &placeholderReader{code: code, tokens: tokens, numbers: map[string]int{}}
+	for _, t := range tokens {
+		if t.kind == pg_query.Token_PARAM {
+			n, _ := strconv.Atoi(code[t.start+1 : t.end])
+			r.last = max(r.last, n)
+			r.numbered = true
+		}
+	}
+	for i := 0; i < len(tokens); i++ {
+		i += r.at(i)
+	}
+	q := query{text: code[from:tokens[len(tokens)-1].end]}
+	if len(r.edits) == 0 {
+		return q
+	}
+	var b strings.Builder
+	last := 0
+	for _, e := range r.edits {
+		e.start, e.end = e.start-from, e.end-from
+		b.WriteString(q.text[last:e.start] + e.text)
+		last = e.end
+		q.edits = append(q.edits, e)
+	}
+	b.WriteString(q.text[last:])
+	q.text = b.String()
+	if !r.numbered && !r.positional {
+		q.names = r.names
+	}
+	return q
+}
+
+// placeholderReader looks for placeholders of another kind.
+type placeholderReader struct {
+	code       string
+	tokens     []token
+	edits      []edit
+	numbers    map[string]int // by name
+	names      []string       // in the order of their numbers
+	last       int            // the highest number
+	numbered   bool           // there is a $n
+	positional bool           // there is a ?
+}
+
+// at looks at the token at i, and returns how many of the following it took.
+func (r *placeholderReader) at(i int) int {
+	t := r.tokens[i]
+	word := r.code[t.start:t.end]
+	switch {
+	case t.isComment():
+		return 0
+	case strings.EqualFold(word, "sqlc"):
+		return r.sqlc(i)
+	case word == "@" && i+1 < len(r.tokens) && r.tokens[i+1].start == t.end && r.tokens[i+1].isName():
+		next := r.tokens[i+1]
+		r.named(t.start, next.end, r.code[next.start:next.end])
+		return 1
+	case word == "?" && r.stands(i):
+		r.positional = true
+		r.last++
+		r.edits = append(r.edits, edit{t.start, t.end, "$" + strconv.Itoa(r.last)})
+	case len(word) > 1 && comparisons[word[:len(word)-1]] && word[len(word)-1] == '?' && r.stands(i):
+		r.positional = true
+		r.last++
+		r.edits = append(r.edits, edit{t.end - 1, t.end, " $" + strconv.Itoa(r.last)})
+	}
+	return 0
+}
+
+// comparisons may be written without a blank before a ?.
+var comparisons = map[string]bool{"=": true, "<": true, ">": true, "<=": true, ">=": true, "<>": true, "!=": true, "+": true, "-": true, "*": true, "/": true, "||": true}
+
+// stands reports whether the ? at i, or at the end of the operator there, is a
+// placeholder: jsonb's operator of that name has an operand on both sides.
+func (r *placeholderReader) stands(i int) bool {
+	if r.code[r.tokens[i].start] != '?' {
+		return i+1 == len(r.tokens) || !r.operand(i+1)
+	}
+	if i > 0 {
+		switch before := r.tokens[i-1]; {
+		case before.kind == pg_query.Token_IDENT, before.isLiteral(), before.kind == pg_query.Token_PARAM,
+			before.kind == pg_query.Token_ASCII_41, before.kind == pg_query.Token_ASCII_93: // ) ]
+			return false
+		case before.isName() && !before.isReserved():
+			return i+1 == len(r.tokens) || !r.operand(i+1)
+		}
+	}
+	return true
+}
+
+// operand reports whether an operand may begin at i.
+func (r *placeholderReader) operand(i int) bool {
+	t := r.tokens[i]
+	return t.isLiteral() || t.kind == pg_query.Token_PARAM || t.kind == pg_query.Token_ASCII_40 || t.isName() && !t.isReserved()
+}
+
+// sqlc reads sqlc.arg(name) and the like.
+func (r *placeholderReader) sqlc(i int) int {
+	const dot, function, open, argument, shut = 1, 2, 3, 4, 5
+	if i+shut >= len(r.tokens) {
+		return 0
+	}
+	word := func(at int) string { return r.code[r.tokens[i+at].start:r.tokens[i+at].end] }
+	if word(dot) != "." || word(open) != "(" || word(shut) != ")" {
+		return 0
+	}
+	start, end, name := r.tokens[i].start, r.tokens[i+shut].end, strings.Trim(word(argument), `'"`)
+	switch strings.ToLower(word(function)) {
+	case "arg", "narg", "slice":
+		r.named(start, end, name)
+	case "embed":
+		r.edits = append(r.edits, edit{start, end, word(argument) + ".*"})
+	default:
+		return 0
+	}
+	return shut
+}
+
+func (r *placeholderReader) named(start, end int, name string) {
+	n, ok := r.numbers[name]
+	if !ok {
+		r.last++
+		n = r.last
+		r.numbers[name] = n
+		r.names = append(r.names, r.code[start:end])
+	}
+	r.edits = append(r.edits, edit{start, end, "$" + strconv.Itoa(n)})
+}
+
+// offset returns where in the statement as it is written a byte of the text is.
+func (q *query) offset(at int) int {
+	moved := 0 // by how much the text is longer, up to here
+	for _, e := range q.edits {
+		if at < e.start+moved {
+			break
+		}
+		if at < e.start+moved+len(e.text) {
+			return e.start
+		}
+		moved += len(e.text) - (e.end - e.start)
+	}
+	return at - moved
+}
+
+var dollarNumber = regexp.MustCompile(`\$[0-9]+`)
+
+// spelled returns a text with the placeholders as they are in the file, and
+// where a byte of it then is. A new one, for the token, gets a name like them.
+func (q *query) spelled(text string, at int) (string, int) {
+	if len(q.names) == 0 {
+		return text, at
+	}
+	var b strings.Builder
+	last, moved := 0, 0
+	for _, m := range dollarNumber.FindAllStringIndex(text, -1) {
+		name := q.name(text[m[0]+1 : m[1]])
+		b.WriteString(text[last:m[0]] + name)
+		if m[1] <= at {
+			moved += len(name) - (m[1] - m[0])
+		}
+		last = m[1]
+	}
+	b.WriteString(text[last:])
+	return b.String(), at + moved
+}
+
+func (q *query) name(number string) string {
+	n, err := strconv.Atoi(number)
+	if err == nil && n >= 1 && n <= len(q.names) {
+		return q.names[n-1]
+	}
+	token := "token"
+	for taken := strings.Join(q.names, " "); strings.Contains(taken, token); {
+		token = "new_" + token
+	}
+	if strings.HasPrefix(q.names[0], "@") {
+		return "@" + token
+	}
+	return fmt.Sprintf("sqlc.arg(%s)", token)
+}

@@ -1,0 +1,174 @@
+package sqlfiles
+
+import (
+	"regexp"
+	"strings"
+)
+
+// What psql reads itself, and never sends: its commands, which begin with a
+// backslash outside of quotes, and the rows behind COPY ... FROM stdin. A file
+// with either is blanked there, so that what is left can be lexed, and each
+// byte stays at its place. See https://www.postgresql.org/docs/current/app-psql.html.
+type psqlReader struct {
+	text  string
+	code  []byte
+	start int // of the statement, -1 between two
+	notes []psqlNote
+}
+
+type psqlNote struct {
+	offset  int
+	command string
+}
+
+var (
+	copyFromStdin = regexp.MustCompile(`(?is)^copy\b[^']*\bfrom\s+stdin\b`)
+	endOfRows     = regexp.MustCompile(`(?m)^\\\.\r?$\n?`)
+	sendCommand   = regexp.MustCompile(`^\\(?:g|gx|gset|gexec|gdesc|watch|crosstabview|bind|parse)\b`)
+	dollarQuote   = regexp.MustCompile(`^\$(?:[A-Za-z_\x80-\xff][A-Za-z_0-9\x80-\xff]*)?\$`)
+	metaCommand   = regexp.MustCompile(`^\\[A-Za-z_?!]+`)
+)
+
+// blankPsql returns the code with blanks for what psql reads itself, and what
+// was found. A text without a backslash has nothing of the kind.
+func blankPsql(code string) (string, []psqlNote) {
+	if strings.IndexByte(code, '\\') < 0 {
+		return code, nil
+	}
+	r := &psqlReader{text: code, code: []byte(code), start: -1}
+	for i := 0; i < len(code); {
+		i = r.next(i)
+	}
+	return string(r.code), r.notes
+}
+
+// next reads on from i, and returns where to go on.
+func (r *psqlReader) next(i int) int {
+	rest := r.text[i:]
+	switch c := rest[0]; {
+	case strings.HasPrefix(rest, "--"):
+		return i + lineLength(rest)
+	case strings.HasPrefix(rest, "/*"):
+		return i + commentLength(rest)
+	case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+		return i + 1
+	case c == '\\':
+		return r.command(i)
+	case c == ';':
+		start := r.start
+		r.start = -1
+		if start >= 0 && copyFromStdin.MatchString(r.text[start:i]) {
+			return r.rows(i + 1)
+		}
+		return i + 1
+	}
+	if r.start < 0 {
+		r.start = i
+	}
+	switch c := rest[0]; {
+	case c == '\'':
+		return i + quotedLength(rest, r.escapes(i))
+	case c == '"':
+		return i + quotedLength(rest, false)
+	case c == '$' && (i == 0 || !isNameByte(r.text[i-1])):
+		if tag := dollarQuote.FindString(rest); tag != "" {
+			if end := strings.Index(rest[len(tag):], tag); end >= 0 {
+				return i + len(tag) + end + len(tag)
+			}
+			return len(r.text)
+		}
+	}
+	return i + 1
+}
+
+// command blanks a command to the end of its line. One that sends what stands
+// before it is an end of a statement.
+func (r *psqlReader) command(i int) int {
+	rest := r.text[i:]
+	name := metaCommand.FindString(rest)
+	switch {
+	case strings.HasPrefix(rest, `\;`): // an end of a statement in one that is sent with the next
+		r.code[i] = ' '
+		return i + 1
+	case name == "":
+		return i + 1
+	}
+	end := i + lineLength(rest)
+	r.blank(i, end)
+	if sendCommand.MatchString(rest) {
+		r.code[i], r.start = ';', -1
+	}
+	r.notes = append(r.notes, psqlNote{i, name})
+	return end
+}
+
+// rows blanks the rest of the line, and the rows, if they have an end.
+func (r *psqlReader) rows(i int) int {
+	line := i + lineLength(r.text[i:])
+	end := endOfRows.FindStringIndex(r.text[line:])
+	if end == nil {
+		return i
+	}
+	r.blank(i, line+end[1])
+	r.notes = append(r.notes, psqlNote{min(line+1, len(r.text)), "COPY"})
+	return line + end[1]
+}
+
+func (r *psqlReader) blank(start, end int) {
+	for i := start; i < end; i++ {
+		if r.code[i] != '\n' && r.code[i] != '\r' {
+			r.code[i] = ' '
+		}
+	}
+}
+
+// escapes reports whether the string at i is one with escapes: E'...'.
+func (r *psqlReader) escapes(i int) bool {
+	return i > 0 && r.text[i-1]|0x20 == 'e' && (i == 1 || !isNameByte(r.text[i-2]))
+}
+
+func lineLength(text string) int {
+	if i := strings.IndexByte(text, '\n'); i >= 0 {
+		return i
+	}
+	return len(text)
+}
+
+// commentLength is the length of a comment, in which others may be.
+func commentLength(text string) int {
+	depth := 0
+	for i := 0; i+1 < len(text); i++ {
+		switch text[i : i+2] {
+		case "/*":
+			depth++
+			i++
+		case "*/":
+			depth--
+			i++
+		}
+		if depth == 0 {
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+// quotedLength is the length of a string or quoted name. A doubled quote reads
+// as two of them, side by side.
+func quotedLength(text string, escapes bool) int {
+	for i := 1; i < len(text); i++ {
+		switch {
+		case escapes && text[i] == '\\':
+			i++
+		case text[i] == text[0] && escapes && i+1 < len(text) && text[i+1] == text[0]:
+			i++
+		case text[i] == text[0]:
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+func isNameByte(c byte) bool {
+	return c == '_' || c == '$' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
+}

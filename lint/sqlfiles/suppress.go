@@ -1,0 +1,112 @@
+package sqlfiles
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fencerow/fencerow/lint"
+	"github.com/fencerow/fencerow/rewrite"
+)
+
+const ignore = "fencerow:ignore"
+
+// suppression is a comment that hides findings of some rules.
+type suppression struct {
+	offset     int
+	rules      []rewrite.Rule
+	reason     string
+	statements []int // those that it is about
+	used       map[rewrite.Rule]bool
+}
+
+// suppressions finds them in the comments, with the statements that each is
+// about: those with a part in its line or, if there is none, the one that
+// begins behind it, with nothing but lines of comments between.
+func (f *file) suppressions() []*suppression {
+	var found []*suppression
+	for i, t := range f.tokens {
+		text, ok := strings.CutPrefix(f.code[t.start:t.end], "--")
+		if !ok || !t.isComment() {
+			continue
+		}
+		text, ok = strings.CutPrefix(strings.TrimSpace(text), ignore)
+		if !ok || text != "" && text[0] != ' ' && text[0] != '\t' {
+			continue
+		}
+		s := &suppression{offset: t.start, used: map[rewrite.Rule]bool{}}
+		rules := strings.TrimSpace(text)
+		if i := strings.IndexAny(rules, " \t"); i >= 0 {
+			rules, s.reason = rules[:i], strings.TrimSpace(rules[i:])
+		}
+		for _, rule := range strings.Split(rules, ",") {
+			s.rules = append(s.rules, rewrite.Rule(rule))
+		}
+		s.statements = f.suppressed(i)
+		found = append(found, s)
+	}
+	return found
+}
+
+// suppressed lists the statements that a comment is about.
+func (f *file) suppressed(comment int) []int {
+	line := f.line(f.tokens[comment].start)
+	var here []int
+	for i, s := range f.statements {
+		first, last := f.line(f.tokens[s.first].start), f.line(f.tokens[s.last].end-1)
+		if first <= line && line <= last {
+			here = append(here, i)
+		}
+	}
+	if here != nil {
+		return here
+	}
+	next := comment + 1
+	for ; next < len(f.tokens) && f.line(f.tokens[next].start) == line+1; next++ {
+		line = f.line(f.tokens[next].end - 1)
+		if !f.tokens[next].isComment() {
+			break
+		}
+	}
+	for i, s := range f.statements {
+		if s.first == next && f.line(f.tokens[s.first].start) <= line {
+			return []int{i}
+		}
+	}
+	return nil
+}
+
+// suppressed reports whether findings of the rule are hidden in a statement.
+func (c *fileCheck) suppressed(statement int, rule rewrite.Rule) bool {
+	hidden := false
+	for _, s := range c.suppressions {
+		if s.reason != "" && slices.Contains(s.rules, rule) && slices.Contains(s.statements, statement) {
+			s.used[rule], hidden = true, true
+		}
+	}
+	return hidden
+}
+
+// problems are the findings about the suppression itself.
+func (s *suppression) problems(f *file) []lint.Finding {
+	var found []lint.Finding
+	report := func(format string, args ...any) {
+		finding := lint.Of(rewrite.Refuse(rewrite.BadSuppression, fmt.Sprintf(format, args...)))
+		finding.Path = f.path
+		finding.Line, finding.Column = f.place(s.offset)
+		found = append(found, finding)
+	}
+	for _, rule := range s.rules {
+		switch {
+		case rule == "":
+			report("suppression names no rule: write -- %s FR101 and the reason", ignore)
+		case rule.Doc() == "":
+			report("suppression of a rule that there isn't (%q): the rules are listed in docs/rules.md", string(rule))
+		case s.reason == "":
+			report("suppression of %s gives no reason, so it hides nothing: write it behind the rule", rule)
+		case !s.used[rule]:
+			report("suppression of %s hides nothing: take it out, or put it on the line before the statement or at the end of one of its lines", rule)
+		}
+	}
+	return found
+}
