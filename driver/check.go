@@ -4,6 +4,9 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
@@ -68,7 +71,7 @@ func (c *Conn) admit(ctx context.Context, s *statement, b *rewrite.Binder, query
 	if err != nil {
 		return err
 	}
-	if violation := c.interpolationViolation(call, v.plan()); violation != nil {
+	if violation := c.interpolationViolation(call, v.sent()); violation != nil {
 		if v.view.enforces {
 			return c.refuse(ctx, call.sql, violation)
 		}
@@ -80,6 +83,22 @@ func (c *Conn) admit(ctx context.Context, s *statement, b *rewrite.Binder, query
 	}
 	*s = statement{call: call, plan: plan, text: c.text(plan, call.sql), bound: bound}
 	return nil
+}
+
+// once has a text that was passed without arguments, and is sent with a token
+// added, run without being prepared, as pgx runs the former: kept it would put
+// others out of pgx's cache, since such texts have their values in them.
+func (c *Conn) once(s *statement) {
+	if len(s.args) > 0 || s.plan.Added() == 0 || c.std == nil || c.mode == pgx.QueryExecModeSimpleProtocol ||
+		slices.ContainsFunc(s.leading, func(a sqldriver.NamedValue) bool { return isMode(a.Value) }) {
+		return
+	}
+	s.leading = append(slices.Clone(s.leading), sqldriver.NamedValue{Ordinal: 1, Value: pgx.QueryExecModeExec})
+}
+
+func isMode(v any) bool {
+	_, ok := v.(pgx.QueryExecMode)
+	return ok
 }
 
 // check plans a text for this session. A text that may change the search path
@@ -150,10 +169,33 @@ func (c *Conn) bind(ctx context.Context, v verdict, b *rewrite.Binder, sql strin
 		return c.bindOtherwise(ctx, v, b, sql, args, err)
 	}
 	if sent := v.sent(); sent != plan {
-		plan = sent
-		bound, err = c.bindBy(ctx, plan, b, args)
+		return c.bindAsGiven(ctx, plan, sent, b, args, withTokens(args, bound))
 	}
-	return plan, bound, err
+	return plan, bound, nil
+}
+
+// bindAsGiven binds a statement on reported tables that isn't rewritten: by its
+// own guards if it has them all, and else by what is enforced.
+func (c *Conn) bindAsGiven(ctx context.Context, watched, enforced *rewrite.Plan, b *rewrite.Binder, args, tokens []sqldriver.NamedValue) (*rewrite.Plan, []sqldriver.NamedValue, error) {
+	if plain := watched.Plain(); plain != nil {
+		if bound, err := c.bindBy(ctx, plain, b, args); err == nil {
+			return plain, bound, nil
+		}
+	}
+	bound, err := c.bindBy(ctx, enforced, b, tokens)
+	return enforced, bound, err
+}
+
+// withTokens returns the arguments as they were passed, with what was bound in the
+// place of tokenctx.Arg.
+func withTokens(args, bound []sqldriver.NamedValue) []sqldriver.NamedValue {
+	out := slices.Clone(args)
+	for i := range out {
+		if out[i].Value == (any)(tokenctx.Arg) {
+			out[i].Value = bound[i].Value
+		}
+	}
+	return out
 }
 
 // bindOtherwise looks whether what is wrong with the tokens concerns tables that
@@ -167,7 +209,7 @@ func (c *Conn) bindOtherwise(ctx context.Context, v verdict, b *rewrite.Binder, 
 		// its place may be in a table that is off
 		if all, _ := v.view.plan(ctx, sql, allTables); all.Refusal() == nil {
 			if bound, err := c.bindBy(ctx, all, b, args); err == nil {
-				return v.plan(), bound, nil
+				return v.plan(), withTokens(args, bound), nil
 			}
 		}
 	}

@@ -28,6 +28,7 @@ type Conn struct {
 	recent   recent
 	executed statement      // what ExecContext has sent last; its memory is used again
 	binder   rewrite.Binder // and that of its arguments
+	inUse    bool           // an argument may send a statement of its own, by Conn.Raw
 
 	checked, hits, passed atomic.Uint64 // see Stats; what has passed is counted in neither of the others
 }
@@ -83,11 +84,12 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []sqldriver.N
 		}
 		return result, err
 	}
-	s := &c.executed
-	defer c.forget()
-	if err := c.admit(ctx, s, &c.binder, query, args, false); err != nil {
+	s, b, own := c.memory()
+	defer c.forget(own)
+	if err := c.admit(ctx, s, b, query, args, false); err != nil {
 		return nil, err
 	}
+	c.once(s)
 	return c.exec(ctx, s, func(args []sqldriver.NamedValue) (sqldriver.Result, error) {
 		return execer.ExecContext(ctx, s.text, args)
 	})
@@ -111,6 +113,7 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []sqldriver.
 	if err := c.admit(ctx, s, new(rewrite.Binder), query, args, true); err != nil {
 		return nil, err
 	}
+	c.once(s)
 	execer, _ := c.inner.(sqldriver.ExecerContext)
 	return c.query(ctx, s, execer != nil, func(args []sqldriver.NamedValue) (sqldriver.Result, error) {
 		return execer.ExecContext(ctx, s.text, args)
@@ -119,9 +122,22 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []sqldriver.
 	})
 }
 
-// forget lets go of what an execution has held.
-func (c *Conn) forget() {
-	c.executed = statement{}
+// memory returns what an execution is held in: the connection's own, unless an
+// execution that has it is asking its arguments for their values.
+func (c *Conn) memory() (s *statement, b *rewrite.Binder, own bool) {
+	if c.inUse {
+		return new(statement), new(rewrite.Binder), false
+	}
+	c.inUse = true
+	return &c.executed, &c.binder, true
+}
+
+// forget lets go of what an execution has held in the connection's memory.
+func (c *Conn) forget(own bool) {
+	if !own {
+		return
+	}
+	c.executed, c.inUse = statement{}, false
 	c.binder.Clear()
 }
 

@@ -44,9 +44,9 @@ func (s *Stmt) Query([]sqldriver.Value) (sqldriver.Rows, error) { return nil, er
 
 // ExecContext checks the statement with the token of ctx, and runs it.
 func (s *Stmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Result, error) {
-	admitted := &s.conn.executed
-	defer s.conn.forget()
-	if err := s.admit(ctx, admitted, &s.conn.binder, args, false); err != nil {
+	admitted, b, own := s.conn.memory()
+	defer s.conn.forget(own)
+	if err := s.admit(ctx, admitted, b, args, false); err != nil {
 		return nil, err
 	}
 	return s.conn.exec(ctx, admitted, s.execInner(ctx))

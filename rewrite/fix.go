@@ -262,12 +262,22 @@ func (f *fixer) apply() string {
 	last := 0
 	for _, e := range f.edits {
 		b.WriteString(f.sql[last:e.at])
+		if e.at > 0 && joins(f.sql[e.at-1]) && joinsBefore(e.text) {
+			b.WriteByte(' ')
+		}
 		b.WriteString(e.text)
+		if e.end < len(f.sql) && joins(e.text[len(e.text)-1]) && joinsBefore(f.sql[e.end:]) {
+			b.WriteByte(' ')
+		}
 		last = e.end
 	}
 	b.WriteString(f.sql[last:])
 	return b.String()
 }
+
+// joinsBefore reports whether a text would go on with the word before it: "$1"
+// before "WHERE" is no placeholder to the server, though it is to the parser.
+func joinsBefore(text string) bool { return text[0] == '\'' || text[0] == '"' || joins(text[0]) }
 
 // showFix puts the guarded statement into a violation, on one line and without
 // literals.

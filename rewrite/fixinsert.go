@@ -55,6 +55,11 @@ func (f *fixer) addColumn(n *node, table *Table, c clauses) bool {
 	}
 	end := f.closing(open)
 	column := parseOne("INSERT INTO t (" + identifier(table.TokenColumn) + ") VALUES (1)")
+	if source := n.get("selectStmt"); column != nil && end >= 0 && end < c.source && hasStar(source) {
+		f.insert(f.tokens[open].end, identifier(table.TokenColumn)+", ")
+		f.growth.addFirst(n, "cols", column.list("cols")[0])
+		return f.putFirst(source, c, table)
+	}
 	if end < 0 || end > c.source || column == nil || !f.addToSource(n.get("selectStmt"), c, table) {
 		return false
 	}
@@ -63,25 +68,67 @@ func (f *fixer) addColumn(n *node, table *Table, c clauses) bool {
 	return true
 }
 
+// hasStar reports whether a list of a SELECT has an item that stands for several
+// columns: what is behind it has no certain place.
+func hasStar(source *node) bool {
+	return isPlainSource(source) && slices.ContainsFunc(source.list("targetList"), func(item *node) bool { return expands(item.get("val")) })
+}
+
+// putFirst puts the token before the list of a SELECT. That must not be one whose
+// items are counted.
+func (f *fixer) putFirst(source *node, c clauses, table *Table) bool {
+	if source.get("distinctClause") != nil {
+		return false
+	}
+	for _, clause := range []string{"groupClause", "sortClause"} {
+		if slices.ContainsFunc(source.list(clause), hasConstant) {
+			return false
+		}
+	}
+	at := c.source + 1
+	if f.is(at, pg_query.Token_ALL) {
+		at++
+	}
+	if at >= len(f.tokens) {
+		return false
+	}
+	token := f.next(table) + "::bigint"
+	f.insert(f.tokens[at].start, token+", ")
+	f.growth.addFirst(source, "targetList", outputItem(token))
+	return true
+}
+
+// hasConstant reports whether a constant stands below n, or is n itself.
+func hasConstant(n *node) bool { return n.is("A_Const") || slices.ContainsFunc(n.kids, hasConstant) }
+
 // addToSource adds the token to each row of an INSERT's source: VALUES, or one
 // SELECT.
 func (f *fixer) addToSource(source *node, c clauses, table *Table) bool {
 	if !isPlainSource(source) {
 		return false
 	}
-	rows := source.list("valuesLists")
+	rows, cast := source.list("valuesLists"), ""
 	if rows == nil {
 		token := f.next(table) + "::bigint"
 		f.insert(f.before(f.listEnd(source, c)), ", "+token)
 		f.growth.add(source, "targetList", outputItem(token))
 		return true
 	}
+	if isCut(source) {
+		cast = "::bigint"
+	}
 	brackets, ok := f.rowBrackets(len(rows), c)
 	for i, b := range brackets {
-		f.insert(f.before(b[1]), ", "+f.next(table))
-		f.growth.add(rows[i], "items", expression(f.next(table)))
+		f.insert(f.before(b[1]), ", "+f.next(table)+cast)
+		f.growth.add(rows[i], "items", expression(f.next(table)+cast))
 	}
 	return ok
+}
+
+// isCut reports whether VALUES has clauses of its own. PostgreSQL then reads it as
+// a query, in which a bare placeholder is text.
+func isCut(values *node) bool {
+	return slices.ContainsFunc([]string{"sortClause", "limitCount", "limitOffset", "lockingClause"}, func(field string) bool { return values.get(field) != nil })
 }
 
 // takeSource puts the token where each row of an INSERT's source has something
@@ -94,15 +141,15 @@ func (f *fixer) takeSource(source *node, table *Table, position, width int, c cl
 	if rows == nil {
 		items := source.list("targetList")
 		places := f.items(c.source+1, f.listEnd(source, c))
-		return len(places) == len(items) && isRow(items, width) && f.takeItem(items[position], items[position].get("val"), places[position], table, "::bigint")
+		return len(places) == len(items) && isRow(items, width) && !choosesRows(source, position) && f.takeItem(items[position], items[position].get("val"), places[position], table, "::bigint")
 	}
 	brackets, ok := f.rowBrackets(len(rows), c)
-	if !ok {
+	if !ok || isCut(source) {
 		return false
 	}
 	for i, b := range brackets {
 		items, places := rows[i].list("items"), f.items(b[0]+1, b[1])
-		if len(places) != len(items) || !isRow(items, width) || !f.takeItem(items[position], items[position], places[position], table, "") {
+		if len(places) != len(items) || !isRow(items, width) || callsUnknown(items[position]) || !f.takeItem(items[position], items[position], places[position], table, "") {
 			return false
 		}
 	}

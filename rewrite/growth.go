@@ -12,10 +12,11 @@ type growth struct {
 	members map[*node]*node   // one more member, the last, of the AND list that is the condition of a node
 	instead map[*node]*node   // what stands in the place of a node
 	added   map[*node][]*node // fields that a node has more, or more items of its lists
+	front   map[*node][]*node // more items of its lists, before those that it has
 }
 
 func newGrowth() growth {
-	return growth{members: make(map[*node]*node), instead: make(map[*node]*node), added: make(map[*node][]*node)}
+	return growth{members: make(map[*node]*node), instead: make(map[*node]*node), added: make(map[*node][]*node), front: make(map[*node][]*node)}
 }
 
 // callGrowth is the growth by calls: each ends the condition of its node or, if
@@ -44,6 +45,15 @@ func (g growth) proves(root *node, text string) bool {
 
 // add notes items that a list of a node has more.
 func (g growth) add(at *node, field string, items ...*node) {
+	g.added[at] = append(g.added[at], listOf(field, items))
+}
+
+// addFirst notes an item that a list of a node has before the others.
+func (g growth) addFirst(at *node, field string, item *node) {
+	g.front[at] = append(g.front[at], listOf(field, []*node{item}))
+}
+
+func listOf(field string, items []*node) *node {
 	list := &node{kind: listKind, field: field}
 	for _, item := range items {
 		if item != nil {
@@ -52,7 +62,7 @@ func (g growth) add(at *node, field string, items ...*node) {
 			list.kids = append(list.kids, &with)
 		}
 	}
-	g.added[at] = append(g.added[at], list)
+	return list
 }
 
 // tree returns n, grown.
@@ -66,6 +76,15 @@ func (g growth) tree(n *node) *node {
 	grown.kids = make([]*node, 0, len(n.kids)+1)
 	for _, kid := range n.kids {
 		grown.kids = append(grown.kids, g.tree(kid))
+	}
+	for _, more := range g.front[n] {
+		i := slices.IndexFunc(grown.kids, func(k *node) bool { return k.field == more.field })
+		if i < 0 {
+			continue // an empty list has no front: nothing is proved
+		}
+		longer := *grown.kids[i]
+		longer.kids = append(slices.Clone(more.kids), longer.kids...)
+		grown.kids[i] = &longer
 	}
 	for _, more := range g.added[n] {
 		grown.merge(more)

@@ -73,6 +73,9 @@ func (p *Policy) Plan(sql string) *Plan {
 	if rewritten := p.rewritten(plan, sql); rewritten != nil {
 		return rewritten
 	}
+	if len(sql) > maxRewritten && len(plan.Violations) > 0 && plan.mayBeRewritten() {
+		plan.Violations[0].Fix = fmt.Sprintf("write fewer rows at once: a text of more than %d bytes is not rewritten", maxRewritten)
+	}
 	if len(plan.Violations) == 1 && guardable[plan.Violations[0].Rule] && len(sql) <= maxFixed {
 		if guarded, err := p.Guard(sql); err == nil {
 			plan.Violations[0].showFix(guarded)

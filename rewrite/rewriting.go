@@ -10,6 +10,7 @@ import (
 type rewriting struct {
 	text  string         // the caller's
 	given int64          // its placeholders
+	plain *Plan          // of the text as it was given, if it may be sent
 	added int            // placeholders that it has more now, at the end: tokens all
 	taken map[int64]bool // placeholders whose argument gives way to the token, whatever it is
 }
@@ -47,10 +48,15 @@ func (p *Plan) Added() int {
 // or needs none. The values that a program writes back as it has read them, in
 // the place of a token, give way to it. Where the text has a guard by itself,
 // its values are the program's word on the token, and are held to it.
-func (p *Policy) rewritten(plan *Plan, sql string) *Plan {
+func (p *Policy) rewritten(plan *Plan, sql string) (out *Plan) {
 	if !plan.mayBeRewritten() || len(sql) > maxRewritten {
 		return nil
 	}
+	defer func() {
+		if recover() != nil {
+			out = nil // the text is refused as it is
+		}
+	}()
 	f := p.fixer(sql)
 	if f == nil || !takesPlaceholders[f.root.kind] {
 		return nil
@@ -60,12 +66,24 @@ func (p *Policy) rewritten(plan *Plan, sql string) *Plan {
 	if !ok || guarded == sql && len(f.taken) == 0 {
 		return nil
 	}
-	out := p.fullPlan(guarded)
+	out = p.fullPlan(guarded)
 	if len(out.Violations) > 0 {
 		return nil
 	}
 	out.rewriting = &rewriting{text: sql, given: f.highest, added: len(f.added), taken: f.taken}
+	if len(plan.Violations) == 0 {
+		out.rewriting.plain = plan
+	}
 	return out
+}
+
+// Plain returns the plan of the text as it was given where that is guarded by
+// itself, nil where it isn't or nothing was rewritten.
+func (p *Plan) Plain() *Plan {
+	if p.rewriting == nil {
+		return nil
+	}
+	return p.rewriting.plain
 }
 
 // mayBeRewritten reports whether a plan is for writes to tables whose statements
@@ -85,14 +103,20 @@ func (p *Plan) mayBeRewritten() bool {
 // takesPlaceholders are the statements that one may be added to.
 var takesPlaceholders = setOf("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt")
 
+// maxArguments is how many PostgreSQL takes with one statement.
+const maxArguments = 1<<16 - 1
+
 // extend adds the arguments of the placeholders that the text has more, and
 // returns a violation if those that are there would stand for others.
 func (p *Plan) extend(args *[]driver.NamedValue) *Violation {
 	if p.rewriting == nil {
 		return nil
 	}
-	if given := len(*args); int64(given) != p.rewriting.given {
-		return violation(MissingArgument, nil, "%d arguments were passed for a statement with %d placeholders, which is sent with a token added: pass one for each", given, p.rewriting.given)
+	switch given := len(*args); {
+	case int64(given) != p.rewriting.given:
+		return violation(MissingArgument, nil, "a statement that is sent with a token added has %d placeholders, and was passed %d arguments: pass one for each", p.rewriting.given, given)
+	case given+p.rewriting.added > maxArguments:
+		return violation(TokenArgument, nil, "a statement that is sent with a token added has no room for it among %d arguments: write fewer rows at once", given)
 	}
 	for range p.rewriting.added {
 		*args = append(*args, driver.NamedValue{Ordinal: len(*args) + 1, Value: tokenctx.Arg})
