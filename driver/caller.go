@@ -11,7 +11,8 @@ import (
 
 // innerPackages are passed over when looking for the caller's line.
 var innerPackages = []string{"database/sql", "github.com/jackc/pgx/v5", "runtime",
-	"github.com/fencerow/fencerow/driver", "github.com/fencerow/fencerow/rewrite", "github.com/fencerow/fencerow/lease"}
+	"github.com/fencerow/fencerow/driver", "github.com/fencerow/fencerow/rewrite", "github.com/fencerow/fencerow/lease",
+	"gorm.io", "github.com/uptrace/bun", "github.com/jmoiron/sqlx", "entgo.io/ent", "github.com/Masterminds/squirrel", "github.com/doug-martin/goqu"}
 
 // located adds the caller's line to a violation.
 func (s *settings) located(err error) error {

@@ -145,8 +145,9 @@ func WithPgx(opts ...stdlib.OptionOpenDB) Option {
 	}
 }
 
-// WithCallerSkip names packages, such as a repository layer or an ORM, whose
-// frames are passed over when a violation looks for the caller's line.
+// WithCallerSkip names packages, such as a repository layer, whose frames are
+// passed over when a violation looks for the caller's line, as those of GORM, bun,
+// sqlx, ent, squirrel and goqu are.
 func WithCallerSkip(packages ...string) Option {
 	return func(s *settings) error {
 		s.callerSkip = append(s.callerSkip, packages...)

@@ -73,7 +73,7 @@ func TestSeal(t *testing.T) {
 			require.ErrorIs(t, err, tokenctx.ErrStale, "%s %s", name, how)
 			var stale *driver.StaleError
 			require.ErrorAs(t, err, &stale)
-			require.Equal(t, driver.StaleError{Table: "jobs", Token: old.Token(), Current: present.Token(), Err: stale.Err}, *stale)
+			require.Equal(t, driver.StaleError{Table: "jobs", Token: old.Token(), Current: present.Token(), Sealed: true, Err: stale.Err}, *stale)
 			require.True(t, driver.NotApplied(err))
 			require.NoError(t, exec(tokenctx.With(t.Context(), present.Token())), "%s %s", name, how)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -30,6 +31,8 @@ type wallDetail struct {
 	Token, Current *string
 	Mode           string
 	Resource       string // "" is the default token's
+	Lease          string // that the table is sealed to; "" if each row names its own
+	Sealed         bool   `json:"-"`
 }
 
 // fromWall turns an error of the wall into the one that the driver itself gives
@@ -42,23 +45,24 @@ func (c *Conn) fromWall(ctx context.Context, s *statement, err error) error {
 	}
 	var detail wallDetail
 	_ = json.Unmarshal([]byte(pgErr.Detail), &detail) // what isn't there stays unknown
+	detail.Sealed = pgErr.ConstraintName == sealTrigger
 	table := (&rewrite.Table{Schema: pgErr.SchemaName, Name: pgErr.TableName}).String()
 	switch pgErr.Code {
 	case wallStale:
 		return c.staleByWall(ctx, s, table, detail, err)
 	case wallNoToken:
-		if pgErr.ConstraintName == sealTrigger && detail.Token != nil && detail.Current == nil {
+		if detail.Sealed && detail.Token != nil && detail.Current == nil {
 			return c.refusedByWall(ctx, s, rewrite.InvalidToken, table, err,
-				"write to protected table %q was refused by the database, since the lease that the table is sealed by was never taken: take it with lease.Take, and write under its token")
+				"write to protected table %q was refused by the database, since "+detail.lease()+" was never taken: take it with lease.Take, and write under its token")
 		}
 		return c.noTokenByWall(ctx, s, table, err)
 	case wallNotIssued:
 		return c.refusedByWall(ctx, s, rewrite.InvalidToken, table, err,
 			"write to protected table %q was refused by the database, since its token was never issued: draw tokens with lease.NextToken, or register the table with issued_by => NULL if they come from elsewhere")
 	case wallNotAllowed:
-		if pgErr.ConstraintName == sealTrigger {
+		if detail.Sealed {
 			return c.refusedByWall(ctx, s, rewrite.InvalidToken, table, err,
-				"write to protected table %q was refused by the database, since its token is not that of the lease that the table, or the row, is sealed by: put the token of that lease into the context, and move no row to another lease")
+				"write to protected table %q was refused by the database, since its token is not that of "+detail.lease()+": put the token of that lease into the context, and move no row to another lease")
 		}
 		return c.refusedByWall(ctx, s, rewrite.WallRefused, table, err,
 			"statement on protected table %q was refused by the database, which lets no token be taken away or changed on its way: delete rows with a guard, and look at the table's own triggers")
@@ -79,7 +83,7 @@ func (c *Conn) staleByWall(ctx context.Context, s *statement, table string, deta
 		c.outcome(ctx, EventReplay, table, replay)
 		return replay
 	}
-	stale := &StaleError{Table: table, Token: token, Current: current, Err: err}
+	stale := &StaleError{Table: table, Token: token, Current: current, Sealed: detail.Sealed, Err: err}
 	c.outcome(ctx, EventStale, table, stale)
 	c.reportStale(ctx, detail.Resource, token)
 	return stale
@@ -106,6 +110,14 @@ func (c *Conn) refusedByWall(ctx context.Context, s *statement, rule rewrite.Rul
 		sql = s.sql
 	}
 	return c.refuse(ctx, sql, v)
+}
+
+// lease names the lease of a sealed table.
+func (d wallDetail) lease() string {
+	if d.Lease == "" {
+		return "the lease that the row names, and is sealed to,"
+	}
+	return fmt.Sprintf("lease %s, to which the table is sealed,", strings.ReplaceAll(strconv.Quote(d.Lease), "%", "%%"))
 }
 
 func (wallDetail) token(text *string) tokenctx.Token {

@@ -195,3 +195,24 @@ func TestTakeWithNobodyToEnd(t *testing.T) {
 	_, err = lease.Take(t.Context(), db, "r", long, lease.WithEndBlockers(0))
 	require.ErrorContains(t, err, "end blockers after 0s: choose 1ms or more")
 }
+
+// Who isn't answered is told that a lock may be why, and not who had the lease
+// before.
+func TestHeldUpByAWriter(t *testing.T) {
+	dsn := localpg.Database(t, installed)
+	db := open(t, dsn)
+	tx, err := open(t, dsn).BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	defer tx.Rollback()
+	exec(t, db, "SELECT fencing.take('r', '1 ms', 'other')")
+	exec(t, tx, "SELECT FROM fencing.lease WHERE resource = 'r' FOR SHARE")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err = lease.Take(ctx, db, "r", long)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, lease.ErrHeld)
+	require.ErrorContains(t, err, "WithEndBlockers")
+	_, err = lease.Take(ctx, db, "r", long)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotContains(t, err.Error(), "WithEndBlockers", "it was over before")
+}

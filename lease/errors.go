@@ -33,9 +33,9 @@ type HeldError struct {
 // Error names the resource, the holder and the remaining time.
 func (e *HeldError) Error() string {
 	if e.Holder == "" {
-		return fmt.Sprintf("lease %q has just become free, and another is taking it: try again, or use Take, which does", e.Resource)
+		return fmt.Sprintf("lease %q has just become free, and another is taking it: try again, as Take does while its context lasts", e.Resource)
 	}
-	return fmt.Sprintf("lease %q is held by %q for another %v unless it is renewed: wait, or use Take, which does", e.Resource, e.Holder, e.Remaining.Round(time.Millisecond))
+	return fmt.Sprintf("lease %q is held by %q for another %v unless it is renewed: wait, as Take does while its context lasts", e.Resource, e.Holder, e.Remaining.Round(time.Millisecond))
 }
 
 // Is makes errors.Is(err, ErrHeld) true.

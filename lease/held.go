@@ -119,10 +119,18 @@ func (l *Lease) expire() {
 	switch {
 	case left > 0:
 	case failure != nil:
-		l.end(fmt.Errorf("%w: %q was not renewed within %v: %w", ErrLost, l.resource, l.ttl, failure))
+		l.end(fmt.Errorf("%w: %q was not renewed within %v: %w%s", ErrLost, l.resource, l.ttl, failure, poolAdvice(l.db)))
 	default:
 		l.end(fmt.Errorf("%w: the %v of %q are over", ErrLost, l.ttl, l.resource))
 	}
+}
+
+// poolAdvice says that renewals may have had no connection, where that is so.
+func poolAdvice(db *sql.DB) string {
+	if s := db.Stats(); s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections {
+		return fmt.Sprintf(" (all %d connections of the pool are in use: a renewal needs one, SetMaxOpenConns gives more)", s.MaxOpenConnections)
+	}
+	return ""
 }
 
 // extend moves the deadline, which counts from before the renewal was sent.

@@ -54,13 +54,25 @@
 // one must have the larger token. Some lock services have a number of their own
 // that will do; docs/tokens.md says which.
 //
+// # Tests
+//
+// For a take-over, let a lease end by itself, await that, and take it again; what
+// is written under the first one's token is stale from the next one's write on:
+//
+//	first, err := lease.Take(ctx, db, "orders", 50*time.Millisecond, lease.WithoutRenewal())
+//	...
+//	<-first.Done()
+//	next, err := lease.Take(ctx, db, "orders", time.Minute) // and write under it
+//	...
+//	stale := tokenctx.With(ctx, first.Token()) // a context that doesn't end with the lease
+//
 // # Database
 //
 // db may be opened with any PostgreSQL driver of database/sql, fencerow's own
 // among them. Each call is one statement in a transaction of its own, which
 // leaves nothing in the session, so a pooler in transaction mode will do; where
-// there is none, [Take] also listens while it waits. The package needs schema fencing in the database, which migrations.Up installs, and
-// the role needs
+// there is none, [Take] also listens while it waits. The package needs schema
+// fencing in the database, which migrations.Up installs, and the role needs
 //
 //	GRANT USAGE ON SCHEMA fencing TO app;
 //	GRANT EXECUTE ON FUNCTION fencing.next_token() TO app;

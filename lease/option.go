@@ -118,6 +118,7 @@ func WithEndBlockers(after time.Duration) Option {
 }
 
 func newRequest(db *sql.DB, resource string, ttl time.Duration, opts []Option) (*request, error) {
+	given := ttl
 	ttl = ttl.Truncate(time.Microsecond) // the database's unit
 	r := &request{db: db, resource: resource, ttl: ttl, every: ttl / 3, pollMin: defaultPollMin, pollMax: defaultPollMax}
 	err := checkName("resource", resource)
@@ -126,7 +127,7 @@ func newRequest(db *sql.DB, resource string, ttl time.Duration, opts []Option) (
 	case db == nil:
 		err = errors.New("no database: pass the handle of sql.Open")
 	case ttl < minTTL || ttl > maxTTL:
-		err = fmt.Errorf("a time to live of %v: choose %v to %v, for longer the lease is renewed", ttl, minTTL, maxTTL)
+		err = fmt.Errorf("a time to live of %v: choose %v to %v, such as 30*time.Second; the lease is renewed, and so lasts longer", given, minTTL, maxTTL)
 	}
 	for _, option := range opts {
 		if err != nil {

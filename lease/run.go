@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -15,6 +16,9 @@ import (
 // another holder may be at it. That a release failed is no error: the lease ends
 // by itself after ttl.
 func Run(ctx context.Context, db *sql.DB, resource string, ttl time.Duration, work func(context.Context) error, opts ...Option) error {
+	if work == nil {
+		return fmt.Errorf("run under lease %q: no work: pass a function", resource)
+	}
 	l, err := Take(ctx, db, resource, ttl, opts...)
 	if err != nil {
 		return err

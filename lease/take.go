@@ -47,10 +47,11 @@ func (r *request) wait(ctx context.Context) (l *Lease, err error) {
 	defer func() { w.leave(l != nil) }()
 	for poll := r.pollMin; ; poll = min(2*poll, r.pollMax) {
 		looked := w.watch(lookPatience)
+		asked := time.Now()
 		l, err = r.try(ctx)
 		looked()
-		if err != nil && held != nil && ctx.Err() != nil {
-			return nil, fmt.Errorf("take lease %q: %w: %w", r.resource, endOf(ctx), held)
+		if err != nil && held != nil && ctx.Err() != nil && time.Since(asked) < blockedAfter {
+			return nil, fmt.Errorf("take lease %q: %w: %w", r.resource, endOf(ctx), held) // as it was a moment ago
 		}
 		if !errors.As(err, &held) {
 			return l, err
@@ -105,6 +106,8 @@ func (r *request) try(ctx context.Context) (*Lease, error) {
 		switch state := sqlState(err); {
 		case state == "40001", state == "55P03": // another was first, in a session that is SERIALIZABLE or has a lock_timeout
 			continue
+		case err != nil && ctx.Err() != nil:
+			return nil, r.unanswered(ctx, doing, time.Since(sent), err)
 		case err != nil:
 			return nil, callError(doing, "fencing.take", err)
 		case g.token.Valid():
@@ -119,6 +122,21 @@ func (r *request) try(ctx context.Context) (*Lease, error) {
 	}
 	return nil, held
 }
+
+// unanswered is the error of a call whose context ended while it ran.
+func (r *request) unanswered(ctx context.Context, doing string, after time.Duration, err error) error {
+	advice := ""
+	if after > blockedAfter && r.endAfter == 0 {
+		advice = fmt.Sprintf("; the database had not answered for %v: an open transaction that has written under the lease may hold its taking up, which WithEndBlockers ends and driver.WithTransactionTimeouts bounds", after.Round(time.Millisecond))
+	}
+	if errors.Is(err, ctx.Err()) {
+		err = nil
+	}
+	return fmt.Errorf("%s: %w%s", doing, errors.Join(endOf(ctx), err), advice)
+}
+
+// blockedAfter is how long a call takes that is likely to wait for a lock.
+const blockedAfter = 200 * time.Millisecond
 
 // granted makes the lease. Its time counts from before the request was sent,
 // which is before the database began to count.

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/fencerow/fencerow/tokenctx"
@@ -28,6 +29,9 @@ const nextToken = `SELECT fencing.next_token()`
 // the right, or the server is a standby or the session read-only. It unwraps to
 // the driver's own, such as *pgconn.PgError.
 func NextToken(ctx context.Context, db *sql.DB) (tokenctx.Token, error) {
+	if db == nil {
+		return 0, errors.New("draw a token: no database: pass the handle of sql.Open")
+	}
 	var n int64
 	if err := db.QueryRowContext(ctx, nextToken).Scan(&n); err != nil {
 		return 0, callError("draw a token", "fencing.next_token()", err)

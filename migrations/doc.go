@@ -13,8 +13,10 @@
 //		migrations.Table{Name: "app.invoices", Mode: migrations.Strict, Resource: "billing"},
 //	)
 //
-// Both may run at every start of a program and in many processes at once: what
-// is there already stays as it is. Every function opens a plain connection of
+// Both may run at every start of a program and in many processes at once. Up
+// leaves what is there as it is; Register has the table's row say what is given
+// now, so that two programs that register one table differently change it to and
+// fro. Every function opens a plain connection of
 // its own, of pgx and not of fencerow, and closes it. Point it at the server
 // itself or at a pooler in session mode: a pooler that hands the connection on
 // between two statements loses the lock that keeps two migrations apart.

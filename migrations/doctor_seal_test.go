@@ -41,6 +41,7 @@ var sealFaults = []fault{
 	{"column renamed", `ALTER TABLE seals RENAME region TO r`, []string{"D223 seal-column"}, "public.seals_eu"},
 	{"column of another type", `CREATE TABLE s2 (id int, region text NOT NULL); SELECT fencing.register('s2', 'lease'), fencing.wall('s2'), fencing.seal('s2', by_column => 'region');
 		ALTER TABLE s2 ALTER region TYPE name`, []string{"D223 seal-column"}, "public.s2"},
+	{"another name", `CREATE TABLE s2 (id int); SELECT fencing.register('s2', 'lease'), fencing.wall('s2'), fencing.seal('s2', 'ue')`, []string{"D227 seal-never-taken"}, "public.s2"},
 	{"without a wall", `SELECT fencing.wall('seals', 'off')`, []string{"D201 wall-off", "D224 seal-without-wall"}, "public.seals"},
 	{"a role that unseals", `GRANT EXECUTE ON FUNCTION fencing.unseal TO APP`, []string{"D407 role-executes"}, "role APP"},
 }

@@ -160,9 +160,12 @@ func TestSealLevels(t *testing.T) {
 // COPY is like INSERT.
 func TestSealCopy(t *testing.T) {
 	_, conn := sealed(t, "enforce", byColumn)
-	for token, want := range map[int]string{50: "FN001 ~fencing_zseal 50 60", 70: "FN004 ~fencing_zseal 70 60", 60: ""} {
-		_, err := conn.CopyFrom(t.Context(), pgx.Identifier{"t"}, []string{"id", "res", "last_token"}, pgx.CopyFromRows([][]any{{21, "s", 70}, {22, "r", token}}))
-		require.Equal(t, want, refusal(t, err))
+	for _, tt := range []struct {
+		token int
+		want  string
+	}{{50, "FN001 ~fencing_zseal 50 60"}, {70, "FN004 ~fencing_zseal 70 60"}, {60, ""}} {
+		_, err := conn.CopyFrom(t.Context(), pgx.Identifier{"t"}, []string{"id", "res", "last_token"}, pgx.CopyFromRows([][]any{{21, "s", 70}, {22, "r", tt.token}}))
+		require.Equal(t, tt.want, refusal(t, err))
 	}
 	require.Equal(t, int64(5), get[int64](t, conn, "SELECT count(*) FROM t"))
 }

@@ -135,7 +135,7 @@ func (p *Plan) checkArgs(args []driver.NamedValue) error {
 	for i := range args {
 		if args[i].Value == (any)(tokenctx.Arg) {
 			v := &Violation{Rule: MisplacedArg, offset: -1,
-				Message: fmt.Sprintf("tokenctx.Arg is passed for $%d, which is no token position of a protected table: pass it only where the token column is compared and set; if the table should be protected, register it before the handle is opened", i+1)}
+				Message: fmt.Sprintf("tokenctx.Arg is passed for $%d, which is no token position of a protected table: pass it only where the token column is compared and set; if the table should be protected, look whether it is registered under this name (a handle follows the registry within its refresh interval)", i+1)}
 			return v
 		}
 	}

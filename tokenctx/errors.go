@@ -31,6 +31,7 @@ type StaleError struct {
 	Table   string // the protected table, as registered
 	Token   Token  // the token the write carried
 	Current Token  // the token found in the row; 0 if it is not known
+	Sealed  bool   // Current is the token under which the table's lease was taken since; no row need carry it
 	Err     error  // the server's error, where the server refused the write; else nil
 }
 
@@ -41,7 +42,10 @@ func (e *StaleError) Error() string {
 		current = "token " + e.Current.String()
 	}
 	has := "the row carries"
-	if e.Err != nil {
+	switch {
+	case e.Sealed:
+		has = "the lease was taken under"
+	case e.Err != nil:
 		has = "the row carries, or was deleted under," // the server's error tells which
 	}
 	return fmt.Sprintf("stale token %d on %q: %s %s, so another holder has taken over; stop, and take the lock again before writing", e.Token, e.Table, has, current)
@@ -63,7 +67,7 @@ type ReplayError struct {
 
 // Error names the table, the token and what it means.
 func (e *ReplayError) Error() string {
-	return fmt.Sprintf("replay of token %d on %q: the row already carries it, so this write or another under the same token was applied before; a new write needs the lock taken again and its new token, or a table in lease mode, which takes many writes under one", e.Token, e.Table)
+	return fmt.Sprintf("replay of token %d on %q: the row already carries it, so this write or another under the same token was applied before; a new write needs the lock taken again and its new token; a table in lease mode takes many writes under one, by <= in the guard", e.Token, e.Table)
 }
 
 // Is makes errors.Is(err, ErrReplay) true.

@@ -126,11 +126,11 @@ BEGIN
   IF level = 'report' THEN
     RAISE LOG USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = coalesce(col, token_column), CONSTRAINT = trg,
       DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', 'lease', 'resource', resource)
-               || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
+               || CASE WHEN col IS NULL THEN jsonb_build_object('lease', lease) ELSE '{}' END || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
   ELSE
     RAISE EXCEPTION USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = coalesce(col, token_column), CONSTRAINT = trg,
       DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', 'lease', 'resource', resource)
-               || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
+               || CASE WHEN col IS NULL THEN jsonb_build_object('lease', lease) ELSE '{}' END || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
   END IF;
 END $$;
 -- +goose StatementEnd
@@ -528,6 +528,12 @@ BEGIN
            'its holder is refused by sealed tables, and an older one may not be', format('UPDATE fencing.lease SET token = token WHERE resource = %L', l.resource)
       FROM fencing.lease l LEFT JOIN fencing.epoch e ON e.resource = l.resource
      GROUP BY l.resource, l.token HAVING count(e.token) < 16 OR min(e.token) < l.token OR min(e.token) < max(e.token);
+    RETURN QUERY
+    SELECT 'info', 'D227 seal-never-taken', f.name, format('it is sealed to lease %L, which was never taken', f.lease), 'every write is refused until it is taken',
+           format('take the lease by this name, or name the right one: SELECT fencing.seal(%L, resource => ...)', f.root_name)
+      FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, root_name text, wall text, lease text)
+     WHERE f.root = f.oid AND f.wall IN ('enforce', 'attested') AND f.lease IS NOT NULL
+       AND NOT EXISTS (SELECT 1 FROM fencing.lease l WHERE l.resource = f.lease) AND NOT EXISTS (SELECT 1 FROM fencing.epoch e WHERE e.resource = f.lease);
   END IF;
 
   -- a setting of the role in this database counts, else of the role, of the database, of all, of the server
