@@ -11,23 +11,27 @@ import (
 // blockersSQL are the transactions at the root of what session $1 waits for:
 // who waits for a lock as well, such as another taker, is none, nor is one whose
 // COMMIT waits for a standby. Where pg_stat_activity tells the role nothing, the
-// server itself refuses to end what is no client's.
+// server itself refuses to end what is no client's, and nobody is sure that it
+// isn't such a COMMIT where there may be one. A prepared transaction is process 0.
 const blockersSQL = `WITH RECURSIVE chain (pid) AS (
   SELECT b FROM pg_catalog.unnest(pg_catalog.pg_blocking_pids($1)) b
   UNION
   SELECT b FROM chain c, pg_catalog.unnest(pg_catalog.pg_blocking_pids(c.pid)) b)
-SELECT c.pid, l.virtualtransaction
+SELECT c.pid, l.virtualtransaction, a.backend_type IS NOT NULL
+    OR pg_catalog.current_setting('synchronous_standby_names') OPERATOR(pg_catalog.=) '' AS sure
   FROM chain c
   JOIN pg_catalog.pg_locks l ON l.pid OPERATOR(pg_catalog.=) c.pid AND l.locktype OPERATOR(pg_catalog.=) 'virtualxid'
    AND l.mode OPERATOR(pg_catalog.=) 'ExclusiveLock' AND l.granted
   LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid OPERATOR(pg_catalog.=) c.pid
  WHERE pg_catalog.cardinality(pg_catalog.pg_blocking_pids(c.pid)) OPERATOR(pg_catalog.=) 0
    AND coalesce(a.backend_type, 'client backend') OPERATOR(pg_catalog.=) 'client backend'
-   AND coalesce(a.wait_event, '') OPERATOR(pg_catalog.<>) 'SyncRep'`
+   AND coalesce(a.wait_event, '') OPERATOR(pg_catalog.<>) 'SyncRep'
+UNION ALL
+SELECT 0, '', false FROM chain c WHERE c.pid OPERATOR(pg_catalog.=) 0`
 
 // endSQL ends the session of one of them, if it is that still.
 const endSQL = `SELECT pg_catalog.pg_terminate_backend(x.pid) FROM (` + blockersSQL + `) x
- WHERE x.pid OPERATOR(pg_catalog.=) $2 AND x.virtualtransaction OPERATOR(pg_catalog.=) $3`
+ WHERE x.sure AND x.pid OPERATOR(pg_catalog.=) $2 AND x.virtualtransaction OPERATOR(pg_catalog.=) $3`
 
 const pidSQL = `SELECT pg_catalog.pg_backend_pid()`
 
@@ -35,6 +39,7 @@ const pidSQL = `SELECT pg_catalog.pg_backend_pid()`
 type blocker struct {
 	pid         int64
 	transaction string
+	sure        bool // that its COMMIT doesn't wait for a standby
 }
 
 // ender ends the sessions that hold a taker up.
@@ -108,7 +113,13 @@ func (e *ender) look(ctx context.Context) error {
 	var failed error
 	for _, b := range found {
 		e.seen[b] = true
-		if seen[b] {
+		switch {
+		case !seen[b]:
+		case b.pid == 0:
+			failed = errors.Join(failed, errors.New("a prepared transaction has no session: COMMIT PREPARED or ROLLBACK PREPARED it, from pg_prepared_xacts"))
+		case !b.sure:
+			failed = errors.Join(failed, fmt.Errorf("session %d may be one whose COMMIT waits for a standby, which the role can't see: GRANT pg_read_all_stats to it", b.pid))
+		default:
 			failed = errors.Join(failed, e.end(ctx, b))
 		}
 	}
@@ -123,7 +134,7 @@ func (e *ender) blockers(ctx context.Context) (found []blocker, err error) {
 	defer rows.Close()
 	for rows.Next() {
 		var b blocker
-		if err := rows.Scan(&b.pid, &b.transaction); err != nil {
+		if err := rows.Scan(&b.pid, &b.transaction, &b.sure); err != nil {
 			return nil, err
 		}
 		found = append(found, b)

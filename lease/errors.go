@@ -33,7 +33,7 @@ type HeldError struct {
 // Error names the resource, the holder and the remaining time.
 func (e *HeldError) Error() string {
 	if e.Holder == "" {
-		return fmt.Sprintf("lease %q has just become free, and another is taking it: try again, as Take does while its context lasts", e.Resource)
+		return fmt.Sprintf("lease %q is free, and was not to be had: another is taking it, or an open transaction that has written under it holds it up: try again, as Take does while its context lasts", e.Resource)
 	}
 	return fmt.Sprintf("lease %q is held by %q for another %v unless it is renewed: wait, as Take does while its context lasts", e.Resource, e.Holder, e.Remaining.Round(time.Millisecond))
 }
@@ -55,6 +55,8 @@ func callError(doing, function string, err error) error {
 		return fmt.Errorf("%s: sequence fencing.write_epoch has come to its end: ALTER SEQUENCE fencing.write_epoch AS bigint NO MAXVALUE if that is lower than bigint's; else it was set too far ahead, and setval puts it back above the largest token of your tables: %w", doing, err)
 	case "25006":
 		return fmt.Errorf("%s: the server is a standby, or the session is read-only: connect to the primary (target_session_attrs=read-write), without default_transaction_read_only: %w", doing, err)
+	case "57014":
+		return fmt.Errorf("%s: the server ended %s, by a statement_timeout that is shorter than its wait, or because somebody cancelled it: give the role a longer one, and writers that are paused in a transaction a shorter idle_in_transaction_session_timeout: %w", doing, function, err)
 	}
 	return fmt.Errorf("%s from %s: %w", doing, function, err)
 }

@@ -16,6 +16,7 @@ const (
 	listenPool   = 4                    // a pool with fewer connections has none to spare for it
 	listenRetry  = time.Second          // after a failure that may pass; twice as long after each
 	listenSeldom = time.Minute          // and no longer
+	listenGuard  = time.Second / 2      // between looks at the pool's size
 	listenCall   = time.Second          // bounds what is asked on the way
 	lookPatience = 15 * time.Second     // a look that takes longer may need the connection
 	wakeJitter   = 2 * time.Millisecond // among the processes that hear of the same release
@@ -165,7 +166,7 @@ func (h *hub) run(ctx context.Context) {
 // listen listens until ctx ends or it fails, and returns whether it did and
 // whether to try again.
 func (h *hub) listen(ctx context.Context) (listened, again bool) {
-	if n := h.db.Stats().MaxOpenConnections; ctx.Err() != nil || n > 0 && n < listenPool {
+	if ctx.Err() != nil || h.tooSmall() {
 		return false, false
 	}
 	if !spare(h.db, 2) {
@@ -190,6 +191,9 @@ func (h *hub) listen(ctx context.Context) (listened, again bool) {
 	}
 	h.heard(true)
 	defer h.heard(false)
+	ctx, ended := context.WithCancel(ctx)
+	defer ended()
+	go h.guard(ctx)
 	for {
 		var resource string
 		if err := conn.Raw(func(driverConn any) (err error) {
@@ -202,6 +206,30 @@ func (h *hub) listen(ctx context.Context) (listened, again bool) {
 		h.wake(resource)
 		hubs.Unlock()
 	}
+}
+
+// guard ends the hub for good when its pool is made too small for it, and
+// returns when ctx ends.
+func (h *hub) guard(ctx context.Context) {
+	tick := time.NewTicker(listenGuard)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if h.tooSmall() {
+			h.end()
+			return
+		}
+	}
+}
+
+// tooSmall says whether the pool has no connection to spare for a hub.
+func (h *hub) tooSmall() bool {
+	n := h.db.Stats().MaxOpenConnections
+	return n > 0 && n < listenPool
 }
 
 // spare says whether the pool has connections left, n of them, so that nobody

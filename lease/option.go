@@ -103,7 +103,9 @@ func WithoutListen() Option {
 // no other taker in the queue; through chains of them it takes as often as long.
 //
 // The role needs pg_signal_backend, or must be that of the sessions, and only a
-// superuser ends a superuser's. Where it may not, or the pool has no connection
+// superuser ends a superuser's. Where synchronous_standby_names is set it needs
+// pg_read_all_stats too, to tell a paused writer from one whose COMMIT waits for
+// a standby and is left alone. Where it may not, or the pool has no connection
 // left, the taking goes on waiting, and its error says so if ctx ends it. The
 // taking is then a transaction of three statements and a COMMIT instead of one
 // statement, and leases are taken more slowly.

@@ -46,9 +46,18 @@ func (r *request) wait(ctx context.Context) (l *Lease, err error) {
 	)
 	defer func() { w.leave(l != nil) }()
 	for poll := r.pollMin; ; poll = min(2*poll, r.pollMax) {
+		if !looks.begin(r.db) {
+			select {
+			case <-ctx.Done():
+				return nil, fmt.Errorf("take lease %q: %w: others who take leases over this handle are not answered, and have the connections that its pool can spare (SetMaxOpenConns)", r.resource, endOf(ctx))
+			case <-time.After(r.pause(poll, time.Hour)):
+				continue
+			}
+		}
 		looked := w.watch(lookPatience)
 		asked := time.Now()
 		l, err = r.try(ctx)
+		looks.end(r.db)
 		looked()
 		if err != nil && held != nil && ctx.Err() != nil && time.Since(asked) < blockedAfter {
 			return nil, fmt.Errorf("take lease %q: %w: %w", r.resource, endOf(ctx), held) // as it was a moment ago

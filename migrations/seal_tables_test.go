@@ -250,7 +250,7 @@ func TestSealRights(t *testing.T) {
 func TestSealOperators(t *testing.T) {
 	dsn, admin := sealed(t, "enforce", byColumn)
 	exec(t, admin, `CREATE SCHEMA mine; CREATE FUNCTION mine.yes(bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true';
-		CREATE OPERATOR mine.= (FUNCTION = mine.yes, LEFTARG = bigint, RIGHTARG = bigint); CREATE FUNCTION mine.hashtext(text) RETURNS int LANGUAGE sql AS 'SELECT 1';
+		CREATE OPERATOR mine.= (FUNCTION = mine.yes, LEFTARG = bigint, RIGHTARG = bigint); CREATE FUNCTION mine.hashtextextended(text, bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 1';
 		CREATE DOMAIN mine.int8 AS int`)
 	conn := open(t, with(dsn, "search_path", "mine, pg_catalog, public"))
 	_, err := conn.Exec(context.Background(), "UPDATE public.t SET last_token = 50 WHERE public.t.v = 'old'")

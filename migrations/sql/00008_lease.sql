@@ -42,6 +42,16 @@ END $$;
 
 COMMENT ON FUNCTION fencing.lease_ttl(interval) IS 'Checks the time to live of a lease.';
 
+-- waits until nobody writes under a lease that is about to change hands; there is nobody to wait for in this version
+-- +goose StatementBegin
+CREATE FUNCTION fencing.lease_wait(resource text) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.lease_wait(text) IS 'Has fencing.take() wait for the writers under a lease.';
+
 -- +goose StatementBegin
 CREATE FUNCTION fencing.take(resource text, ttl interval, holder text)
 RETURNS TABLE (token bigint, held_by text, remaining interval) LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -53,6 +63,11 @@ BEGIN
   IF take.resource IS NULL OR length(take.resource) NOT BETWEEN 1 AND 255 OR take.holder IS NULL OR length(take.holder) NOT BETWEEN 1 AND 255 THEN
     RAISE EXCEPTION 'fencing: a lease needs a resource and a holder'
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Give names of 1 to 255 characters.';
+  END IF;
+  -- before a token is drawn: the first draw after a restore locks fencing.incarnation, for which all others wait
+  PERFORM 1 FROM fencing.lease x WHERE x.resource = take.resource AND x.expires_at < clock_timestamp() FOR UPDATE;
+  IF FOUND THEN
+    PERFORM fencing.lease_wait(take.resource);
   END IF;
   -- NOT EXISTS keeps contenders from locking a row that is held, and from drawing tokens for nothing
   INSERT INTO fencing.lease AS l (resource, holder, token, expires_at)
@@ -124,7 +139,7 @@ COMMENT ON FUNCTION fencing.release(text, bigint) IS
 DO $$
 DECLARE
   c_owner CONSTANT oid := (SELECT p.proowner FROM pg_proc p WHERE p.oid = 'fencing.next_token()'::regprocedure);
-  c_new   CONSTANT oid[] := ARRAY['fencing.lease_ttl(interval)', 'fencing.take(text, interval, text)', 'fencing.renew(text, bigint, interval)',
+  c_new   CONSTANT oid[] := ARRAY['fencing.lease_ttl(interval)', 'fencing.lease_wait(text)', 'fencing.take(text, interval, text)', 'fencing.renew(text, bigint, interval)',
                                   'fencing.release(text, bigint)']::regprocedure[]::oid[];
   v_sql   text;
 BEGIN
@@ -157,5 +172,6 @@ SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.
 DROP FUNCTION fencing.take(text, interval, text);
 DROP FUNCTION fencing.renew(text, bigint, interval);
 DROP FUNCTION fencing.release(text, bigint);
+DROP FUNCTION fencing.lease_wait(text);
 DROP FUNCTION fencing.lease_ttl(interval);
 DROP TABLE fencing.lease;

@@ -16,7 +16,8 @@
 --   meanwhile wait behind it. idle_in_transaction_session_timeout, or transaction_timeout, bounds that; see docs/seal.md.
 --   A transaction that writes, and then takes, renews or releases the same lease, can deadlock (40P01) with one that takes it.
 --   Where writers wait for each other's rows while a take-over waits for one of them, deadlock_timeout passes before they go on.
---   The lock's key is a hash of the lease's name; whoever may connect can take advisory locks, and with this one hold up its writers.
+--   The lock's key is a hash of the lease's name, of 64 bits, as 32 are the same for some pairs of many thousands; whoever may connect
+--   can take advisory locks, and with this one hold up its writers.
 --   A transaction that began before a take-over is over at REPEATABLE READ and above, the new holder's too.
 --   A trigger that sorts after "~fencing_zseal" can change the column that names the lease; the doctor finds it (D601).
 --   Below level attested SET last_token = last_token passes for rows that the present holder has written, as at the wall.
@@ -49,10 +50,18 @@ COMMENT ON TABLE fencing.epoch IS 'The newest token of each lease, sixteen times
 CREATE FUNCTION fencing.raise_epoch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock(1717923427, hashtext(NEW.resource));  -- waits for the writers; the key is that of fencing.seal_function
+  PERFORM pg_advisory_xact_lock(hashtextextended(NEW.resource, 1717923427));  -- waits for the writers; the key is that of fencing.seal_function
   INSERT INTO fencing.epoch AS e (resource, stripe, token) SELECT NEW.resource, s, NEW.token FROM generate_series(0, 15) s ORDER BY s
   ON CONFLICT (resource, stripe) DO UPDATE SET token = EXCLUDED.token WHERE e.token < EXCLUDED.token;
   RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION fencing.lease_wait(resource text) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended(resource, 1717923427));  -- that of fencing.raise_epoch
 END $$;
 -- +goose StatementEnd
 
@@ -114,6 +123,9 @@ BEGIN
       v_what := CASE op
         WHEN 'DELETE' THEN format('%s from %s without a token: put that of %s into the setting %L of the transaction first', op, v_name, v_lease, fencing.setting_name(resource))
         ELSE format('%s on %s without a token: set %I to that of %s', op, v_name, token_column, v_lease) END;
+    WHEN lease IS NULL OR length(lease) NOT BETWEEN 1 AND 255 THEN
+      v_state := 'FN002';
+      v_what := format('%I on %s of %s names no lease: give it the name of one, of 1 to 255 characters', col, op, v_name);
     WHEN current IS NULL THEN
       v_state := 'FN002';
       v_what := format('token %s on %s of %s is none of %s, which was never taken: take it, and write under its token', token, op, v_name, v_lease);
@@ -172,7 +184,7 @@ BEGIN
     SELECT x.token INTO e FROM fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
   ELSE
     -- as an expression: PERFORM takes longer
-    IF pg_catalog.pg_advisory_xact_lock_shared(1717923427, pg_catalog.hashtext(l)) IS NULL THEN l := NULL; END IF;
+    IF pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(l, 1717923427)) IS NULL THEN l := NULL; END IF;
     -- after the lock a new snapshot, which has what its last owner wrote
     IF pg_catalog.current_setting('transaction_isolation') [=] 'read committed' THEN
       SELECT x.token INTO e FROM fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
@@ -294,6 +306,12 @@ BEGIN
         USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.schema_name, TABLE = o.table_name,
               HINT = format('Keep mode lease, or take the seal off first: SELECT fencing.unseal(%L).', format('%I.%I', o.schema_name, o.table_name));
     END IF;
+    IF o.issued_by <> 'fencing.write_epoch'::regclass THEN  -- null bounds nothing
+      RAISE EXCEPTION 'fencing: %.% is sealed, and takes tokens of sequence %, which are no lease''s', quote_ident(o.schema_name), quote_ident(o.table_name), o.issued_by
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.schema_name, TABLE = o.table_name,
+              HINT = format('Leases draw from fencing.write_epoch: SELECT fencing.register(%L, ''lease'', issued_by => ''fencing.write_epoch''), or take the seal off: SELECT fencing.unseal(%1$L).',
+                            format('%I.%I', o.schema_name, o.table_name));
+    END IF;
     IF o.seal_column IS NOT NULL THEN
       PERFORM fencing.check_seal_column(tbl, o.seal_column);
     END IF;
@@ -349,8 +367,8 @@ CREATE FUNCTION fencing.seal_changed() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF TG_OP = 'UPDATE' THEN
-    IF (OLD.relid, OLD.wall_level, OLD.token_column, OLD.mode, OLD.resource, OLD.seal_resource, OLD.seal_column)
-       IS NOT DISTINCT FROM (NEW.relid, NEW.wall_level, NEW.token_column, NEW.mode, NEW.resource, NEW.seal_resource, NEW.seal_column) THEN
+    IF (OLD.relid, OLD.wall_level, OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by, OLD.seal_resource, OLD.seal_column)
+       IS NOT DISTINCT FROM (NEW.relid, NEW.wall_level, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by, NEW.seal_resource, NEW.seal_column) THEN
       RETURN NULL;
     END IF;
     IF EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = NEW.relid) THEN
@@ -642,6 +660,15 @@ DROP FUNCTION fencing.seal_function(name, text, text, name, regtype);
 DROP FUNCTION fencing.seal_fail(text, text, oid, text, name, name, text, text, name, bigint, bigint, bigint);
 DROP FUNCTION fencing.raise_epoch();
 DROP TABLE fencing.epoch;
+
+-- as 00008 has it
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION fencing.lease_wait(resource text) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+END $$;
+-- +goose StatementEnd
+
 ALTER TABLE fencing.registry DROP COLUMN seal_resource, DROP COLUMN seal_column;
 
 SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);
