@@ -118,6 +118,11 @@ func verifyMain(m *testing.M) {
 	lint.VerifyMain(m) // all that a func TestMain(m *testing.M) needs
 }
 
+func openForORM(dsn string) (*sql.DB, error) {
+	db, err := driver.Open(dsn, driver.WithRewrite()) // gorm.Open(postgres.New(postgres.Config{Conn: db}))
+	return db, err
+}
+
 func openWatched(t *testing.T, dsn string) (*sql.DB, error) {
 	db, err := driver.Open(dsn, lint.Watch(t)) // or lint.WatchDB(t, db)
 	return db, err
@@ -186,6 +191,17 @@ func TestReadmeRuns(t *testing.T) {
 	_, err = reporting.Exec(`UPDATE orders SET status = 'reported' WHERE id = 17`)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, driver.StatsOf(reporting).Reported[rewrite.UnguardedUpdate])
+
+	require.NoError(t, migrations.SetLevel(t.Context(), dsn, "orders", migrations.Enforce))
+	forORM, err := openForORM(dsn)
+	require.NoError(t, err)
+	defer forORM.Close()
+	_, err = forORM.ExecContext(holder(t, 102), `INSERT INTO orders (id, status, last_token) VALUES ($1, $2, $3)`, 19, "by a model", 0)
+	require.NoError(t, err)
+	_, err = forORM.ExecContext(holder(t, 103), `UPDATE orders SET status = $1 WHERE id = $2`, "by an ORM", 19)
+	require.NoError(t, err)
+	_, err = forORM.ExecContext(holder(t, 102), `UPDATE orders SET status = $1 WHERE id = $2`, "stale", 19)
+	require.ErrorIs(t, err, driver.ErrStale)
 
 	db, err := openFromCode(dsn)
 	require.NoError(t, err)
