@@ -121,7 +121,7 @@ var sequenceFaults = []fault{
 	{"behind", `SELECT setval('fencing.write_epoch', 1)`, []string{"D307 sequence-behind"}, "public.orders"},
 	{"integer", `CREATE SEQUENCE s AS int; SELECT setval('s', 9); SELECT fencing.register('jobs', 'lease', issued_by => 's')`, []string{"D308 sequence-small"}, "sequence public.s"},
 	{"not for the owner of the schema", `ALTER SCHEMA fencing OWNER TO pg_monitor`, []string{"D204 trigger-function", "D310 sequence-unreadable"}, "sequence fencing.write_epoch"},
-	{"rights to draw", `ALTER FUNCTION fencing.next_token() OWNER TO pg_monitor; REVOKE EXECUTE ON FUNCTION pg_logical_emit_message(boolean, text, text) FROM PUBLIC`,
+	{"rights to draw", `ALTER FUNCTION fencing.next_token() OWNER TO pg_monitor; DO $$ BEGIN EXECUTE (SELECT string_agg('REVOKE EXECUTE ON FUNCTION ' || oid::regprocedure || ' FROM PUBLIC', ';') FROM pg_proc WHERE proname = 'pg_logical_emit_message'); END $$`,
 		[]string{"D311 tokens-not-drawn"}, "function fencing.next_token()"},
 	{"rights of a managed server", `GRANT USAGE ON SCHEMA fencing TO pg_monitor; ALTER FUNCTION fencing.incarnation_now() OWNER TO pg_monitor; REVOKE EXECUTE ON FUNCTION pg_control_system(), pg_current_wal_lsn() FROM PUBLIC`,
 		[]string{"D313 incarnation-unread"}, "function fencing.incarnation_now()"},

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -89,4 +90,21 @@ func TestPageInput(t *testing.T) {
 	queries, err := os.ReadFile("testdata/page/queries.sql")
 	require.NoError(t, err)
 	require.Contains(t, string(data), "```sql\n"+string(queries)+"```")
+}
+
+// The page's suppressions hide what they stand at, and its DELETE with the
+// setting is none in a migration.
+func TestPageSnippets(t *testing.T) {
+	data, err := os.ReadFile(page)
+	require.NoError(t, err)
+	for heading, name := range map[string]string{"### Suppressions\n": "a.sql", "### Queries and migrations\n": "1_a.up.sql"} {
+		_, rest, ok := strings.Cut(string(data), heading)
+		require.True(t, ok, heading)
+		_, rest, ok = strings.Cut(rest, "```sql\n")
+		require.True(t, ok, heading)
+		text, _, _ := strings.Cut(rest, "```")
+		file := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		output(t, exitClean, "lint", "--config", "testdata/page/fencerow.yaml", "--sql", file)
+	}
 }

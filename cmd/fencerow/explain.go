@@ -3,15 +3,37 @@ package main
 import (
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fencerow/fencerow/lint/sqlfiles"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
 // maxExplained bounds what is read from standard input, in bytes.
 const maxExplained = 16 << 20
+
+var ruleID = regexp.MustCompile(`^FR[0-9]+$`)
+
+// behindFlags puts a statement that begins with a comment behind "--", so that
+// it isn't taken for a flag: no flag has white space in its name.
+func behindFlags(args []string) []string {
+	if slices.Contains(args, "--") {
+		return args
+	}
+	isStatement := func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return strings.HasPrefix(arg, "--") && strings.ContainsAny(name, " \t\r\n")
+	}
+	i := slices.IndexFunc(args, isStatement)
+	if i < 0 || !slices.Contains(args[:i], "explain") {
+		return args
+	}
+	return append(slices.Delete(slices.Clone(args), i, i+1), "--", args[i])
+}
 
 func explainCommand(o *options) *cobra.Command {
 	return &cobra.Command{
@@ -19,16 +41,20 @@ func explainCommand(o *options) *cobra.Command {
 		Short: "say what a statement does to protected tables, and what it lacks",
 		Long: `explain says which protected tables a statement writes and what proves that it
 may be sent, or which rule refuses it and how it is written with its guard.
-With "-" it reads the statement from standard input. With the id of a rule, such
+It may have the placeholders that files have. With "-" it reads the statement from standard input. With the id of a rule, such
 as FR101, it prints the rule's page.`,
 		Example: `  fencerow explain 'UPDATE orders SET status = $1 WHERE id = $2'
   fencerow explain FR101`,
 		Args: arguments(1, 1, "one statement, in quotes"),
 		RunE: func(c *cobra.Command, args []string) error {
 			text := args[0]
-			if page := rewrite.Rule(strings.ToUpper(strings.TrimSpace(text))).Doc(); page != "" {
+			rule := strings.ToUpper(strings.TrimSpace(text))
+			if page := rewrite.Rule(rule).Doc(); page != "" {
 				_, err := io.WriteString(o.env.stdout, page)
 				return err
+			}
+			if ruleID.MatchString(rule) {
+				return fmt.Errorf("there is no rule %s: the rules are listed in docs/rules.md", rule)
 			}
 			if text == "-" {
 				data, err := io.ReadAll(io.LimitReader(o.env.stdin, maxExplained))
@@ -54,11 +80,11 @@ func (o *options) explain(c *cobra.Command, text string) error {
 	if err != nil {
 		return err
 	}
-	plan := policy.Plan(text)
-	if _, err := io.WriteString(o.env.stdout, plan.Explain()); err != nil {
+	said, refused := sqlfiles.Explain(policy, text)
+	if _, err := io.WriteString(o.env.stdout, said); err != nil {
 		return err
 	}
-	if plan.Refusal() != nil {
+	if refused {
 		return errFindings
 	}
 	return nil

@@ -31,6 +31,9 @@ one of its lines:  -- fencerow:ignore FR101 and the reason`,
 		Example: `  fencerow lint --sql db
   fencerow lint --sql db/queries --sql db/migrations --format github`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if len(paths) == 0 && len(args) > 0 {
+				return fmt.Errorf("nothing to lint: write --sql before what is SQL, as in %s --sql %s", c.CommandPath(), args[0])
+			}
 			if len(paths) == 0 {
 				return fmt.Errorf("nothing to lint: name a directory or files, as in %s --sql db", c.CommandPath())
 			}
@@ -77,10 +80,21 @@ func (o *options) lint(c *cobra.Command, paths []string) (*sqlfiles.Result, erro
 		Progress: func(files int, path string) { progress.set("fencerow: %d files read, now %s", files, path) },
 	}
 	result, err := sqlfiles.Lint(c.Context(), lint, paths...)
+	progress.stop()
 	if err != nil {
 		return nil, err
 	}
-	if result.Files == 0 {
+	where := o.config
+	if where == "" {
+		where = configName
+	}
+	for _, path := range result.Excluded {
+		fmt.Fprintf(o.env.stderr, "%s is excluded by %s\n", path, where)
+	}
+	for _, pattern := range result.Unmatched {
+		fmt.Fprintf(o.env.stderr, "%s: note: %q, of exclude or migrations, matches nothing\n", where, pattern)
+	}
+	if result.Files == 0 && len(result.Excluded) == 0 {
 		return nil, fmt.Errorf("no .sql file in %s: name another directory, or a file itself", list(paths))
 	}
 	return result, nil

@@ -21,6 +21,9 @@ const (
 	reset = "\x1b[0m"
 )
 
+// maxListed is how many statements are listed in text that aren't analysed.
+const maxListed = 20
+
 // printLintText writes the findings, and to stderr the notes and a summary.
 func printLintText(env *environment, r *sqlfiles.Result) {
 	for _, f := range r.Findings {
@@ -31,6 +34,14 @@ func printLintText(env *environment, r *sqlfiles.Result) {
 		fmt.Fprintln(env.stdout, text)
 	}
 	for _, n := range r.Notes {
+		fmt.Fprintln(env.stderr, n)
+	}
+	for i, n := range r.NotAnalysed {
+		if i == maxListed {
+			fmt.Fprintf(env.stderr, "%d more are not analysed: --format json lists them\n", len(r.NotAnalysed)-i)
+			break
+		}
+		n.Text = "not analysed: " + n.Text
 		fmt.Fprintln(env.stderr, n)
 	}
 	fmt.Fprintln(env.stderr, summary(r))
@@ -59,7 +70,15 @@ func coloured(f lint.Finding) string {
 
 func summary(r *sqlfiles.Result) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s in %s, %s", count(len(r.Findings), "finding"), count(r.Files, "file"), count(r.Statements, "statement"))
+	files := map[string]bool{}
+	for _, f := range r.Findings {
+		files[f.Path] = true
+	}
+	of := ""
+	if n := len(files); n > 0 && n < r.Files {
+		of = fmt.Sprintf("%d of ", n)
+	}
+	fmt.Fprintf(&b, "%s in %s%s, %s", count(len(r.Findings), "finding"), of, count(r.Files, "file"), count(r.Statements, "statement"))
 	if r.Cleared > 0 {
 		fmt.Fprintf(&b, " (%d cleared without the parser)", r.Cleared)
 	}
@@ -102,6 +121,8 @@ type lintJSON struct {
 	Suppressed int            `json:"suppressed"`
 	Unparsed   map[string]int `json:"unparsed"`
 	Notes      []noteJSON     `json:"notes"`
+
+	NotAnalysed []unparsedJSON `json:"not_analysed"`
 }
 
 type findingJSON struct {
@@ -117,6 +138,13 @@ type findingJSON struct {
 	Times   int    `json:"times"`
 }
 
+// unparsedJSON is one of unparsed that is no finding.
+type unparsedJSON struct {
+	Path   string `json:"path"`
+	Line   int    `json:"line"`
+	Reason string `json:"reason"`
+}
+
 type noteJSON struct {
 	Path string `json:"path"`
 	Line int    `json:"line"`
@@ -126,13 +154,16 @@ type noteJSON struct {
 func printLintJSON(w io.Writer, r *sqlfiles.Result) error {
 	out := lintJSON{
 		Findings: []findingJSON{}, Files: r.Files, Skipped: r.Skipped, Statements: r.Statements, Cleared: r.Cleared,
-		Suppressed: r.Suppressed, Unparsed: r.Unparsed, Notes: []noteJSON{},
+		Suppressed: r.Suppressed, Unparsed: r.Unparsed, Notes: []noteJSON{}, NotAnalysed: []unparsedJSON{},
 	}
 	for _, f := range r.Findings {
 		out.Findings = append(out.Findings, findingJSON{f.Path, f.Line, f.Column, string(f.Rule), f.Rule.Slug(), f.Table, f.Message, f.Details, f.Fix, f.Times})
 	}
 	for _, n := range r.Notes {
 		out.Notes = append(out.Notes, noteJSON(n))
+	}
+	for _, n := range r.NotAnalysed {
+		out.NotAnalysed = append(out.NotAnalysed, unparsedJSON{n.Path, n.Line, n.Text})
 	}
 	return printJSON(w, out)
 }

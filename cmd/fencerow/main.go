@@ -65,7 +65,7 @@ var errFindings = errors.New("there are findings")
 // run runs the program and returns its exit code.
 func run(ctx context.Context, env *environment, args []string) int {
 	root := newRoot(env)
-	root.SetArgs(args)
+	root.SetArgs(behindFlags(args))
 	root.SetIn(env.stdin)
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)

@@ -51,10 +51,15 @@ to 0.`,
 			if !yes {
 				return errors.New("migrate down ends every protection, and tokens then start at 1 again: read fencerow migrate down --help, and give --yes")
 			}
+			before, beforeErr := migrations.Version(c.Context(), dsn)
 			if err := migrations.Down(c.Context(), dsn); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(o.env.stdout, "schema fencing is not there")
+			text := "removed schema fencing"
+			if beforeErr == nil && before == 0 {
+				text = "schema fencing was not there"
+			}
+			_, err := fmt.Fprintln(o.env.stdout, text)
 			return err
 		}),
 	}

@@ -24,11 +24,12 @@ given now.`,
 			if err != nil {
 				return err
 			}
+			before := registered(c.Context(), dsn, tables)
 			if err := migrations.Register(c.Context(), dsn, tables...); err != nil {
 				return err
 			}
-			for _, t := range tables {
-				fmt.Fprintf(o.env.stdout, "registered %s, mode %s\n", t.Name, t.Mode)
+			for i, t := range tables {
+				fmt.Fprintln(o.env.stdout, registration(before[i], t))
 			}
 			return nil
 		}),
@@ -69,10 +70,15 @@ func unregisterCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use: "unregister TABLE", Short: "end the protection of a table, and take its wall off", Args: arguments(1, 1, "one table"),
 		RunE: o.onDatabase("unregistering", func(c *cobra.Command, dsn string, args []string) error {
+			before := registered(c.Context(), dsn, []migrations.Table{{Name: args[0]}})
 			if err := migrations.Unregister(c.Context(), dsn, args[0]); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(o.env.stdout, "%s is not registered\n", args[0])
+			text := args[0] + " was not registered"
+			if before[0] != nil {
+				text = "unregistered " + args[0]
+			}
+			_, err := fmt.Fprintln(o.env.stdout, text)
 			return err
 		}),
 	}

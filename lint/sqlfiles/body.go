@@ -1,6 +1,7 @@
 package sqlfiles
 
 import (
+	"slices"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -8,7 +9,7 @@ import (
 	"github.com/fencerow/fencerow/rewrite"
 )
 
-// A body in dollar quotes, of DO or CREATE FUNCTION, is code that the policy
+// A body of DO or CREATE FUNCTION, in quotes of either kind, is code that the policy
 // takes as a whole: it is refused if it names a protected table. In a migration
 // that is no finding, but the plain writes in it are: those that don't so much
 // as name the token column. Others may have the token in a variable.
@@ -25,18 +26,36 @@ var beforeStatement = map[string]bool{"": true, ";": true, ">>": true, "begin": 
 // bodies looks for plain writes in the bodies of a statement.
 func (c *fileCheck) bodies(statement int) {
 	s := c.file.statements[statement]
+	before := pg_query.Token_NUL
+	runs := c.file.tokens[s.first].kind == pg_query.Token_DO
 	for _, t := range c.file.tokens[s.first : s.last+1] {
-		word := c.file.code[t.start:t.end]
-		tag := dollarQuote.FindString(word)
-		if t.kind != pg_query.Token_SCONST || tag == "" || !strings.HasSuffix(word[len(tag):], tag) {
+		if t.isComment() {
 			continue
 		}
-		start, end := t.start+len(tag), t.end-len(tag)
-		tokens, _ := lex(c.file.code[start:end])
-		for _, w := range writesIn(c.file.code[start:end], tokens) {
-			c.bodyWrite(statement, start+w[0], start+w[1])
+		word := c.file.code[t.start:t.end]
+		isBody := runs || before == pg_query.Token_AS || word[0] == '$'
+		before = t.kind
+		if t.kind != pg_query.Token_SCONST && t.kind != pg_query.Token_USCONST || !isBody {
+			continue
+		}
+		code, offsets := unquote(word)
+		tokens, _ := lex(code)
+		for _, w := range writesIn(code, tokens) {
+			c.bodyWrite(statement, bodyOf{code, tokens, runs}, w, func(at int) int {
+				if offsets != nil {
+					at = offsets[min(at, len(offsets)-1)]
+				}
+				return t.start + at
+			})
 		}
 	}
+}
+
+// bodyOf is a body: its code, and whether it runs where it stands.
+type bodyOf struct {
+	code   string
+	tokens []token
+	runs   bool
 }
 
 // writesIn returns where the writes in a body begin and end. RETURNING is left
@@ -73,13 +92,39 @@ func writesIn(code string, tokens []token) [][2]int {
 	return found
 }
 
-// bodyWrite judges one of them.
-func (c *fileCheck) bodyWrite(statement, start, end int) {
-	q := query{text: c.file.code[start:end]}
-	for _, v := range c.policy.Plan(q.text).Violations {
+// bodyWrite judges one of them; place tells where in the file a byte of the body
+// is.
+func (c *fileCheck) bodyWrite(statement int, b bodyOf, w [2]int, place func(int) int) {
+	q := query{text: b.code[w[0]:w[1]]}
+	plan := c.policy.Plan(q.text)
+	isSet := func(t *rewrite.Table) bool {
+		earlier := b.tokens[:slices.IndexFunc(b.tokens, func(t token) bool { return t.start == w[0] })]
+		return sets(compact(b.code, earlier, false), t) || b.runs && c.settingBefore(statement, t)
+	}
+	for _, v := range plan.Violations {
 		unguarded := v.Rule < rewrite.ProtectedDDL || v.Rule == rewrite.ProtectedTruncate
-		if offset, ok := v.Offset(); ok && unguarded && !c.namesToken(q.text, v.Table) {
-			c.add(statement, v, &q, start+offset)
+		offset, ok := v.Offset()
+		if !ok || !unguarded {
+			continue
+		}
+		if i := slices.IndexFunc(plan.Writes(), func(w rewrite.Write) bool { return w.Table.String() == v.Table }); v.Rule == rewrite.UnguardedDelete && i >= 0 {
+			t := plan.Writes()[i].Table
+			if isSet(t) {
+				continue
+			}
+			v.Message, v.Fix = lackingSetting(t)
+		} else if c.namesToken(q.text, v.Table) {
+			continue
+		}
+		c.add(statement, v, &q, place(w[0]+offset))
+	}
+	if !b.runs {
+		return // whoever calls it may set the token
+	}
+	for _, write := range plan.Writes() {
+		told := slices.ContainsFunc(plan.Violations, func(v rewrite.Violation) bool { return v.Rule == rewrite.UnguardedDelete })
+		if write.Kind == "DELETE" && !told && !isSet(write.Table) {
+			c.addLacking(statement, write.Table, place(w[0]))
 		}
 	}
 }

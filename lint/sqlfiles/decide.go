@@ -20,7 +20,7 @@ type decision struct {
 const (
 	unproven     = "the wall refuses a write without its token, whoever sends it"
 	structure    = "changing the structure is what a migration is for, over a plain connection"
-	notAnalysed  = "newer or another grammar is the server's to judge, and so is what the text writes"
+	notAnalysed  = "newer or another grammar is the server's to judge, and so is what the text writes; a finding if it names a protected table"
 	notInFiles   = "a file has no arguments, no session and no answer of the server"
 	ownStatement = "each statement of a file is judged by itself"
 )
@@ -36,7 +36,7 @@ var inMigrations = map[rewrite.Rule]decision{
 	rewrite.TokenReuse:      {report, "a migration has no placeholders; where it has, the comparison may be of another type"},
 	rewrite.AmbiguousTarget: {report, "the guard may be on another table"},
 	rewrite.CurrentOf:       {report, unproven},
-	rewrite.UnguardedDelete: {report, "the wall refuses a DELETE without the token in a setting"},
+	rewrite.UnguardedDelete: {report, "the wall refuses a DELETE without the token in a setting: it is one without a SET LOCAL before it, whatever its WHERE"},
 	rewrite.UnguardedInsert: {report, unproven},
 	rewrite.UnguardedUpsert: {report, unproven},
 	rewrite.UnguardedMerge:  {report, unproven},

@@ -15,16 +15,17 @@
 //
 // What is in no migration is taken for queries that a program sends through
 // fencerow, and each rule of package rewrite counts. sqlc's @name, sqlc.arg(),
-// sqlc.narg(), sqlc.slice() and sqlc.embed() are understood, and ? as a
-// placeholder; messages show them as they are written. A file that doesn't
-// lex, and a statement that doesn't parse, are findings.
+// sqlc.narg(), sqlc.slice() and sqlc.embed() are understood, ? as a
+// placeholder, and psql's :name; messages show them as they are written. A file
+// that doesn't lex, and a statement that doesn't parse, are findings.
 //
 // # Migrations
 //
 // These run over a plain connection, where a change of structure is what they
 // are for, and the wall judges what they write. So only writes that the wall
-// would refuse are findings, and statements that don't parse are counted in
-// [Result.Unparsed]. A file is a migration if goose's annotations or
+// would refuse are findings, and statements that don't parse and name a
+// protected table; others are counted in [Result.Unparsed]. A DELETE needs the
+// token in its setting, by a SET LOCAL or set_config before it. A file is a migration if goose's annotations or
 // golang-migrate's name say so, if [Config.Migrations] does, if only psql can
 // run it (meta-commands, COPY with its data), or if it has statements that
 // change the structure and no query of sqlc's.

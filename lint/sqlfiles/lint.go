@@ -38,7 +38,14 @@ type Result struct {
 	Suppressed int            // findings that a suppression hides
 	Unparsed   map[string]int // statements that could not be analysed, by reason
 	Findings   []lint.Finding // sorted
-	Notes      []Note         // in the files' order
+
+	// NotAnalysed are those of Unparsed that are no findings: statements of
+	// migrations that name no protected table. The text is the reason.
+	NotAnalysed []Note
+
+	Notes     []Note   // in the files' order
+	Excluded  []string // paths that were named, and are excluded
+	Unmatched []string // patterns that mean nothing there is
 }
 
 // Note is what was passed over in a file.
@@ -59,7 +66,7 @@ func Lint(ctx context.Context, c Config, paths ...string) (*Result, error) {
 	if c.Policy == nil {
 		return nil, errors.New("lint SQL files: no policy: name the protected tables with rewrite.NewPolicy")
 	}
-	l := &linter{Config: c, result: &Result{Unparsed: map[string]int{}}}
+	l := &linter{Config: c, result: &Result{Unparsed: map[string]int{}}, used: map[string]bool{}}
 	var err error
 	if l.root, err = filepath.Abs(c.Root); err != nil {
 		return nil, err
@@ -88,6 +95,7 @@ func Lint(ctx context.Context, c Config, paths ...string) (*Result, error) {
 		}
 	}
 	l.result.Findings = lint.Merge(l.result.Findings)
+	l.unmatched(paths)
 	return l.result, nil
 }
 
@@ -95,6 +103,7 @@ type linter struct {
 	Config
 	root                string
 	exclude, migrations []pattern
+	used                map[string]bool // patterns that meant something
 	result              *Result
 }
 
@@ -117,6 +126,9 @@ func (l *linter) compile() error {
 // find lists the files to read under a path, sorted.
 func (l *linter) find(ctx context.Context, root string) ([]string, error) {
 	var files []string
+	if info, err := os.Stat(root); err == nil && info.IsDir() {
+		root = filepath.Clean(root) + string(filepath.Separator) // so that a link that is named is followed
+	}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -124,6 +136,9 @@ func (l *linter) find(ctx context.Context, root string) ([]string, error) {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case l.matches(l.exclude, path) || path != root && d.IsDir() && skipped(d.Name()):
+			if path == root {
+				l.result.Excluded = append(l.result.Excluded, filepath.ToSlash(filepath.Clean(root)))
+			}
 			if d.IsDir() {
 				return filepath.SkipDir
 			}
@@ -138,6 +153,9 @@ func (l *linter) find(ctx context.Context, root string) ([]string, error) {
 		}
 		return nil
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("look for SQL files: %w: name another file or directory", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("look for SQL files: %w", err)
 	}
@@ -170,7 +188,34 @@ func (l *linter) matches(patterns []pattern, path string) bool {
 		return false
 	}
 	parts := strings.Split(filepath.ToSlash(rel), "/")
-	return slices.ContainsFunc(patterns, func(p pattern) bool { return p.matches(parts) })
+	found := false
+	for _, p := range patterns {
+		if p.matches(parts) {
+			l.used[p.String()], found = true, true
+		}
+	}
+	return found
+}
+
+// unmatched finds the patterns that mean nothing. One that may mean what lies
+// elsewhere is left alone.
+func (l *linter) unmatched(paths []string) {
+	all := slices.ContainsFunc(paths, func(path string) bool {
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return false
+		}
+		rel, err := filepath.Rel(abs, l.root)
+		return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+	})
+	for i, p := range slices.Concat(l.exclude, l.migrations) {
+		if l.used[p.String()] || !all && slices.Contains(p, "**") {
+			continue
+		}
+		if there, err := filepath.Glob(filepath.Join(l.root, filepath.FromSlash(p.String()))); err == nil && len(there) == 0 {
+			l.result.Unmatched = append(l.result.Unmatched, slices.Concat(l.Exclude, l.Migrations)[i])
+		}
+	}
 }
 
 func (l *linter) read(ctx context.Context, path string) error {

@@ -82,6 +82,28 @@ func TestWalk(t *testing.T) {
 	}
 }
 
+func TestNamedPaths(t *testing.T) {
+	dir := tree(t, "a.sql", "sub/b.sql", "old/c.sql")
+	require.NoError(t, os.Symlink(filepath.Join(dir, "sub"), filepath.Join(dir, "link")))
+	config := Config{Policy: ordersPolicy(t), Root: dir, Exclude: []string{"a.sql", "old"}}
+	result, err := Lint(t.Context(), config, dir+"/link", dir+"/a.sql", dir+"/old")
+	require.NoError(t, err)
+	require.Equal(t, []string{"link/b.sql 2"}, found(t, dir, result))
+	require.Equal(t, []string{filepath.ToSlash(dir) + "/a.sql", filepath.ToSlash(dir) + "/old"}, result.Excluded)
+	_, err = Lint(t.Context(), config, dir+"/none")
+	require.ErrorContains(t, err, ": name another file or directory")
+}
+
+func TestUnmatched(t *testing.T) {
+	dir := tree(t, "a.sql", "sub/b.sql", "sub/c.sql")
+	config := Config{Policy: ordersPolicy(t), Root: dir, Exclude: []string{"none.sql", "sub/b.sql", "b.sql", "sub/none"}, Migrations: []string{"sub/c.sql", "db/*.sql", "a.sql"}}
+	for path, want := range map[string][]string{".": {"none.sql", "sub/none", "db/*.sql"}, "sub": {"sub/none", "db/*.sql"}} {
+		result, err := Lint(t.Context(), config, dir+"/"+path)
+		require.NoError(t, err)
+		require.Equal(t, want, result.Unmatched, path)
+	}
+}
+
 func TestSkipped(t *testing.T) {
 	dir := tree(t, "a.sql", "mysql/b.sql", "a.mysql.up.sql", "mysql.txt", "a_mysql.sql")
 	result, err := Lint(t.Context(), Config{Policy: ordersPolicy(t)}, dir)

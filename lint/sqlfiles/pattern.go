@@ -26,6 +26,8 @@ func newPattern(text string) (pattern, error) {
 	return p, nil
 }
 
+func (p pattern) String() string { return strings.Join(p, "/") }
+
 // matches reports whether a path, or a directory that it is in, is meant.
 func (p pattern) matches(parts []string) bool {
 	if len(p) == 0 {

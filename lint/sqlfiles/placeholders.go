@@ -23,13 +23,18 @@ type edit struct {
 }
 
 // placeholders returns a statement with $n for what sqlc, pgx.NamedArgs and
-// others write: @name, sqlc.arg(name) and its like, and ?.
+// others write: @name, sqlc.arg(name) and its like, and ?, and psql's variables.
 func placeholders(code string, tokens []token) query {
+	return readPlaceholders(code, tokens, false)
+}
+
+// readPlaceholders is placeholders, or in a migration psql's variables alone.
+func readPlaceholders(code string, tokens []token, migration bool) query {
 	if len(tokens) == 0 {
 		return query{}
 	}
 	from := tokens[0].start
-	r := &placeholderReader{code: code, tokens: tokens, numbers: map[string]int{}}
+	r := &placeholderReader{code: code, tokens: tokens, numbers: map[string]int{}, migration: migration}
 	for _, t := range tokens {
 		if t.kind == pg_query.Token_PARAM {
 			n, _ := strconv.Atoi(code[t.start+1 : t.end])
@@ -70,6 +75,8 @@ type placeholderReader struct {
 	last       int            // the highest number
 	numbered   bool           // there is a $n
 	positional bool           // there is a ?
+	migration  bool           // only psql's variables are read
+	brackets   int            // [ that are open
 }
 
 // at looks at the token at i, and returns how many of the following it took.
@@ -79,11 +86,24 @@ func (r *placeholderReader) at(i int) int {
 	switch {
 	case t.isComment():
 		return 0
+	case word == "[":
+		r.brackets++
+	case word == "]":
+		r.brackets = max(0, r.brackets-1)
+	case word == ":":
+		return r.variable(i)
+	case r.migration:
+		return 0
 	case strings.EqualFold(word, "sqlc"):
 		return r.sqlc(i)
 	case word == "@" && i+1 < len(r.tokens) && r.tokens[i+1].start == t.end && r.tokens[i+1].isName():
 		next := r.tokens[i+1]
 		r.named(t.start, next.end, r.code[next.start:next.end])
+		return 1
+	case len(word) > 1 && word != "<@" && comparisons[word[:len(word)-1]] && word[len(word)-1] == '@' && i+1 < len(r.tokens) && r.tokens[i+1].start == t.end && r.tokens[i+1].isName():
+		next := r.tokens[i+1] // of these PostgreSQL has only <@ itself
+		r.named(t.end-1, next.end, r.code[next.start:next.end])
+		r.edits[len(r.edits)-1].text = " " + r.edits[len(r.edits)-1].text
 		return 1
 	case word == "?" && r.stands(i):
 		r.positional = true
@@ -97,7 +117,7 @@ func (r *placeholderReader) at(i int) int {
 	return 0
 }
 
-// comparisons may be written without a blank before a ?.
+// comparisons may be written without a blank before a ? or @name.
 var comparisons = map[string]bool{"=": true, "<": true, ">": true, "<=": true, ">=": true, "<>": true, "!=": true, "+": true, "-": true, "*": true, "/": true, "||": true}
 
 // stands reports whether the ? at i, or at the end of the operator there, is a
@@ -203,8 +223,8 @@ func (q *query) name(number string) string {
 	for taken := strings.Join(q.names, " "); strings.Contains(taken, token); {
 		token = "new_" + token
 	}
-	if strings.HasPrefix(q.names[0], "@") {
-		return "@" + token
+	if mark := q.names[0][:1]; mark == "@" || mark == ":" {
+		return mark + token
 	}
 	return fmt.Sprintf("sqlc.arg(%s)", token)
 }

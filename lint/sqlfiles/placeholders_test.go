@@ -21,6 +21,12 @@ func TestPlaceholders(t *testing.T) {
 		{"@name", "UPDATE a SET b = @b WHERE c = @c AND d = @b", "UPDATE a SET b = $1 WHERE c = $2 AND d = $1"},
 		{"a key word as @name", "SELECT @limit::int", "SELECT $1::int"},
 		{"@ as an operator", "SELECT @ -5, a @> b, a <@b, '@x', \"@y\"", "SELECT @ -5, a @> b, a <@b, '@x', \"@y\""},
+		{"@name without a blank", "UPDATE a SET b=@b WHERE c<=@c AND d>@d AND e <>@b", "UPDATE a SET b= $1 WHERE c<= $2 AND d> $3 AND e <> $1"},
+		{"psql's variables", "UPDATE a SET b = :b, c=:'c' WHERE d = :\"d\" AND e = :b AND f = :f::int", "UPDATE a SET b = $1, c=$2 WHERE d = \"d\" AND e = $1 AND f = $3::int"},
+		{"a variable's two spellings", "SELECT :a, :'a'", "SELECT $1, $1"},
+		{"a schema in a variable", "SELECT 1 FROM :s.a, :\"s\".b", "SELECT 1 FROM a, b"},
+		{"no variables", "SELECT a::int, b[1:2], b[c:d], ':x', \":y\", f(a := 1), : x", "SELECT a::int, b[1:2], b[c:d], ':x', \":y\", f(a := 1), : x"},
+		{"a variable where there are no placeholders", "SET LOCAL a.b = :'c'", "SET LOCAL a.b = 'c'"},
 		{"sqlc.arg", "SELECT sqlc.arg(a), sqlc.narg('b')::text, SQLC.ARG( a )", "SELECT $1, $2::text, $1"},
 		{"sqlc.slice", "SELECT 1 WHERE a IN (sqlc.slice('ids'))", "SELECT 1 WHERE a IN ($1)"},
 		{"sqlc.embed", "SELECT sqlc.embed(a), b.x FROM a, b", "SELECT a.*, b.x FROM a, b"},
@@ -41,6 +47,7 @@ func TestPlaceholderOffsets(t *testing.T) {
 	for _, text := range []string{
 		"UPDATE a SET b = @b, c = sqlc.arg(longname) WHERE d = @b;end",
 		"UPDATE a SET b=?, c = ? WHERE d = ?",
+		"UPDATE a SET b = :'b', c = :ccc WHERE d=@xxx AND g = f",
 		"SELECT sqlc.embed(tab), x FROM other",
 		"SELECT 1",
 	} {
@@ -65,6 +72,15 @@ func TestSpelling(t *testing.T) {
       |        ^^^^^^
   fix:  UPDATE orders SET a = @a, b = ?, last_token = @token WHERE id = @id AND last_token <= @token   (? stands for your literal)
   docs: rewrite/rules/FR101.md`},
+		{"psql's variables", "UPDATE orders SET a = :'a' WHERE id = :id", `q.sql:1:8: UPDATE on protected table "orders" has no last_token guard (FR101 unguarded-update)
+    1 | UPDATE orders SET a = :'a' WHERE id = :id
+      |        ^^^^^^
+  fix:  UPDATE orders SET a = :'a', last_token = :token WHERE id = :id AND last_token <= :token
+  docs: rewrite/rules/FR101.md`},
+		{"a variable for a table", "UPDATE :t SET a = (SELECT b FROM orders)", `q.sql:1:8: SQL text cannot be parsed, so it cannot be checked (syntax error at or near ":t"): correct the syntax, or send it over a plain connection if the server's grammar is newer and it touches no protected table (FR901 unparsable)
+    1 | UPDATE :t SET a = (SELECT b FROM orders)
+      |        ^^
+  docs: rewrite/rules/FR901.md`},
 		{"sqlc.arg", "\n\n  WITH a AS (SELECT sqlc.narg(token)) DELETE FROM orders WHERE id = sqlc.arg(id)", `q.sql:3:51: DELETE from protected table "orders" has no last_token guard (FR111 unguarded-delete)
     3 | WITH a AS (SELECT sqlc.narg(token)) DELETE FROM orders WHERE id = sqlc.arg(id)
       |                                                 ^^^^^^
@@ -92,8 +108,12 @@ UPDATE orders SET status = @status, last_token = @token WHERE id = @id AND last_
 DELETE FROM orders WHERE id = sqlc.arg(id) AND last_token <= sqlc.arg(token);
 -- name: Add :one
 INSERT INTO orders (id, last_token) VALUES (?, ?) RETURNING *;
+-- name: Close :exec
+UPDATE orders SET last_token=@token WHERE id=@id AND last_token<=@token;
+-- name: Open :exec
+UPDATE orders SET last_token = :token WHERE id = :'id' AND last_token <= :'token';
 `)
 	require.Empty(t, result.Findings)
-	require.Equal(t, 3, result.Statements)
+	require.Equal(t, 5, result.Statements)
 	require.Zero(t, result.Cleared)
 }

@@ -98,8 +98,12 @@ func (s *suppression) problems(f *file) []lint.Finding {
 	}
 	for _, rule := range s.rules {
 		switch {
+		case rule == "" && len(s.rules) > 1:
+			report("suppression has a comma with no rule behind it: write the rules without a blank between, as in FR111,FR101")
 		case rule == "":
 			report("suppression names no rule: write -- %s FR101 and the reason", ignore)
+		case rule.Doc() == "" && meant(rule) != "":
+			report("suppression of a rule that there isn't (%q): did you mean %s?", string(rule), meant(rule))
 		case rule.Doc() == "":
 			report("suppression of a rule that there isn't (%q): the rules are listed in docs/rules.md", string(rule))
 		case s.reason == "":
@@ -109,4 +113,16 @@ func (s *suppression) problems(f *file) []lint.Finding {
 		}
 	}
 	return found
+}
+
+// meant is the rule that is written in lower case, with other signs about it or
+// by its name.
+func meant(rule rewrite.Rule) rewrite.Rule {
+	text := strings.Trim(string(rule), ".:;()[]\"'`")
+	for _, info := range rewrite.Rules() {
+		if strings.EqualFold(text, string(info.ID)) || strings.EqualFold(text, info.Slug) {
+			return info.ID
+		}
+	}
+	return ""
 }

@@ -310,7 +310,8 @@ BEGIN
   SELECT 'error', 'D311 tokens-not-drawn', 'function fencing.next_token()', format('role %I, which owns it, may not run %s', pg_get_userbyid(p.proowner),
       f.oid::regprocedure),
          'no token can be drawn', format('GRANT EXECUTE ON FUNCTION %s TO %I', f.oid::regprocedure, pg_get_userbyid(p.proowner))
-    FROM pg_proc p, unnest(ARRAY['fencing.incarnation_now()', 'pg_logical_emit_message(boolean, text, text)']) u(name),
+    FROM pg_proc p, unnest(ARRAY['fencing.incarnation_now()',  -- and PostgreSQL 17's has a fourth argument
+           'pg_logical_emit_message(boolean, text, text)', 'pg_logical_emit_message(boolean, text, text, boolean)']) u(name),
          LATERAL (SELECT to_regprocedure(u.name)::oid) f(oid)
    WHERE p.oid = 'fencing.next_token()'::regprocedure AND NOT has_function_privilege(p.proowner, f.oid, 'EXECUTE');
 

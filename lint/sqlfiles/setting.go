@@ -1,0 +1,158 @@
+package sqlfiles
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/fencerow/fencerow/lint"
+	"github.com/fencerow/fencerow/rewrite"
+)
+
+// A DELETE leaves no row that shows its token: the wall takes it from a setting,
+// which the driver sends along. A migration has to set it itself, and then its
+// WHERE may be as it likes.
+
+// shortText is how long a literal may be that belongs to a call of set_config.
+const shortText = 100
+
+// setters begin the statements that may set it.
+var setters = map[pg_query.Token]bool{
+	pg_query.Token_SET: true, pg_query.Token_SELECT: true, pg_query.Token_DO: true, pg_query.Token_WITH: true, pg_query.Token_VALUES: true,
+}
+
+var gooseSection = regexp.MustCompile(`^--\s*\+goose\s+(?:Up|Down)\b`)
+
+// onlyInWhere are the rules about a DELETE's WHERE.
+var onlyInWhere = map[rewrite.Rule]bool{
+	rewrite.UnguardedDelete: true, rewrite.GuardPosition: true, rewrite.GuardComparison: true,
+	rewrite.AmbiguousTarget: true, rewrite.CurrentOf: true, rewrite.TokenReuse: true,
+}
+
+// deletes finds the DELETEs of a migration's statement that lack the setting. It
+// returns the violations that are left to judge.
+func (c *fileCheck) deletes(statement int, plan *rewrite.Plan) []rewrite.Violation {
+	s := c.file.statements[statement]
+	first := c.file.tokens[s.first].kind
+	direct := first == pg_query.Token_DELETE_P || first == pg_query.Token_WITH
+	others := false
+	var lacking []*rewrite.Table
+	for _, w := range plan.Writes() {
+		others = others || w.Kind != "DELETE"
+		if w.Kind == "DELETE" && !slices.Contains(lacking, w.Table) && !c.settingBefore(statement, w.Table) {
+			lacking = append(lacking, w.Table)
+		}
+	}
+	left := slices.Clone(plan.Violations)
+	left = slices.DeleteFunc(left, func(v rewrite.Violation) bool {
+		lacks := slices.ContainsFunc(lacking, func(t *rewrite.Table) bool { return t.String() == v.Table })
+		if v.Rule == rewrite.UnguardedDelete {
+			return !lacks
+		}
+		return !others && direct && onlyInWhere[v.Rule]
+	})
+	for _, t := range lacking {
+		i := slices.IndexFunc(left, func(v rewrite.Violation) bool { return v.Rule == rewrite.UnguardedDelete && v.Table == t.String() })
+		switch {
+		case i >= 0:
+			left[i].Message, left[i].Fix = lackingSetting(t)
+		case direct:
+			c.addLacking(statement, t, c.deletedAt(s))
+		}
+	}
+	return left
+}
+
+// lackingSetting says what a DELETE without the setting is told.
+func lackingSetting(t *rewrite.Table) (message, fix string) {
+	name := rewrite.SettingName(t.Resource)
+	return fmt.Sprintf("DELETE from protected table %q in a migration without its token in setting %s, where the wall looks for it", t.String(), name),
+		fmt.Sprintf("in the same transaction, before it: SET LOCAL %s = '<token>';", name)
+}
+
+// addLacking is the finding at a DELETE that has a guard, and so no violation.
+func (c *fileCheck) addLacking(statement int, t *rewrite.Table, at int) {
+	if c.suppressed(statement, rewrite.UnguardedDelete) {
+		c.result.Suppressed++
+		return
+	}
+	message, fix := lackingSetting(t)
+	v := rewrite.Refuse(rewrite.UnguardedDelete, message)
+	v.Table, v.Fix = t.String(), fix
+	f := lint.Of(v)
+	f.Path = c.file.path
+	f.Line, f.Column = c.file.place(at)
+	c.result.Findings = append(c.result.Findings, f)
+}
+
+// deletedAt is where the first DELETE of a statement names its table.
+func (c *fileCheck) deletedAt(s statement) int {
+	tokens := c.file.tokens[s.first : s.last+1]
+	for i := range len(tokens) - 2 {
+		if tokens[i].kind == pg_query.Token_DELETE_P && tokens[i+1].kind == pg_query.Token_FROM {
+			return tokens[i+2].start
+		}
+	}
+	return tokens[0].start
+}
+
+// settingBefore reports whether a statement before this one sets the token of a
+// table, in the same section of a file of goose's.
+func (c *fileCheck) settingBefore(statement int, t *rewrite.Table) bool {
+	f := c.file
+	for i := statement - 1; i >= 0; i-- {
+		s := f.statements[i]
+		between := f.tokens[s.last+1 : f.statements[i+1].first]
+		if slices.ContainsFunc(between, func(t token) bool {
+			return t.isComment() && gooseSection.MatchString(f.code[t.start:t.end])
+		}) {
+			return false
+		}
+		tokens := f.tokens[s.first : s.last+1]
+		if !setters[tokens[0].kind] {
+			continue // most are rows, and there may be many
+		}
+		if sets(compact(f.code, tokens, tokens[0].kind == pg_query.Token_DO), t) {
+			return true
+		}
+	}
+	return false
+}
+
+// compact is the code of tokens in one form, without comments. Long literals
+// are left out, unless they are code that runs.
+func compact(code string, tokens []token, runs bool) string {
+	var b strings.Builder
+	for _, t := range tokens {
+		if t.isComment() || t.isLiteral() && t.end-t.start > shortText && !runs {
+			continue
+		}
+		word := code[t.start:t.end]
+		if inside, _ := unquote(word); runs && t.kind == pg_query.Token_SCONST {
+			in, _ := lex(inside)
+			word = compact(inside, in, false)
+		}
+		b.WriteString(strings.ToLower(strings.ReplaceAll(word, `"`, "")) + " ")
+	}
+	return b.String()
+}
+
+// sets reports whether compact code sets the token of a table.
+func sets(compact string, t *rewrite.Table) bool {
+	name := strings.ToLower(rewrite.SettingName(t.Resource))
+	if strings.Contains(compact, "set_config ( '"+name+"' ,") {
+		return true
+	}
+	name = strings.ReplaceAll(name, ".", " . ")
+	for _, before := range []string{"set ", "set local ", "set session "} {
+		for _, after := range []string{" = ", " to "} {
+			if strings.Contains(" "+compact, " "+before+name+after) {
+				return true
+			}
+		}
+	}
+	return false
+}
