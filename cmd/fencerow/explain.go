@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"regexp"
@@ -57,9 +58,12 @@ as FR101, it prints the rule's page.`,
 				return fmt.Errorf("there is no rule %s: the rules are listed in docs/rules.md", rule)
 			}
 			if text == "-" {
-				data, err := io.ReadAll(io.LimitReader(o.env.stdin, maxExplained))
+				data, err := readAll(c.Context(), io.LimitReader(o.env.stdin, maxExplained+1))
 				if err != nil {
 					return fmt.Errorf("read the statement: %w", err)
+				}
+				if len(data) > maxExplained {
+					return fmt.Errorf("the statement is longer than %d MiB, of which no part is explained: give a shorter one", maxExplained>>20)
 				}
 				text = string(data)
 			}
@@ -68,6 +72,24 @@ as FR101, it prints the rule's page.`,
 			}
 			return o.explain(c, text)
 		},
+	}
+}
+
+// readAll is [io.ReadAll] until the context ends: nothing else ends a read of a
+// terminal.
+func readAll(ctx context.Context, r io.Reader) ([]byte, error) {
+	var data []byte
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		data, err = io.ReadAll(r)
+	}()
+	select {
+	case <-done:
+		return data, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 var writeWords = map[pg_query.Token]bool{
 	pg_query.Token_UPDATE: true, pg_query.Token_DELETE_P: true, pg_query.Token_INSERT: true,
 	pg_query.Token_MERGE: true, pg_query.Token_TRUNCATE: true, pg_query.Token_WITH: true,
+	pg_query.Token_COPY: true,
 }
 
 // beforeStatement are the words behind which a statement of PL/pgSQL begins.
@@ -40,6 +41,7 @@ func (c *fileCheck) bodies(statement int) {
 		}
 		code, offsets := unquote(word)
 		tokens, _ := lex(code)
+		code = withoutInto(code, tokens)
 		for _, w := range writesIn(code, tokens) {
 			c.bodyWrite(statement, bodyOf{code, tokens, runs}, w, func(at int) int {
 				if offsets != nil {
@@ -49,6 +51,34 @@ func (c *fileCheck) bodies(statement int) {
 			})
 		}
 	}
+}
+
+// withoutInto blanks INTO and the variables behind it, which PL/pgSQL takes out
+// of a statement before the parser sees it.
+func withoutInto(body string, tokens []token) string {
+	code, before, into, wanted := []byte(body), "", false, false
+	for _, t := range tokens {
+		if t.isComment() {
+			continue
+		}
+		word := strings.ToLower(body[t.start:t.end])
+		switch {
+		case t.kind == pg_query.Token_INTO && before != "insert" && before != "merge":
+			into, wanted = true, true
+		case into && wanted && word == "strict":
+		case into && wanted && t.isName():
+			wanted = false
+		case into && !wanted && (word == "," || word == "."):
+			wanted = true
+		default:
+			into = false
+		}
+		if into {
+			copy(code[t.start:t.end], strings.Repeat(" ", t.end-t.start))
+		}
+		before = word
+	}
+	return string(code)
 }
 
 // bodyOf is a body: its code, and whether it runs where it stands.
@@ -102,7 +132,7 @@ func (c *fileCheck) bodyWrite(statement int, b bodyOf, w [2]int, place func(int)
 		return sets(compact(b.code, earlier, false), t) || b.runs && c.settingBefore(statement, t)
 	}
 	for _, v := range plan.Violations {
-		unguarded := v.Rule < rewrite.ProtectedDDL || v.Rule == rewrite.ProtectedTruncate
+		unguarded := v.Rule < rewrite.ProtectedDDL || v.Rule == rewrite.ProtectedTruncate || v.Rule == rewrite.ProtectedCopy
 		offset, ok := v.Offset()
 		if !ok || !unguarded {
 			continue
@@ -131,9 +161,12 @@ func (c *fileCheck) bodyWrite(statement int, b bodyOf, w [2]int, place func(int)
 
 // namesToken reports whether a text names the token column of a table.
 func (c *fileCheck) namesToken(text, table string) bool {
+	tokens, _ := lex(text)
 	for _, t := range c.policy.Tables() {
 		if t.String() == table {
-			return strings.Contains(strings.ToLower(text), strings.ToLower(t.TokenColumn))
+			return slices.ContainsFunc(tokens, func(word token) bool {
+				return word.isName() && strings.EqualFold(strings.Trim(text[word.start:word.end], `"`), t.TokenColumn)
+			})
 		}
 	}
 	return false

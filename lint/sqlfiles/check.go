@@ -16,10 +16,16 @@ type fileCheck struct {
 	result *Result
 
 	suppressions []*suppression
+	suppressing  map[int][]*suppression // by statement
 }
 
 func (c *fileCheck) run() {
-	c.suppressions = c.file.suppressions()
+	c.suppressions, c.suppressing = c.file.suppressions(), map[int][]*suppression{}
+	for _, s := range c.suppressions {
+		for _, i := range s.statements {
+			c.suppressing[i] = append(c.suppressing[i], s)
+		}
+	}
 	for i := range c.file.statements {
 		c.statement(i)
 	}

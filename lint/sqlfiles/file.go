@@ -34,10 +34,10 @@ type statement struct {
 
 var (
 	gooseLine   = regexp.MustCompile(`^--\s*\+goose\s+(\w+)`)
-	sqlcLine    = regexp.MustCompile(`^(?:--|/\*)\s*name:\s*\w`)
+	sqlcLine    = regexp.MustCompile(`^(?:--|/\*)\s*name:\s*\w[\w.-]*(?:\s+:\w|\s*(?:\*/)?\s*$)`)
 	migrateName = regexp.MustCompile(`(?i)\.(?:up|down)\.sql$`)
 	gooseEnvsub = regexp.MustCompile(`(?m)^[ \t]*--[ \t]*\+goose[ \t]+ENVSUB[ \t]+(ON|OFF)\b`)
-	envVariable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z_0-9]*)(?::?-([^}]*))?\}`)
+	envVariable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z_0-9]*)(?::?-([^}]*))?\}(\.)?`)
 )
 
 // byteOrderMark may stand before UTF-8, where it means nothing.
@@ -64,11 +64,14 @@ func readFile(name, text string, migration bool) *file {
 }
 
 // substituted puts stand-ins of the same length where goose would put variables
-// of the environment: the default, or a name.
+// of the environment: the default, or a name. As a schema it may be any, and is
+// left out.
 func (f *file) substituted(text string) string {
 	if !strings.Contains(text, "ENVSUB") {
 		return text
 	}
+	var b strings.Builder
+	last := 0
 	switches := gooseEnvsub.FindAllStringSubmatchIndex(text, -1)
 	for i, s := range switches {
 		if text[s[2]:s[3]] != "ON" {
@@ -78,14 +81,21 @@ func (f *file) substituted(text string) string {
 		if i+1 < len(switches) {
 			end = switches[i+1][0]
 		}
-		text = text[:s[1]] + envVariable.ReplaceAllStringFunc(text[s[1]:end], func(variable string) string {
+		b.WriteString(text[last:s[1]] + envVariable.ReplaceAllStringFunc(text[s[1]:end], func(variable string) string {
 			parts := envVariable.FindStringSubmatch(variable)
-			if strings.Contains(variable, "-") {
-				return parts[2] + strings.Repeat(" ", len(variable)-len(parts[2]))
+			dot := parts[3]
+			switch {
+			case strings.Contains(variable, "-"):
+				return parts[2] + dot + strings.Repeat(" ", len(variable)-len(parts[2])-len(dot))
+			case dot != "":
+				return strings.Repeat(" ", len(variable))
 			}
 			return "_" + "_" + parts[1] + "_"
-		}) + text[end:]
+		}))
+		last = end
 	}
+	b.WriteString(text[last:])
+	text = b.String()
 	if text != f.text {
 		f.notes = append(f.notes, Note{f.path, f.line(strings.Index(f.text, "${")), "variables of the environment are read as their default or as a name"})
 	}
@@ -132,7 +142,7 @@ func (f *file) split() {
 		if t.isComment() {
 			word := f.code[t.start:t.end]
 			isName := sqlcLine.MatchString(word)
-			if isName || gooseLine.MatchString(word) {
+			if f.beginsLine(t.start) && (isName || gooseLine.MatchString(word)) {
 				end()
 				named, f.queries = isName, f.queries || isName
 				f.migration = f.migration || !isName
@@ -168,6 +178,12 @@ func (f *file) split() {
 	if f.fault == nil {
 		end() // else it is the one that can't be read
 	}
+}
+
+// beginsLine reports whether nothing but white space stands before an offset in
+// its line: goose and sqlc look for their comments only there.
+func (f *file) beginsLine(offset int) bool {
+	return strings.TrimSpace(f.text[f.lines[f.line(offset)-1]:offset]) == ""
 }
 
 // changesStructure reports whether a statement changes the structure.

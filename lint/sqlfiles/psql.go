@@ -14,6 +14,8 @@ type psqlReader struct {
 	code  []byte
 	start int // of the statement, -1 between two
 	notes []psqlNote
+
+	noRows bool // no end of rows is in what follows
 }
 
 type psqlNote struct {
@@ -27,6 +29,9 @@ var (
 	sendCommand   = regexp.MustCompile(`^\\(?:g|gx|gset|gexec|gdesc|watch|crosstabview|bind|parse)\b`)
 	dollarQuote   = regexp.MustCompile(`^\$(?:[A-Za-z_\x80-\xff][A-Za-z_0-9\x80-\xff]*)?\$`)
 	metaCommand   = regexp.MustCompile(`^\\[A-Za-z_?!]+`)
+	wholeLine     = regexp.MustCompile(`^\\(?:!|copy|h|help|ef|ev|sf|sv)$`) // for these nothing ends the arguments but the line
+	copyInto      = regexp.MustCompile(`(?i)^\\copy[ \t]+(?:"[^"\n]*"|[^\s("])+[ \t]*(?:\([^)\n]*\))?[ \t]*\bfrom\b[ \t][^\n]`)
+	ownRows       = regexp.MustCompile(`(?i)^[ \t]*stdin\b`)
 )
 
 // blankPsql returns the code with blanks for what psql reads itself, and what
@@ -81,8 +86,9 @@ func (r *psqlReader) next(i int) int {
 	return i + 1
 }
 
-// command blanks a command to the end of its line. One that sends what stands
-// before it is an end of a statement.
+// command blanks a command to the end of its line, or to the two backslashes
+// behind which SQL goes on. One that sends what stands before it is an end of a
+// statement.
 func (r *psqlReader) command(i int) int {
 	rest := r.text[i:]
 	name := metaCommand.FindString(rest)
@@ -94,6 +100,12 @@ func (r *psqlReader) command(i int) int {
 		return i + 1
 	}
 	end := i + lineLength(rest)
+	if into := copyInto.FindString(rest); into != "" {
+		return r.copyInto(i, i+len(into), end)
+	}
+	if !wholeLine.MatchString(name) {
+		end = i + argumentsLength(rest[:end-i], len(name))
+	}
 	r.blank(i, end)
 	if sendCommand.MatchString(rest) {
 		r.code[i], r.start = ';', -1
@@ -102,11 +114,32 @@ func (r *psqlReader) command(i int) int {
 	return end
 }
 
+// copyInto leaves of \copy into a table a COPY from a file without a name. Rows
+// of its own stand behind it, as behind COPY.
+func (r *psqlReader) copyInto(start, from, end int) int {
+	r.blank(from, end)
+	r.notes = append(r.notes, psqlNote{start, `\copy`})
+	next := end
+	if ownRows.MatchString(r.text[from-1 : end]) {
+		next = r.rows(end)
+	}
+	copy(r.code[from-2:], "''")
+	r.code[start], r.start = ';', -1
+	if end < len(r.code) {
+		r.code[end] = ';'
+	}
+	return next
+}
+
 // rows blanks the rest of the line, and the rows, if they have an end.
 func (r *psqlReader) rows(i int) int {
+	if r.noRows {
+		return i
+	}
 	line := i + lineLength(r.text[i:])
 	end := endOfRows.FindStringIndex(r.text[line:])
 	if end == nil {
+		r.noRows = true
 		return i
 	}
 	r.blank(i, line+end[1])
@@ -125,6 +158,20 @@ func (r *psqlReader) blank(start, end int) {
 // escapes reports whether the string at i is one with escapes: E'...'.
 func (r *psqlReader) escapes(i int) bool {
 	return i > 0 && r.text[i-1]|0x20 == 'e' && (i == 1 || !isNameByte(r.text[i-2]))
+}
+
+// argumentsLength is where the arguments of a command end in its line: behind two
+// backslashes outside of quotes, or with it.
+func argumentsLength(line string, from int) int {
+	for i := from; i < len(line); i++ {
+		switch c := line[i]; {
+		case strings.HasPrefix(line[i:], `\\`):
+			return i + 2
+		case c == '\'' || c == '"' || c == '`':
+			i += quotedLength(line[i:], c == '\'') - 1
+		}
+	}
+	return len(line)
 }
 
 func lineLength(text string) int {

@@ -3,6 +3,7 @@ package sqlfiles
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/fencerow/fencerow/lint"
@@ -52,11 +53,9 @@ func (f *file) suppressions() []*suppression {
 func (f *file) suppressed(comment int) []int {
 	line := f.line(f.tokens[comment].start)
 	var here []int
-	for i, s := range f.statements {
-		first, last := f.line(f.tokens[s.first].start), f.line(f.tokens[s.last].end-1)
-		if first <= line && line <= last {
-			here = append(here, i)
-		}
+	reaches := func(i int) bool { return f.line(f.tokens[f.statements[i].last].end-1) >= line }
+	for i := sort.Search(len(f.statements), reaches); i < len(f.statements) && f.line(f.tokens[f.statements[i].first].start) <= line; i++ {
+		here = append(here, i)
 	}
 	if here != nil {
 		return here
@@ -68,10 +67,9 @@ func (f *file) suppressed(comment int) []int {
 			break
 		}
 	}
-	for i, s := range f.statements {
-		if s.first == next && f.line(f.tokens[s.first].start) <= line {
-			return []int{i}
-		}
+	i, found := slices.BinarySearchFunc(f.statements, next, func(s statement, next int) int { return s.first - next })
+	if found && f.line(f.tokens[next].start) <= line {
+		return []int{i}
 	}
 	return nil
 }
@@ -79,8 +77,8 @@ func (f *file) suppressed(comment int) []int {
 // suppressed reports whether findings of the rule are hidden in a statement.
 func (c *fileCheck) suppressed(statement int, rule rewrite.Rule) bool {
 	hidden := false
-	for _, s := range c.suppressions {
-		if s.reason != "" && slices.Contains(s.rules, rule) && slices.Contains(s.statements, statement) {
+	for _, s := range c.suppressing[statement] {
+		if s.reason != "" && slices.Contains(s.rules, rule) {
 			s.used[rule], hidden = true, true
 		}
 	}
