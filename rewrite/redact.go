@@ -87,7 +87,19 @@ func redact(sql string, tokens []token, offset int) (text string, at, width int)
 		last = t.end
 	}
 	b.WriteString(sql[last:])
-	return b.String(), at, width
+	return printable(b.String()), at, width
+}
+
+// printable keeps what a terminal would obey, as in a quoted name, out of
+// messages: a blank takes the place of each such byte.
+func printable(text string) string {
+	out := []byte(text)
+	for i, c := range out {
+		if c < ' ' && c != '\n' && c != '\r' && c != '\t' || c == 0x7f {
+			out[i] = ' '
+		}
+	}
+	return string(out)
 }
 
 // clip shortens a long line to the surroundings of the bytes from column on,
