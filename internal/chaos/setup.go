@@ -116,17 +116,22 @@ func protect(ctx context.Context, dsn string, kind Kind) error {
 	return nil
 }
 
-// tokenBeforeLock has fencing.take use the token that was drawn before the
-// lease's row was locked.
+// tokenBeforeLock has fencing.take use a token that was drawn before the lease's
+// row was locked.
 func tokenBeforeLock(ctx context.Context, conn *pgx.Conn) error {
-	const right, wrong = "token = fencing.next_token(), expires_at", "token = EXCLUDED.token, expires_at"
 	var source string
 	if err := conn.QueryRow(ctx, "SELECT pg_get_functiondef('fencing.take'::regproc)").Scan(&source); err != nil {
 		return err
 	}
-	if strings.Count(source, right) != 1 {
-		return fmt.Errorf("fencing.take doesn't say %q any more: change this control", right)
+	for _, change := range [][2]string{
+		{"token = fencing.next_token(), expires_at", "token = EXCLUDED.token, expires_at"},
+		{"x.expires_at < clock_timestamp() FOR UPDATE;", "false;"}, // nor is the row locked before
+	} {
+		if strings.Count(source, change[0]) != 1 {
+			return fmt.Errorf("fencing.take doesn't say %q any more: change this control", change[0])
+		}
+		source = strings.Replace(source, change[0], change[1], 1)
 	}
-	_, err := conn.Exec(ctx, strings.Replace(source, right, wrong, 1))
+	_, err := conn.Exec(ctx, source)
 	return err
 }
