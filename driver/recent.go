@@ -43,7 +43,7 @@ func (r *recent) find(v *view, sql string) *rewrite.Plan {
 func (c *Conn) passes(query string, args []sqldriver.NamedValue) bool {
 	v := c.currentView()
 	plan := c.recent.find(v, query)
-	if plan == nil || !plan.Cleared || v.watched != nil || v.all != nil || c.isLoose() || c.connector.observed() {
+	if plan == nil || !plan.Cleared || v.watched != nil || v.all != nil || c.changes || c.isLoose() || c.connector.observed() {
 		return false
 	}
 	for i := range args {

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
@@ -93,4 +95,35 @@ func TestRecentPlansAreCounted(t *testing.T) {
 	}
 	require.Equal(t, 3, heard)
 	require.NoError(t, conn.Close())
+}
+
+// A COMMIT as text, which a connection has sent before, still has the handle look
+// again at what the transaction has changed.
+func TestRecentCommitIsNoted(t *testing.T) {
+	dsn := localpg.Database(t)
+	plain, err := sql.Open("pgx", dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, plain.Close()) })
+	_, err = plain.Exec(`CREATE TABLE orders (id bigint PRIMARY KEY, last_token bigint NOT NULL DEFAULT 0)`)
+	require.NoError(t, err)
+	db, err := Open(dsn, Protect("orders", rewrite.Strict), WithRefreshInterval(time.Hour))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	conn, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	defer conn.Close()
+	looking := &db.Driver().(*Driver).connector.looking
+	for _, text := range []string{`BEGIN`, `COMMIT`, `BEGIN`, `CREATE TABLE other (id int)`} {
+		_, err = conn.ExecContext(t.Context(), text)
+		require.NoError(t, err, text)
+	}
+	require.Zero(t, looking.due.Load())
+	_, err = db.Exec(`SELECT 1`) // another connection looks, and sees nothing of it yet
+	require.NoError(t, err)
+	_, err = db.Exec(`SELECT 1`)
+	require.NoError(t, err)
+	require.NotZero(t, looking.due.Load())
+	_, err = conn.ExecContext(t.Context(), `COMMIT`)
+	require.NoError(t, err)
+	require.Zero(t, looking.due.Load(), "after the commit there is something to see")
 }
