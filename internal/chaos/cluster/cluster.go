@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -187,18 +186,29 @@ func (c *Cluster) Failover(ctx context.Context) error {
 	return primary.Stop()
 }
 
-// promote returns when the server has left recovery.
+// promote returns when the server has left recovery. It doesn't have pg_promote
+// wait for that: replay may cancel a query of the standby, and does so to one that
+// is long (40001).
 func promote(ctx context.Context, s *localpg.Server) error {
 	return session(ctx, s, func(ctx context.Context, conn *pgx.Conn) error {
-		var done bool
-		seconds := strconv.Itoa(int(patience.Seconds()))
-		if err := conn.QueryRow(ctx, "SELECT pg_promote(true, "+seconds+")").Scan(&done); err != nil {
-			return err
+		for text, recovers := "SELECT pg_promote(false)", true; ; {
+			err := conn.QueryRow(ctx, text).Scan(&recovers)
+			var canceled *pgconn.PgError
+			switch {
+			case errors.As(err, &canceled) && canceled.Code == "40001":
+			case err != nil:
+				return err
+			case !recovers:
+				return nil
+			default:
+				text = "SELECT pg_is_in_recovery()"
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(10 * time.Millisecond):
+			}
 		}
-		if !done {
-			return errors.New("it stays in recovery")
-		}
-		return nil
 	})
 }
 
