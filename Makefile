@@ -32,8 +32,9 @@ test-pgx: postgres ## run pgx's own database/sql test suite through the driver
 compat: postgres ## try what ORMs do to protected tables, on PostgreSQL, and print a table of it
 	cd internal/compat && go test -count=1 -run '^TestCompat$$' -table
 
-bench: postgres ## run the benchmarks, with allocations
-	go test -run '^$$' -bench . -benchmem ./...
+bench: postgres ## measure fencerow beside plain pgx and other wrappers, and then the wall, against the targets
+	cd bench && go run .
+	go run ./internal/wallbench -rounds 3 -scale 0.3
 
 bench-wall: postgres ## measure with pgbench what the wall costs, as a share of the rate without it
 	go run ./internal/wallbench

@@ -67,11 +67,14 @@ func (c *checker) inserted(table *Table, token operand) {
 // and so does a text for which nothing shows that the calls are all that was
 // added. The server then refuses it.
 func (p *Plan) Attested() string {
-	p.attestOnce.Do(func() { p.attested = p.attest() })
-	return p.attested
+	if !p.attests {
+		return p.text
+	}
+	p.later.attestOnce.Do(func() { p.later.attested = p.proof().attest() })
+	return p.later.attested
 }
 
-func (p *Plan) attest() string {
+func (p *proof) attest() string {
 	calls := p.settingCalls()
 	if len(calls) == 0 {
 		return p.text
@@ -111,7 +114,7 @@ func (p *Plan) attest() string {
 // what stands in the place of each inserted token. It leaves out those whose
 // token isn't known, or whose name stands for tables that take another one
 // each.
-func (p *Plan) settingCalls() map[*node]string {
+func (p *proof) settingCalls() map[*node]string {
 	calls := make(map[*node]string)
 	note := func(at *node, call string) {
 		if earlier, ok := calls[at]; ok && earlier != call {

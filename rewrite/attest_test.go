@@ -223,11 +223,12 @@ func TestAddsOnly(t *testing.T) {
 		"not SQL":         right + " AND",
 		"a NUL byte":      right + "\x00",
 	}
-	g, ok := callGrowth(plan.settingCalls())
+	proof := plan.proof()
+	g, ok := callGrowth(proof.settingCalls())
 	require.True(t, ok)
-	require.True(t, g.proves(plan.root, right))
+	require.True(t, g.proves(proof.root, right))
 	for name, text := range wrong {
-		require.False(t, g.proves(plan.root, text), name)
+		require.False(t, g.proves(proof.root, text), name)
 	}
 }
 
@@ -339,7 +340,7 @@ func TestAttestedDifferential(t *testing.T) {
 		}
 		text := plan.Attested()
 		if text == s.sql {
-			if len(plan.settingCalls()) > 0 {
+			if len(plan.proof().settingCalls()) > 0 {
 				t.Fatalf("not attested: %s", s)
 			}
 			same++
@@ -357,7 +358,7 @@ func TestAttestedDifferential(t *testing.T) {
 		deletedRows += len(seen)
 		require.Equal(t, left, leftToo, "%s\n%s", s, text)
 		for _, token := range seen {
-			if len(plan.settingCalls()) == len(plan.changes) && !strings.HasSuffix(token, fmt.Sprint(" ", genToken)) {
+			if len(plan.proof().settingCalls()) == len(plan.proof().changes) && !strings.HasSuffix(token, fmt.Sprint(" ", genToken)) {
 				t.Fatalf("a trigger saw %q: %s\n%s", token, s, text)
 			}
 		}

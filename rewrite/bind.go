@@ -143,7 +143,8 @@ func (p *Plan) checkArgs(args []driver.NamedValue) error {
 }
 
 func (p *Plan) tokenViolation(rule Rule, use tokenUse, format string, args ...any) *Violation {
-	v := violation(rule, use.at, format, args...).on(use.table)
+	v := violation(rule, nil, format, args...).on(use.table)
+	v.offset = use.offset
 	v.locate(p.text)
 	return v
 }

@@ -75,7 +75,7 @@ func writingStatements(t *testing.T, file string) (writing []string, p *Policy) 
 
 // targets returns the tables that are written below n.
 func targets(n *node) (tables []Table) {
-	if slices.Contains([]string{"InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"}, n.kind) {
+	if slices.Contains([]string{"InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"}, n.kind()) {
 		rel := n.get("relation")
 		tables = append(tables, Table{Schema: rel.str("schemaname"), Name: rel.str("relname"), Mode: Lease, Rewrite: true})
 	}

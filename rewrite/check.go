@@ -6,6 +6,7 @@ import "slices"
 type checker struct {
 	policy *Policy
 	sql    string
+	arena  *arena // what the tree is made in
 
 	several        bool // more than one statement in the text
 	changesPath    bool
@@ -16,10 +17,11 @@ type checker struct {
 	writes []Write
 	tokens []tokenUse
 
-	params   []paramUse   // every placeholder of the text
-	tokenPos map[int]bool // offsets of placeholders that stand in a token position
+	params   []paramUse  // every placeholder of the text
+	room     [8]paramUse // for the first of them
+	tokenPos set[int]    // offsets of placeholders that stand in a token position
 
-	needed     map[tokenKey]bool
+	needed     set[tokenKey]
 	neededRows map[rowsKey]bool
 	seenRows   map[*operand]bool
 
@@ -61,9 +63,9 @@ func (c *checker) report(v *Violation) {
 
 // statement checks a statement at the top of the text.
 func (c *checker) statement(n *node) {
-	rule, ok := statementRules[n.kind]
+	rule, ok := statementRules[n.kind()]
 	if !ok {
-		c.report(violation(UnknownNode, n, "%s cannot be checked: send it over a plain connection", statementName(n.kind)))
+		c.report(violation(UnknownNode, n, "%s cannot be checked: send it over a plain connection", statementName(n.kind())))
 		return
 	}
 	c.checkEvents(n)
@@ -77,11 +79,11 @@ func (c *checker) walk(n, parent *node) {
 	if n == nil {
 		return
 	}
-	switch n.kind {
+	switch n.kind() {
 	case scalarKind, nullKind:
 		return
 	case "SelectStmt", "UpdateStmt", "InsertStmt", "DeleteStmt", "MergeStmt":
-		statementRules[n.kind](c, n, false)
+		statementRules[n.kind()](c, n, false)
 		return
 	case "ParamRef":
 		number, _ := n.number("number")
@@ -106,8 +108,8 @@ func (c *checker) walk(n, parent *node) {
 		}
 		return
 	default:
-		if !plainNodes[n.kind] {
-			c.report(violation(UnknownNode, n, "%s cannot be checked: rewrite the statement without it", n.kind))
+		if !n.of.plain {
+			c.report(violation(UnknownNode, n, "%s cannot be checked: rewrite the statement without it", n.kind()))
 			return
 		}
 	}
@@ -119,7 +121,7 @@ func (c *checker) walk(n, parent *node) {
 // walkFields visits every field of n but one.
 func (c *checker) walkFields(n *node, but string) {
 	for _, k := range n.kids {
-		if k.field != but {
+		if k.field() != but {
 			c.walk(k, n)
 		}
 	}
@@ -167,19 +169,35 @@ func (c *checker) afterwards(stmts []*node) {
 // get another type than an integer's: PostgreSQL gives a placeholder one type
 // for the whole statement, by its first use, and compares by it.
 func (c *checker) checkTokenReuse() {
-	tables := make(map[int64]*Table, len(c.tokens))
-	for _, t := range c.tokens {
-		tables[t.param] = t.table
-	}
+	tableOf := c.tablesOfTokens()
 	for _, use := range c.params {
-		if use.bigint || c.tokenPos[use.at.offset()] {
+		if use.bigint || c.tokenPos.has(use.at.offset()) {
 			continue
 		}
-		if table := tables[use.number]; table != nil {
+		if table := tableOf(use.number); table != nil {
 			c.report(violation(TokenReuse, use.at,
 				"token placeholder $%d of protected table %s is used elsewhere in the statement, where it may take another type than bigint: use a placeholder of its own there, or write $%d::bigint",
 				use.number, quoted(table), use.number).on(table))
 		}
+	}
+}
+
+// tablesOfTokens returns what finds the table that a placeholder is a token of.
+func (c *checker) tablesOfTokens() func(int64) *Table {
+	if len(c.tokens) > 8 {
+		tables := make(map[int64]*Table, len(c.tokens))
+		for _, t := range c.tokens {
+			tables[t.param] = t.table
+		}
+		return func(number int64) *Table { return tables[number] }
+	}
+	return func(number int64) *Table {
+		for _, t := range slices.Backward(c.tokens) {
+			if t.param == number {
+				return t.table
+			}
+		}
+		return nil
 	}
 }
 

@@ -27,7 +27,7 @@ func (f *fixer) clauses(n *node) (clauses, bool) {
 	}
 	c := clauses{first: first, where: -1, source: -1, action: -1}
 	from := -1
-	if n.kind == "UpdateStmt" && len(n.list("fromClause")) > 0 {
+	if n.kind() == "UpdateStmt" && len(n.list("fromClause")) > 0 {
 		from = firstOffset(n.get("fromClause"))
 	}
 	fromToken, conflict, depth := -1, -1, 0
@@ -43,9 +43,9 @@ func (f *fixer) clauses(n *node) (clauses, bool) {
 			depth = -1
 		case kind == pg_query.Token_FROM && f.tokens[i].start < from:
 			fromToken = i // the last one before FROM's first item
-		case kind == pg_query.Token_ON && n.kind == "InsertStmt" && f.is(i+1, pg_query.Token_CONFLICT):
+		case kind == pg_query.Token_ON && n.kind() == "InsertStmt" && f.is(i+1, pg_query.Token_CONFLICT):
 			conflict = i
-		case kind == pg_query.Token_WHERE && (n.kind != "InsertStmt" || c.action >= 0):
+		case kind == pg_query.Token_WHERE && (n.kind() != "InsertStmt" || c.action >= 0):
 			c.where = i
 		case kind == pg_query.Token_SET && conflict >= 0 && c.action < 0:
 			c.action = i

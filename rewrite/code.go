@@ -63,7 +63,7 @@ func checkCode(c *checker, n *node, _ bool) {
 		c.reportDDL(n, at)
 	}
 	c.walkExpressions(n)
-	if n.kind != "CreateTrigStmt" {
+	if n.kind() != "CreateTrigStmt" {
 		return
 	}
 	// a trigger's arguments may be names that its function writes
@@ -75,18 +75,18 @@ func checkCode(c *checker, n *node, _ bool) {
 }
 
 func refuseCode(c *checker, n *node, _ bool) {
-	c.report(violation(HiddenCode, n, "%s brings in code or tables that cannot be checked: use a plain connection", statementName(n.kind)))
+	c.report(violation(HiddenCode, n, "%s brings in code or tables that cannot be checked: use a plain connection", statementName(n.kind())))
 }
 
 // walkCode checks the statements of a body that the parser has read.
 func (c *checker) walkCode(n *node) {
-	if n.kind == listKind || n.kind == "List" {
+	if n.kind() == listKind || n.kind() == "List" {
 		for _, k := range n.kids {
 			c.walkCode(k)
 		}
 		return
 	}
-	if n.kind == "ReturnStmt" {
+	if n.kind() == "ReturnStmt" {
 		c.walk(n.get("returnval"), n)
 		return
 	}
@@ -98,7 +98,7 @@ func (c *checker) walkCode(n *node) {
 // other SQL or change the session.
 func (c *checker) checkBody(n *node, options []*node) {
 	language, body := "plpgsql", ""
-	if n.kind == "CreateFunctionStmt" {
+	if n.kind() == "CreateFunctionStmt" {
 		language = "sql"
 	}
 	for _, o := range options {
@@ -149,7 +149,7 @@ func (p *Policy) bodyWord(body string) string {
 			}
 		case t.kind == pg_query.Token_EXECUTE && !b.harmlessExecute(i, inTrigger), b.changesSession(i), b.pair(i), b.writesCatalog(i):
 			return strings.TrimSpace(word + " " + b.shown(i+1))
-		case p.isWord(word), p.quick.word(word)&hitWord != 0 && word != "execute" && !p.partOfName(word):
+		case p.isWord(word), p.quick.words.word(word)&hitWord != 0 && word != "execute" && !p.partOfName(word):
 			return word
 		case word == "trigger":
 			inTrigger = inTrigger || b.creates(i)

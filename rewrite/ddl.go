@@ -19,7 +19,7 @@ func checkDDL(c *checker, n *node, _ bool) {
 // checkReach refuses changes of structure that reach further than their names:
 // to typed tables by CASCADE, to a program, to every table of a schema.
 func (c *checker) checkReach(n *node) {
-	switch n.kind {
+	switch n.kind() {
 	case "CreateStmt":
 		c.checkLike(n)
 	case "AlterTableStmt":
@@ -41,7 +41,7 @@ func (c *checker) checkReach(n *node) {
 			c.checkSchemas(n)
 		}
 	}
-	if n.kind == "CreateForeignTableStmt" || n.kind == "AlterTableStmt" {
+	if n.kind() == "CreateForeignTableStmt" || n.kind() == "AlterTableStmt" {
 		c.checkForeignOptions(n)
 	}
 }
@@ -49,7 +49,7 @@ func (c *checker) checkReach(n *node) {
 // checkForeignOptions refuses a foreign table that runs a program, or that
 // reads a protected table over a connection of its own.
 func (c *checker) checkForeignOptions(n *node) {
-	if n.kind == "DefElem" {
+	if n.kind() == "DefElem" {
 		arg := n.get("arg")
 		switch {
 		case n.str("defname") == "program":
@@ -67,7 +67,7 @@ func (c *checker) checkForeignOptions(n *node) {
 // protected table.
 func checkSchemaDDL(c *checker, n *node, top bool) {
 	checkDDL(c, n, top)
-	kind := n.str(map[string]string{"RenameStmt": "renameType", "AlterObjectSchemaStmt": "objectType", "AlterOwnerStmt": "objectType"}[n.kind])
+	kind := n.str(map[string]string{"RenameStmt": "renameType", "AlterObjectSchemaStmt": "objectType", "AlterOwnerStmt": "objectType"}[n.kind()])
 	if kind == "OBJECT_SCHEMA" {
 		c.checkSchemas(n)
 	}
@@ -93,7 +93,7 @@ func checkDrop(c *checker, n *node, top bool) {
 
 // refuseDDL refuses changes of structure whose reach a text doesn't show.
 func refuseDDL(c *checker, n *node, _ bool) {
-	c.report(violation(ProtectedDDL, n, "%s reaches objects that it does not name, protected tables among them: use a plain connection", statementName(n.kind)))
+	c.report(violation(ProtectedDDL, n, "%s reaches objects that it does not name, protected tables among them: use a plain connection", statementName(n.kind())))
 }
 
 // checkSchemas refuses a statement that names a schema which the protection
@@ -105,7 +105,7 @@ func (c *checker) checkSchemas(n *node) {
 }
 
 func (c *checker) reportDDL(n, at *node) {
-	v := violation(ProtectedDDL, n, "%s names %q, which is a protected table or what its protection rests on: change its structure over a plain connection, as migrations do", statementName(n.kind), at.text)
+	v := violation(ProtectedDDL, n, "%s names %q, which is a protected table or what its protection rests on: change its structure over a plain connection, as migrations do", statementName(n.kind()), at.text)
 	if v.offset < 0 {
 		v.offset = firstOffset(n)
 	}
@@ -124,17 +124,17 @@ func (c *checker) namesProtected(n *node) *node {
 	if at := builtinObject(n); at != nil {
 		return at
 	}
-	if callers[n.kind] {
+	if callers[n.kind()] {
 		if at := findCall(n); at != nil {
 			return at
 		}
 	}
-	if n.kind == "CreateForeignTableStmt" {
+	if n.kind() == "CreateForeignTableStmt" {
 		// its rows are another table's, by default one of the same name
 		return findName(n, c.policy.isWord, nil)
 	}
 	// RENAME and SET SCHEMA can bring a name from elsewhere to where it counts
-	if n.kind == "RenameStmt" || n.kind == "AlterObjectSchemaStmt" {
+	if n.kind() == "RenameStmt" || n.kind() == "AlterObjectSchemaStmt" {
 		return findName(n, c.policy.isWord, nil)
 	}
 	return findName(n, c.policy.isWord, c.policy.elsewhere)
@@ -152,9 +152,9 @@ var callers = setOf("DefineStmt", "CreateCastStmt", "CreateOpClassStmt", "AlterO
 // statement that are no table's.
 func findCall(n *node) *node {
 	switch {
-	case n.kind == "RangeVar" || n.kind == "A_Const" || n.kind == "ColumnRef":
+	case n.kind() == "RangeVar" || n.kind() == "A_Const" || n.kind() == "ColumnRef":
 		return nil
-	case n.kind == scalarKind:
+	case n.kind() == scalarKind:
 		if !n.isNum && runsSQL(n.text) {
 			return n
 		}
@@ -172,11 +172,11 @@ func findCall(n *node) *node {
 // anything in pg_catalog, and what the guard itself is made of.
 func builtinObject(n *node) *node {
 	for _, field := range []string{"object", "objects", "funcname", "defnames", "opername", "func"} {
-		if _, ok := treeSchema()[n.kind][field]; !ok {
+		if !n.may(field) {
 			continue
 		}
 		if at := n.get(field); at != nil {
-			creates := n.kind == "CreateFunctionStmt" || n.kind == "DefineStmt"
+			creates := n.kind() == "CreateFunctionStmt" || n.kind() == "DefineStmt"
 			if found := findName(objectNames(at), func(s string) bool { return s == "pg_catalog" || !creates && guardParts[s] }, nil); found != nil {
 				return found
 			}
@@ -188,11 +188,11 @@ func builtinObject(n *node) *node {
 // objectNames drops the arguments' types of an operator or function, which are
 // built in most of the time.
 func objectNames(n *node) *node {
-	if n.kind == "ObjectWithArgs" {
+	if n.kind() == "ObjectWithArgs" {
 		return n.get("objname")
 	}
-	if n.kind == listKind || n.kind == "List" {
-		out := &node{kind: n.kind}
+	if n.kind() == listKind || n.kind() == "List" {
+		out := &node{of: n.of}
 		for _, k := range n.kids {
 			if at := objectNames(k); at != nil {
 				out.kids = append(out.kids, at)
@@ -200,7 +200,7 @@ func objectNames(n *node) *node {
 		}
 		return out
 	}
-	if n.kind == "TypeName" {
+	if n.kind() == "TypeName" {
 		return nil
 	}
 	return n
@@ -213,13 +213,13 @@ var guardParts = setOf("<", ">", "<=", ">=", "int8lt", "int8gt", "int8le", "int8
 // ownName reports whether a field of n names a part of the object at hand: a column, a
 // constraint, a trigger.
 func ownName(n, k *node) bool {
-	switch n.kind {
+	switch n.kind() {
 	case "ResTarget", "IndexElem", "AlterTableCmd":
-		return k.field == "name"
+		return k.field() == "name"
 	case "RenameStmt":
 		// not of a constraint: its index takes the name
 		part := setOf("OBJECT_COLUMN", "OBJECT_ATTRIBUTE", "OBJECT_DOMCONSTRAINT", "OBJECT_TRIGGER", "OBJECT_RULE", "OBJECT_POLICY")
-		return k.field == "subname" || k.field == "newname" && part[n.str("renameType")]
+		return k.field() == "subname" || k.field() == "newname" && part[n.str("renameType")]
 	}
 	return false
 }
@@ -228,13 +228,13 @@ func ownName(n, k *node) bool {
 // a schema in which it stands for something else.
 func findName(n *node, match func(string) bool, elsewhere func(schema, name string) bool) *node {
 	switch {
-	case n == nil || n.kind == "A_Const" || n.kind == "ColumnRef" || n.kind == "TableLikeClause" || columnFields[n.field]:
+	case n == nil || n.kind() == "A_Const" || n.kind() == "ColumnRef" || n.kind() == "TableLikeClause" || columnFields[n.field()]:
 		return nil
-	case n.kind == "RangeVar" && systemSchema(n.str("schemaname")) && n.str("schemaname") != "information_schema":
+	case n.kind() == "RangeVar" && systemSchema(n.str("schemaname")) && n.str("schemaname") != "information_schema":
 		return n.get("schemaname")
-	case n.kind == "RangeVar" && elsewhere != nil && elsewhere(n.str("schemaname"), n.str("relname")) && n.str("relpersistence") != "t":
+	case n.kind() == "RangeVar" && elsewhere != nil && elsewhere(n.str("schemaname"), n.str("relname")) && n.str("relpersistence") != "t":
 		return nil
-	case n.kind == "DropStmt" && droppedByName[n.str("removeType")] && elsewhere != nil:
+	case n.kind() == "DropStmt" && droppedByName[n.str("removeType")] && elsewhere != nil:
 		for _, object := range n.list("objects") {
 			parts, ok := stringList(object.list("items"))
 			if at := findText(object, match); at != nil && !(ok && len(parts) < 3 && elsewhere(strings.Join(parts[:len(parts)-1], ""), parts[len(parts)-1])) {
@@ -242,10 +242,10 @@ func findName(n *node, match func(string) bool, elsewhere func(schema, name stri
 			}
 		}
 		return nil
-	case n.kind == "CommentStmt" && n.str("objtype") == "OBJECT_COLUMN":
+	case n.kind() == "CommentStmt" && n.str("objtype") == "OBJECT_COLUMN":
 		parts := n.get("object").list("items")
-		return findName(&node{kind: listKind, kids: parts[:max(0, len(parts)-1)]}, match, elsewhere)
-	case n.kind == scalarKind:
+		return findName(&node{of: listNode, kids: parts[:max(0, len(parts)-1)]}, match, elsewhere)
+	case n.kind() == scalarKind:
 		if !n.isNum && match(n.text) {
 			return n
 		}
@@ -268,7 +268,7 @@ var droppedByName = setOf("OBJECT_TABLE", "OBJECT_VIEW", "OBJECT_MATVIEW", "OBJE
 
 // findText returns the first string below n that matches.
 func findText(n *node, match func(string) bool) *node {
-	if n.kind == scalarKind && !n.isNum && match(n.text) {
+	if n.kind() == scalarKind && !n.isNum && match(n.text) {
 		return n
 	}
 	for _, k := range n.kids {
@@ -288,9 +288,9 @@ func (c *checker) walkExpressions(n *node) {
 	c.stored = true
 	for _, k := range n.kids {
 		switch {
-		case expressionKinds[k.kind]:
+		case expressionKinds[k.kind()]:
 			c.walk(k, n)
-		case statementRules[k.kind] != nil:
+		case statementRules[k.kind()] != nil:
 			c.statement(k)
 		default:
 			c.walkExpressions(k)
@@ -304,7 +304,7 @@ var expressionKinds = setOf("SelectStmt", "FuncCall", "A_Expr", "ColumnRef", "A_
 
 // firstOffset returns the first place in the text that n or a part of it has.
 func firstOffset(n *node) int {
-	if at := n.offset(); at >= 0 && n.kind != scalarKind {
+	if at := n.offset(); at >= 0 && n.kind() != scalarKind {
 		return at
 	}
 	best := -1

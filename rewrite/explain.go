@@ -42,14 +42,14 @@ func (p *Plan) explainWrite(b *strings.Builder, w Write) {
 	}
 	b.WriteString("\n")
 	if w.TopLevel {
-		for _, g := range p.guards {
+		for _, g := range p.proof().guards {
 			op := map[bool]string{false: "<", true: "<="}[g.equal]
 			fmt.Fprintf(b, "  guard: %s %s %s\n", w.Table.TokenColumn, op, g.spelled())
 		}
 	}
 	var places []string
 	for _, use := range p.tokens {
-		place := use.spelled()
+		place := operand{param: use.param, literal: use.literal}.spelled()
 		if p.replaces(use.param) {
 			place += " (put there)"
 		}

@@ -90,7 +90,7 @@ func significant(sql string) []token {
 
 // collect finds the writes to protected tables and the placeholders.
 func (f *fixer) collect(n *node) {
-	switch n.kind {
+	switch n.kind() {
 	case "UpdateStmt", "DeleteStmt", "InsertStmt", "MergeStmt":
 		rel := n.get("relation")
 		for _, r := range f.policy.lookup(rel.str("schemaname"), rel.str("relname")) {
@@ -139,7 +139,7 @@ func (f *fixer) fix(n *node) bool {
 	if !ok {
 		return false
 	}
-	switch n.kind {
+	switch n.kind() {
 	case "UpdateStmt":
 		return f.guardUpdate(n, t, clauses, f.reader(n, "fromClause"), nil)
 	case "DeleteStmt":
@@ -155,7 +155,7 @@ func (f *fixer) fix(n *node) bool {
 // targetOf returns the target of a write if it is one table for certain.
 func (f *fixer) targetOf(n *node) (target, bool) {
 	beside := []*node{nil}
-	switch n.kind {
+	switch n.kind() {
 	case "UpdateStmt":
 		beside = n.list("fromClause")
 	case "DeleteStmt":

@@ -75,9 +75,9 @@ func checkFieldCall(c *checker, n *node) {
 	if len(c.policy.closure.Functions) == 0 {
 		return
 	}
-	fields := n.list(map[string]string{"ColumnRef": "fields", "A_Indirection": "indirection"}[n.kind])
+	fields := n.list(map[string]string{"ColumnRef": "fields", "A_Indirection": "indirection"}[n.kind()])
 	for i, f := range fields {
-		if f.is("String") && (i > 0 || n.kind == "A_Indirection") && c.writesProtected("", f.str("sval")) {
+		if f.is("String") && (i > 0 || n.kind() == "A_Indirection") && c.writesProtected("", f.str("sval")) {
 			c.reportFunction(n, "", f.str("sval"))
 		}
 	}
@@ -89,7 +89,7 @@ var constructors = map[string]string{"JsonObjectConstructor": "json_object", "Js
 	"JsonObjectAgg": "json_objectagg", "JsonArrayAgg": "json_arrayagg"}
 
 func checkConstructor(c *checker, n *node) {
-	if name := constructors[n.kind]; c.writesProtected("", name) {
+	if name := constructors[n.kind()]; c.writesProtected("", name) {
 		c.reportFunction(n, "", name)
 	}
 }
@@ -115,7 +115,7 @@ func checkOperators(c *checker, n *node) {
 	if len(c.policy.closure.Operators) == 0 {
 		return
 	}
-	field, ok := map[string]string{"A_Expr": "name", "SubLink": "operName", "SortBy": "useOp"}[n.kind]
+	field, ok := map[string]string{"A_Expr": "name", "SubLink": "operName", "SortBy": "useOp"}[n.kind()]
 	if !ok {
 		return
 	}

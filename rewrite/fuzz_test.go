@@ -13,21 +13,27 @@ import (
 
 // seed adds every statement of testdata to a fuzz target.
 func seed(f *testing.F) {
+	for _, sql := range corpus(f) {
+		f.Add(sql)
+	}
+}
+
+// corpus is every statement of testdata.
+func corpus(t testing.TB) (texts []string) {
 	for _, pattern := range []string{"testdata/cases/*.jsonl", "testdata/captured/*.jsonl"} {
 		files, err := filepath.Glob(pattern)
-		require.NoError(f, err)
+		require.NoError(t, err)
 		for _, file := range files {
-			for _, s := range readStatements(f, file) {
-				f.Add(s.SQL)
+			for _, s := range readStatements(t, file) {
+				texts = append(texts, s.SQL)
 			}
 		}
 	}
 	for _, v := range kindVerdicts {
-		f.Add(v.passes)
-		f.Add(v.refused)
+		texts = append(texts, v.passes, v.refused)
 	}
-	f.Add("SELECT $q$ text $q$protected_rows")
-	f.Add(`WITH a AS (SELECT '\', $q$'), b AS (UPDATE protected_rows SET value = 1) SELECT 1 --$q$) SELECT 1`)
+	return append(texts, "SELECT $q$ text $q$protected_rows",
+		`WITH a AS (SELECT '\', $q$'), b AS (UPDATE protected_rows SET value = 1) SELECT 1 --$q$) SELECT 1`)
 }
 
 // FuzzPlan looks for texts on which the check fails, for guarded forms that it

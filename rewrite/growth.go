@@ -45,20 +45,20 @@ func (g growth) proves(root *node, text string) bool {
 
 // add notes items that a list of a node has more.
 func (g growth) add(at *node, field string, items ...*node) {
-	g.added[at] = append(g.added[at], listOf(field, items))
+	g.added[at] = append(g.added[at], listOf(at.of.field(field), items))
 }
 
 // addFirst notes an item that a list of a node has before the others.
 func (g growth) addFirst(at *node, field string, item *node) {
-	g.front[at] = append(g.front[at], listOf(field, []*node{item}))
+	g.front[at] = append(g.front[at], listOf(at.of.field(field), []*node{item}))
 }
 
-func listOf(field string, items []*node) *node {
-	list := &node{kind: listKind, field: field}
+func listOf(field *nodeField, items []*node) *node {
+	list := &node{of: listNode, in: field}
 	for _, item := range items {
 		if item != nil {
 			with := *item
-			with.field = ""
+			with.in = nil
 			list.kids = append(list.kids, &with)
 		}
 	}
@@ -69,7 +69,7 @@ func listOf(field string, items []*node) *node {
 func (g growth) tree(n *node) *node {
 	if other := g.instead[n]; other != nil {
 		grown := *other
-		grown.field = n.field
+		grown.in = n.in
 		return &grown
 	}
 	grown := *n
@@ -78,7 +78,7 @@ func (g growth) tree(n *node) *node {
 		grown.kids = append(grown.kids, g.tree(kid))
 	}
 	for _, more := range g.front[n] {
-		i := slices.IndexFunc(grown.kids, func(k *node) bool { return k.field == more.field })
+		i := slices.IndexFunc(grown.kids, func(k *node) bool { return k.field() == more.field() })
 		if i < 0 {
 			continue // an empty list has no front: nothing is proved
 		}
@@ -97,7 +97,7 @@ func (g growth) tree(n *node) *node {
 
 // merge appends to a list, or adds a field that isn't there.
 func (n *node) merge(more *node) {
-	i := slices.IndexFunc(n.kids, func(k *node) bool { return k.field == more.field })
+	i := slices.IndexFunc(n.kids, func(k *node) bool { return k.field() == more.field() })
 	if i < 0 {
 		n.kids = append(n.kids, more)
 		return
@@ -114,38 +114,38 @@ func (n *node) restrict(member *node) {
 		field = "condition"
 	}
 	with := *member
-	i := slices.IndexFunc(n.kids, func(k *node) bool { return k.field == field })
+	i := slices.IndexFunc(n.kids, func(k *node) bool { return k.field() == field })
 	if i < 0 {
-		with.field = field
+		with.in = n.of.field(field)
 		n.kids = append(n.kids, &with)
 		return
 	}
-	with.field = ""
+	with.in = nil
 	before := *n.kids[i]
 	args := []*node{&before}
 	if before.is("BoolExpr") && before.str("boolop") == "AND_EXPR" {
 		args = slices.Clone(before.list("args"))
 	}
-	before.field = ""
-	n.kids[i] = &node{kind: "BoolExpr", field: field, kids: []*node{
-		{kind: scalarKind, field: "boolop", text: "AND_EXPR"},
-		{kind: listKind, field: "args", kids: append(args, &with)},
+	before.in = nil
+	and := nodeKinds().named("BoolExpr")
+	n.kids[i] = &node{of: and, in: n.of.field(field), kids: []*node{
+		{of: scalarNode, in: and.field("boolop"), text: "AND_EXPR"},
+		{of: listNode, in: and.field("args"), kids: append(args, &with)},
 	}}
 }
 
 // sameTree reports whether two trees are the same but for places in the text.
 func sameTree(a, b *node) bool {
-	if a.kind != b.kind || a.field != b.field || a.text != b.text || a.odd != b.odd {
+	if a.kind() != b.kind() || a.field() != b.field() || a.text != b.text || a.odd != b.odd {
 		return false
 	}
 	return slices.EqualFunc(ordered(a), ordered(b), sameTree)
 }
 
-// ordered leaves out of a node's fields what only says where it stands in
-// its text, and puts them in order. Lists have no fields.
+// ordered puts a node's fields in order. Lists have no fields.
 func ordered(n *node) []*node {
-	kids := slices.DeleteFunc(slices.Clone(n.kids), func(k *node) bool { return k.field == "location" && k.isNum })
-	slices.SortStableFunc(kids, func(a, b *node) int { return strings.Compare(a.field, b.field) })
+	kids := slices.Clone(n.kids)
+	slices.SortStableFunc(kids, func(a, b *node) int { return strings.Compare(a.field(), b.field()) })
 	return kids
 }
 

@@ -6,14 +6,17 @@ func conjuncts(where *node) []*node {
 	if where == nil {
 		return nil
 	}
+	return appendConjuncts(make([]*node, 0, 4), where)
+}
+
+func appendConjuncts(out []*node, where *node) []*node {
 	if where.is("BoolExpr") && where.str("boolop") == "AND_EXPR" {
-		var out []*node
 		for _, arg := range where.list("args") {
-			out = append(out, conjuncts(arg)...)
+			out = appendConjuncts(out, arg)
 		}
 		return out
 	}
-	return []*node{where}
+	return append(out, where)
 }
 
 // guard is a member of the AND list that keeps a newer row from being written.
@@ -59,7 +62,8 @@ func comparison(n *node) (op string, left, right *node, ok bool) {
 	if !n.is("A_Expr") || n.str("kind") != "AEXPR_OP" {
 		return "", nil, nil, false
 	}
-	parts, isName := stringList(n.list("name"))
+	var room [2]string
+	parts, isName := appendStrings(room[:0], n.list("name"))
 	if !isName || len(parts) == 0 || len(parts) > 2 || len(parts) == 2 && parts[0] != "pg_catalog" {
 		return "", nil, nil, false
 	}
@@ -81,10 +85,7 @@ func (c *checker) markToken(o operand) {
 		}
 	}
 	if o.param > 0 {
-		if c.tokenPos == nil {
-			c.tokenPos = make(map[int]bool)
-		}
-		c.tokenPos[o.at.offset()] = true
+		c.tokenPos.add(o.at.offset())
 	}
 }
 
@@ -105,14 +106,11 @@ func (c *checker) needToken(table *Table, o operand) {
 		return
 	}
 	key := tokenKey{table, o.param, o.literal}
-	if c.needed[key] {
+	if c.needed.has(key) {
 		return
 	}
-	if c.needed == nil {
-		c.needed = make(map[tokenKey]bool)
-	}
-	c.needed[key] = true
-	c.tokens = append(c.tokens, tokenUse{table, o})
+	c.needed.add(key)
+	c.tokens = append(c.tokens, tokenUse{table, o.param, o.literal, o.at.offset()})
 }
 
 // prove notes what must be the token for guards and a raise to hold: the

@@ -21,8 +21,8 @@ type hole struct{ name, file, sound, unsound string }
 
 var holes = []hole{
 	{"a guard under OR counts", "guard.go", `where.str("boolop") == "AND_EXPR"`, `where.str("boolop") != "NOT_EXPR"`},
-	{"a guard in a sub-select counts", "guard.go", "\treturn []*node{where}\n",
-		"\tif where.is(\"SubLink\") { return conjuncts(where.get(\"subselect\").get(\"whereClause\")) }\n\treturn []*node{where}\n"},
+	{"a guard in a sub-select counts", "guard.go", "\treturn append(out, where)\n",
+		"\tif where.is(\"SubLink\") { return append(out, conjuncts(where.get(\"subselect\").get(\"whereClause\"))...) }\n\treturn append(out, where)\n"},
 	{"a guard the wrong way round counts", "guard.go", `left, right, op = right, left, mirrored[op]`, `left, right = right, left`},
 	{"an equal token is enough in strict mode", "guard.go", `op == "<=" && table.Mode == Lease`, `op == "<="`},
 	{"any operator of the name counts", "guard.go", `len(parts) == 2 && parts[0] != "pg_catalog"`, `false`},

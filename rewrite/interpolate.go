@@ -49,7 +49,7 @@ func onlyPlaceholders(sql string) bool {
 
 // joins reports whether a byte may belong to what follows it: as part of a name
 // or as the prefix of a string.
-func joins(c byte) bool { return c == '&' || isRunByte[c] }
+func joins(c byte) bool { return c == '&' || isRunByte(c) }
 
 // readAlike reports whether every lexer takes a token for the same.
 func readAlike(kind pg_query.Token, text string) bool {

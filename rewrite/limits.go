@@ -79,20 +79,33 @@ func tooDeep(sql string) bool {
 	return depth(tokens) > maxNesting
 }
 
-// marks counts words and other visible bytes, an upper bound of the tokens
-// that can nest.
+// marks counts what can nest, an upper bound of it: words and visible signs, but
+// for numbers, quotes, placeholders' "$" and what ends a chain or a name.
 func marks(sql string) int {
-	n, inWord := 0, false
+	n, inWord, counted := 0, false, false
 	for i := range len(sql) {
 		c := sql[i]
-		word := isWordByte(c)
-		if word && !inWord || !word && c > ' ' {
+		switch {
+		case !isWordByte(c):
+			inWord = false
+			if c > ' ' && (!flat[c] || c == '.' && i+1 < len(sql) && sql[i+1] == '.') {
+				n++
+			}
+		case !inWord:
+			inWord, counted = true, !isDigit(c)
+			if counted {
+				n++
+			}
+		case !counted && !isDigit(c):
+			counted = true
 			n++
 		}
-		inWord = word
 	}
 	return n
 }
+
+// flat are the signs that nothing nests by.
+var flat = [256]bool{',': true, ';': true, '.': true, '\'': true, '"': true, '$': true}
 
 // level counts what can nest between two brackets, or between CASE and END.
 type level struct {
@@ -207,7 +220,11 @@ func spreads(sql string) bool {
 	if err != nil {
 		return false // the parser fails on it too, and builds no tree
 	}
-	tokens = slices.DeleteFunc(tokens, isComment)
+	return repeats(slices.DeleteFunc(tokens, isComment))
+}
+
+// repeats is spreads for the tokens of a text.
+func repeats(tokens []token) bool {
 	open := []spread{{items: 1, times: 1, columns: 1}}
 	repeated := 0
 	for i, t := range tokens {
@@ -245,16 +262,54 @@ type spread struct {
 	list    bool // it may be the list of a SET clause
 }
 
-// hasList reports whether a closing bracket may be followed by "=".
+// hasList reports whether a text may set a list of columns: "SET (a, b) =", or
+// ", (a, b) =". Comments may stand anywhere, so with them any bracket before "="
+// is taken for one.
 func hasList(sql string) bool {
+	comments := strings.Contains(sql, "--") || strings.Contains(sql, "/*")
+	looked := 0
 	for i := range len(sql) {
 		if sql[i] != ')' {
 			continue
 		}
-		rest := strings.TrimLeft(sql[i+1:], " \t\r\n\f\v")
-		if rest != "" && (rest[0] == '=' || rest[0] == '/' || rest[0] == '-') {
+		switch rest := strings.TrimLeft(sql[i+1:], blanks); {
+		case rest == "" || rest[0] != '=' && !(comments && (rest[0] == '/' || rest[0] == '-')):
+			continue
+		case comments:
+			return true
+		}
+		open, comma := opening(sql[:i])
+		if looked += i - open; open < 0 || looked > 8*len(sql) {
+			return true
+		}
+		before := strings.TrimRight(sql[:open], blanks)
+		if comma && (strings.HasSuffix(before, ",") || len(before) >= 3 && strings.EqualFold(before[len(before)-3:], "set")) {
 			return true
 		}
 	}
 	return false
+}
+
+const blanks = " \t\r\n\f\v"
+
+// opening returns where the bracket is opened that closes behind a text, and
+// whether there is a comma inside. It returns -1 where that can't be told without
+// reading literals and quoted names.
+func opening(sql string) (open int, comma bool) {
+	depth := 0
+	for i := len(sql) - 1; i >= 0; i-- {
+		switch sql[i] {
+		case '\'', '"', '$':
+			return -1, false
+		case ',':
+			comma = true
+		case ')':
+			depth++
+		case '(':
+			if depth--; depth < 0 {
+				return i, comma
+			}
+		}
+	}
+	return -1, false
 }

@@ -54,7 +54,8 @@ func (t target) isColumn(n *node, column string) bool {
 	if !n.is("ColumnRef") {
 		return false
 	}
-	parts, ok := stringList(n.list("fields"))
+	var room [3]string
+	parts, ok := appendStrings(room[:0], n.list("fields"))
 	if !ok || len(parts) == 0 || parts[len(parts)-1] != column {
 		return false
 	}
@@ -75,7 +76,7 @@ func mentions(n *node, column string) bool {
 	if n == nil {
 		return false
 	}
-	if n.kind == "ColumnRef" {
+	if n.kind() == "ColumnRef" {
 		for _, f := range n.list("fields") {
 			if f.is("String") && f.str("sval") == column {
 				return true
@@ -97,13 +98,13 @@ func rangeNames(items []*node, into []string) []string {
 			continue
 		}
 		for _, field := range []string{"alias", "join_using_alias"} {
-			if _, ok := treeSchema()[n.kind][field]; ok {
+			if n.may(field) {
 				if a := n.get(field); a != nil {
 					into = append(into, a.str("aliasname"))
 				}
 			}
 		}
-		switch n.kind {
+		switch n.kind() {
 		case "RangeVar":
 			if n.get("alias") == nil {
 				into = append(into, n.str("relname"))

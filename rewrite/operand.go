@@ -47,7 +47,7 @@ func tokenOperand(n *node) (operand, bool) {
 	if n == nil {
 		return operand{}, false
 	}
-	switch n.kind {
+	switch n.kind() {
 	case "ParamRef":
 		number, ok := n.number("number")
 		return operand{param: number, at: n}, ok && number > 0
@@ -113,7 +113,8 @@ func isBuiltinType(typeName *node, names ...string) bool {
 		typeName.flag("setof") || typeName.flag("pct_type") {
 		return false
 	}
-	parts, ok := stringList(typeName.list("names"))
+	var room [2]string
+	parts, ok := appendStrings(room[:0], typeName.list("names"))
 	return ok && len(parts) == 2 && parts[0] == "pg_catalog" && slices.Contains(names, parts[1])
 }
 

@@ -30,18 +30,22 @@ type Plan struct {
 	// session whose settings the check does not know.
 	Cleared bool
 
+	policy *Policy // that the text was checked under; nil if it was cleared
+	text   string
 	writes []Write
 	tokens []tokenUse
-	tree   *node   // the single statement of the text, if it is a guarded write
-	guards []guard // what guards the text's own write: in its WHERE, its DO UPDATE's, or a MERGE's actions
-	text   string
+
+	compares bool // the text's own write has a guard
+	replays  bool // one of its guards rejects a row that carries the same token
+	attests  bool // its token goes into a setting somewhere
 
 	rewriting *rewriting // nil if the text is as it was given
 
-	root    *node       // the statement of the text, if it has any of the following
-	changes []change    // the places where it changes rows whose token goes into a setting
-	inserts []insertion // the places where it inserts such rows
+	later *later // nil unless it is a guarded write
+}
 
+// later is what a plan is asked for seldom, and found out then.
+type later struct {
 	probeOnce   sync.Once
 	probes      []Probe
 	staleCounts []Probe
@@ -58,10 +62,12 @@ type Write struct {
 	Returning bool
 }
 
-// tokenUse is a place in the text that must hold the token of a table.
+// tokenUse is a place in the text that must hold the token of a table: a
+// placeholder, or else a literal.
 type tokenUse struct {
-	table *Table
-	operand
+	table          *Table
+	param, literal int64
+	offset         int // in the text
 }
 
 // Plan checks one SQL text. It never returns nil, and touches no database.
@@ -90,11 +96,20 @@ const maxFixed = 16 << 10
 // guardable are the rules whose violations can be mended by adding to the text.
 var guardable = map[Rule]bool{UnguardedUpdate: true, UnraisedUpdate: true, UnguardedDelete: true, UnguardedInsert: true, UnguardedUpsert: true}
 
-// fullPlan checks a text by its parse tree.
+// fullPlan checks a text by its parse tree. The tree's memory is used again for
+// the next text: a plan holds on to no node of it, which a test makes sure of.
 func (p *Policy) fullPlan(sql string) *Plan {
-	c := &checker{policy: p, sql: sql}
+	a := arenas.Get().(*arena)
+	defer a.release()
+	return p.planIn(a, sql)
+}
+
+// planIn is fullPlan, its tree made in the arena.
+func (p *Policy) planIn(a *arena, sql string) *Plan {
+	c := &checker{policy: p, sql: sql, arena: a}
+	c.params = c.room[:0]
 	c.text()
-	plan := &Plan{ChangesPath: c.changesPath, ChangesCatalog: c.changesCatalog, writes: c.writes, tokens: c.tokens, text: sql}
+	plan := &Plan{ChangesPath: c.changesPath, ChangesCatalog: c.changesCatalog, policy: p, text: sql, writes: c.writes, tokens: c.tokens}
 	if len(c.found) > 0 {
 		c.locate()
 		for _, v := range c.found {
@@ -102,8 +117,13 @@ func (p *Policy) fullPlan(sql string) *Plan {
 		}
 		return plan
 	}
-	plan.tree, plan.guards, plan.root = c.single, c.guards, c.root
-	plan.changes, plan.inserts = c.changes, c.inserts
+	if len(c.writes) > 0 {
+		plan.later = new(later)
+	}
+	plan.attests = c.root != nil
+	if plan.compares = len(c.guards) > 0; plan.compares {
+		plan.replays = slices.ContainsFunc(c.guards, func(g guard) bool { return !g.equal })
+	}
 	return plan
 }
 
@@ -139,19 +159,12 @@ func (p *Plan) Main() (Write, bool) {
 // and DO NOTHING compare nothing.
 func (p *Plan) Compares() bool {
 	_, ok := p.Main()
-	return ok && len(p.guards) > 0
+	return ok && p.compares
 }
 
 // Replays reports whether the guard rejects a row that carries the same token:
 // always in strict mode, in lease mode if it is written with "<".
-func (p *Plan) Replays() bool {
-	for _, g := range p.guards {
-		if !g.equal {
-			return true
-		}
-	}
-	return false
-}
+func (p *Plan) Replays() bool { return p.replays }
 
 // text checks the whole text. A panic in a rule must not let a statement pass.
 func (c *checker) text() {
@@ -165,13 +178,13 @@ func (c *checker) text() {
 		c.found = append(c.found, v)
 		return
 	}
-	stmts, err := parse(c.sql)
+	stmts, err := c.arena.parse(c.sql)
 	if err != nil {
 		c.found = append(c.found, parseViolation(c.sql, err))
 		return
 	}
 	c.several = len(stmts) > 1
-	c.changesCatalog = slices.ContainsFunc(stmts, func(raw *node) bool { return !keepsCatalog[raw.get("stmt").kind] })
+	c.changesCatalog = slices.ContainsFunc(stmts, func(raw *node) bool { return !keepsCatalog[raw.get("stmt").kind()] })
 	for _, raw := range stmts {
 		c.statement(raw.get("stmt"))
 		if c.changesPath {

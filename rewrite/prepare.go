@@ -4,8 +4,8 @@ package rewrite
 // swapped under a statement that was checked, so everything that runs or
 // removes one is refused; PREPARE alone is refused for a protected write.
 func checkPrepare(c *checker, n *node, _ bool) {
-	if n.kind != "PrepareStmt" {
-		c.report(violation(SQLPrepare, n, "%s works on server-side statements by name, which cannot be checked: use Prepare of database/sql", statementName(n.kind)))
+	if n.kind() != "PrepareStmt" {
+		c.report(violation(SQLPrepare, n, "%s works on server-side statements by name, which cannot be checked: use Prepare of database/sql", statementName(n.kind())))
 		return
 	}
 	before := len(c.writes)

@@ -26,34 +26,40 @@ const maxProbed = maxRewritten
 // other tables, has WITH (but for a list of constants), sub-selects, calls of
 // functions that may be volatile, or isn't the text's only one.
 func (p *Plan) Probes() []Probe {
-	p.probeOnce.Do(p.makeProbes)
-	return p.probes
+	if p.later == nil {
+		return nil
+	}
+	p.later.probeOnce.Do(p.makeProbes)
+	return p.later.probes
 }
 
 // StaleCounts returns the queries that count the rows that a guarded write
 // meant and that carry a newer token than its own, for a write that changed
 // some of its rows. There is none where a condition finds other rows, too.
 func (p *Plan) StaleCounts() []Probe {
-	p.probeOnce.Do(p.makeProbes)
-	return p.staleCounts
+	if p.later == nil {
+		return nil
+	}
+	p.later.probeOnce.Do(p.makeProbes)
+	return p.later.staleCounts
 }
 
 func (p *Plan) makeProbes() {
-	for _, m := range p.meant() {
+	for _, m := range p.proof().meant() {
 		if highest, err := m.highest(); err == nil {
-			p.probes = append(p.probes, highest)
+			p.later.probes = append(p.later.probes, highest)
 		}
 		if !m.exact {
 			continue
 		}
 		if count, err := m.countNewer(); err == nil {
-			p.staleCounts = append(p.staleCounts, count)
+			p.later.staleCounts = append(p.later.staleCounts, count)
 		}
 	}
 }
 
 // meant returns the conditions that find the rows which a guarded write meant.
-func (p *Plan) meant() []meant {
+func (p *proof) meant() []meant {
 	if p.tree == nil || len(p.text) > maxProbed {
 		return nil
 	}
@@ -84,7 +90,7 @@ func (p *Plan) meant() []meant {
 // probed returns the table that is written. Where its name may stand for
 // several, what they don't share isn't known of it; nil is returned if that is
 // the token column.
-func (p *Plan) probed() *Table {
+func (p *proof) probed() *Table {
 	table := *p.writes[0].Table
 	for _, w := range p.writes[1:] {
 		if w.Table.TokenColumn != table.TokenColumn {
@@ -98,7 +104,7 @@ func (p *Plan) probed() *Table {
 }
 
 // meantByWhere finds the rows of an UPDATE or DELETE.
-func (p *Plan) meantByWhere(table *Table, beside []*node, source []*pg_query.Node, with *pg_query.WithClause, rel *pg_query.RangeVar, condition *pg_query.Node) (out []meant) {
+func (p *proof) meantByWhere(table *Table, beside []*node, source []*pg_query.Node, with *pg_query.WithClause, rel *pg_query.RangeVar, condition *pg_query.Node) (out []meant) {
 	switch {
 	case len(beside) > 0:
 		return p.meantByList(table, beside, source, with, rel, condition)
@@ -127,7 +133,7 @@ const conflictRows = 100
 
 // meantByConflict finds the rows that an upsert met: they were there already,
 // under the columns of the conflict.
-func meantByConflict(table *Table, p *Plan, insert *pg_query.InsertStmt) []meant {
+func meantByConflict(table *Table, p *proof, insert *pg_query.InsertStmt) []meant {
 	tree := p.tree
 	conflict := tree.get("onConflictClause")
 	rows := insert.GetSelectStmt().GetSelectStmt().GetValuesLists()
@@ -269,7 +275,7 @@ func repeatable(n *node) bool {
 	if n == nil {
 		return true
 	}
-	switch n.kind {
+	switch n.kind() {
 	case "SubLink", "CurrentOfExpr":
 		return false
 	case "FuncCall":

@@ -9,7 +9,7 @@ import (
 // meantByList finds the rows of an UPDATE or DELETE that takes its values from a
 // list of constants and placeholders, which reads the same again: in FROM or
 // USING itself, or under a name in WITH, as ORMs write many rows at once.
-func (p *Plan) meantByList(table *Table, beside []*node, source []*pg_query.Node, with *pg_query.WithClause, rel *pg_query.RangeVar, condition *pg_query.Node) []meant {
+func (p *proof) meantByList(table *Table, beside []*node, source []*pg_query.Node, with *pg_query.WithClause, rel *pg_query.RangeVar, condition *pg_query.Node) []meant {
 	where := p.tree.get("whereClause")
 	if len(beside) != 1 || !repeatable(where) || !p.constantList(beside[0]) {
 		return nil
@@ -22,7 +22,7 @@ func (p *Plan) meantByList(table *Table, beside []*node, source []*pg_query.Node
 // constantList reports whether an item beside the target is a list of constants,
 // and WITH has nothing but that. Its name must not be the target's, which means
 // the table in a write, and the list in a query.
-func (p *Plan) constantList(item *node) bool {
+func (p *proof) constantList(item *node) bool {
 	with := p.tree.get("withClause")
 	if with == nil {
 		return constantSource(item)
@@ -36,7 +36,7 @@ func (p *Plan) constantList(item *node) bool {
 }
 
 // unguarded returns the members of a condition that are no guards.
-func (p *Plan) unguarded(condition *pg_query.Node) (rest []*pg_query.Node) {
+func (p *proof) unguarded(condition *pg_query.Node) (rest []*pg_query.Node) {
 	for i, m := range flattenProto(condition) {
 		if !slices.ContainsFunc(p.guards, func(g guard) bool { return g.index == i }) {
 			rest = append(rest, m)

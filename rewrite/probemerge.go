@@ -70,7 +70,7 @@ func constantQuery(query *node) bool {
 		return false
 	}
 	for _, k := range query.kids {
-		switch k.field {
+		switch k.field() {
 		case "op", "limitOption":
 		case "valuesLists":
 			for _, row := range k.kids {

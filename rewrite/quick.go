@@ -32,16 +32,17 @@ var quickSystem = setOf("pg_catalog", "pg_advisory_lock", "pg_advisory_xact_lock
 
 // quickSet is what a policy's texts are searched for.
 type quickSet struct {
-	words     map[string]bool
+	listed    map[string]bool // words by which a protected table can be reached
+	words     wordTable       // those, and the others that matter
 	operators []string
 	never     bool // a name has no word to look for
 }
 
 // newQuickSet collects the words of everything the policy knows by name.
 func (p *Policy) newQuickSet() *quickSet {
-	q := &quickSet{words: make(map[string]bool, len(p.byName)+len(quickWords))}
+	q := &quickSet{listed: make(map[string]bool, len(p.byName)+len(quickWords))}
 	for w := range quickWords {
-		q.words[w] = true
+		q.listed[w] = true
 	}
 	for name := range p.byName {
 		q.add(name)
@@ -56,11 +57,12 @@ func (p *Policy) newQuickSet() *quickSet {
 		q.add("_" + n.Name)
 	}
 	if len(c.EventTriggers) > 0 {
-		q.words["into"] = true // SELECT INTO makes a table
+		q.listed["into"] = true // SELECT INTO makes a table
 	}
 	for _, n := range c.Operators {
 		q.operators = append(q.operators, n.Name)
 	}
+	q.words = newWordTable(q.listed)
 	return q
 }
 
@@ -70,14 +72,14 @@ func (p *Policy) newQuickSet() *quickSet {
 // A longer identifier is cut to the name's length, which only its last run
 // doesn't show; where that may be, the last run is not the one to look for.
 func (q *quickSet) add(name string) {
-	best, whole := "", strings.IndexFunc(name, func(r rune) bool { return !isRunRune(r) }) < 0
+	best, whole := "", strings.IndexFunc(name, func(r rune) bool { return !isWordRune(r) }) < 0
 	for rest := lower(name); rest != ""; {
-		start := strings.IndexFunc(rest, isRunRune)
+		start := strings.IndexFunc(rest, isWordRune)
 		if start < 0 {
 			break
 		}
 		rest = rest[start:]
-		end := strings.IndexFunc(rest, func(r rune) bool { return !isRunRune(r) })
+		end := strings.IndexFunc(rest, func(r rune) bool { return !isWordRune(r) })
 		if end < 0 {
 			end = len(rest)
 		}
@@ -91,7 +93,7 @@ func (q *quickSet) add(name string) {
 		q.never = true
 		return
 	}
-	q.words[best] = true
+	q.listed[best] = true
 }
 
 // rank prefers long words, and those that aren't SQL's own: nearly every text
@@ -103,30 +105,33 @@ func rank(run string) int {
 	return 2 * len(run)
 }
 
-func isRunRune(r rune) bool { return r >= utf8.RuneSelf || isRunByte[byte(r)] }
+func isWordRune(r rune) bool { return r >= utf8.RuneSelf || isWordByte(byte(r)) }
 
 // isRunByte tells the bytes of identifiers and numbers, "$" included.
-var isRunByte = func() (table [256]bool) {
-	for c := range table {
-		table[c] = c == '$' || isWordByte(byte(c))
-	}
-	return table
-}()
+func isRunByte(c byte) bool { return c == '$' || isWordByte(c) }
 
 // clears reports whether the quick way out clears a text.
 func (p *Policy) clears(sql string) bool {
 	rest := firstWord(sql)
 	end := 0
-	for end < len(rest) && isRunByte[rest[end]] {
+	for end < len(rest) && isRunByte(rest[end]) {
 		end++
 	}
-	if !quickKinds[lower(rest[:end])] {
+	if end > len("savepoint") || !isQuickKind(rest[:end]) {
 		return false
 	}
 	if i := strings.IndexByte(rest, ';'); i >= 0 && strings.TrimLeft(rest[i:], "; \t\r\n") != "" {
 		return false
 	}
 	return p.hit(sql) == ""
+}
+
+func isQuickKind(word string) bool {
+	var folded [len("savepoint")]byte
+	for i := range copy(folded[:], word) {
+		folded[i] |= 0x20 // no letter is another's upper case, and none of these has another sign
+	}
+	return quickKinds[string(folded[:len(word)])]
 }
 
 // firstWord returns a text from its first word on: behind white space, brackets
@@ -185,76 +190,15 @@ func (p *Policy) hit(text string) string {
 			return op
 		}
 	}
-	ascii, writes, system := true, false, ""
-	for i := 0; i < len(text); {
-		c := text[i]
-		if !isRunByte[c] {
-			if c == 0 {
-				return "NUL"
-			}
-			i++
-			continue
-		}
-		start := i
-		for i < len(text) && isRunByte[text[i]] {
-			ascii = ascii && text[i] < utf8.RuneSelf
-			i++
-		}
-		run := text[start:i]
-		if len(run) > maxName || run[len(run)-1]|0x20 == 'u' && i < len(text) && text[i] == '&' {
-			return run // may be cut to another name, or spell one with escapes
-		}
-		kind := q.kind(lower(run))
-		if kind&hitWord != 0 {
-			return run
-		}
-		if kind&systemWord != 0 {
-			system = run
-		}
-		writes = writes || kind&writeWord != 0
-	}
-	if system != "" && writes {
-		return system // it may write a catalog
-	}
-	if !ascii && !utf8.ValidString(text) {
+	switch word := q.words.search(text); {
+	case word != "":
+		return word
+	case strings.IndexByte(text, 0) >= 0:
+		return "NUL"
+	case !utf8.ValidString(text):
 		return "invalid UTF-8"
 	}
 	return ""
-}
-
-// What a word of a text can be.
-const (
-	hitWord    = 1 << iota // it could reach a protected table
-	systemWord             // it may be a catalog
-	writeWord              // it may write one
-)
-
-// kind looks a run up. Where a number, a placeholder or the end of a
-// dollar-quoted string may end inside it, what follows is looked up too.
-func (q *quickSet) kind(run string) int {
-	kind := q.word(run)
-	number := run[0] >= '0' && run[0] <= '9'
-	if !number && strings.IndexByte(run, '$') < 0 {
-		return kind
-	}
-	for i := 1; i < len(run); i++ {
-		if before := run[i-1]; before == '$' || number || before >= '0' && before <= '9' {
-			kind |= q.word(run[i:])
-		}
-	}
-	return kind
-}
-
-func (q *quickSet) word(word string) int {
-	switch {
-	case q.words[word] || strings.HasPrefix(word, "dblink") || sqlFunctions[word]:
-		return hitWord
-	case strings.HasPrefix(word, "pg_") && !quickSystem[word] || word == "information_schema":
-		return systemWord
-	case quickWrites[word]:
-		return writeWord
-	}
-	return 0
 }
 
 // lower folds ASCII letters, as PostgreSQL folds identifiers under UTF8. It

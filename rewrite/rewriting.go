@@ -58,7 +58,7 @@ func (p *Policy) rewritten(plan *Plan, sql string) (out *Plan) {
 		}
 	}()
 	f := p.fixer(sql)
-	if f == nil || !takesPlaceholders[f.root.kind] {
+	if f == nil || !takesPlaceholders[f.root.kind()] {
 		return nil
 	}
 	f.takeover = true

@@ -140,14 +140,15 @@ func (l ruleLine) answer(t *testing.T) error {
 func forget(t *testing.T, kinds ...string) {
 	for _, kind := range kinds {
 		rule, isStatement := statementRules[kind]
-		require.True(t, isStatement || plainNodes[kind], "the check doesn't know %s anyway", kind)
+		of := nodeKinds().named(kind)
+		require.True(t, isStatement || of.plain, "the check doesn't know %s anyway", kind)
 		delete(statementRules, kind)
-		delete(plainNodes, kind)
+		of.plain = false
 		t.Cleanup(func() {
 			if isStatement {
 				statementRules[kind] = rule
 			} else {
-				plainNodes[kind] = true
+				of.plain = true
 			}
 		})
 	}

@@ -17,9 +17,9 @@ func checkInto(c *checker, n *node) {
 // CALL.
 func checkInner(c *checker, n *node, _ bool) {
 	for _, k := range n.kids {
-		switch k.field {
+		switch k.field() {
 		case "query", "funccall", "into":
-			if rule := statementRules[k.kind]; rule != nil {
+			if rule := statementRules[k.kind()]; rule != nil {
 				rule(c, k, false)
 			} else {
 				c.walk(k, n)

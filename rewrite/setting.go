@@ -31,7 +31,7 @@ func checkStoredSetting(c *checker, n *node, _ bool) {
 		return
 	}
 	if lower(set.str("name")) == "search_path" || set.str("kind") == "VAR_RESET_ALL" {
-		c.report(violation(SessionSetting, n, "%s of search_path or of all settings changes sessions to come: use a plain connection", statementName(n.kind)))
+		c.report(violation(SessionSetting, n, "%s of search_path or of all settings changes sessions to come: use a plain connection", statementName(n.kind())))
 		return
 	}
 	if name := lower(set.str("name")); strings.HasSuffix(name, "_command") || strings.HasSuffix(name, "_libraries") || strings.HasSuffix(name, "_library") {

@@ -102,8 +102,8 @@ var eventful = setOf("RefreshMatViewStmt", "CreateTableAsStmt", "CommentStmt", "
 // checkEvents refuses a change of structure that runs an event trigger which
 // writes a protected table.
 func (c *checker) checkEvents(n *node) {
-	if events := c.policy.closure.EventTriggers; len(events) > 0 && (eventful[n.kind] || n.is("SelectStmt") && n.get("intoClause") != nil || !keepsCatalog[n.kind] && !eventless[n.kind]) {
-		c.report(violation(IndirectWrite, n, "%s runs an event trigger whose function %q writes a protected table without a proof: use a plain connection", statementName(n.kind), events[0]))
+	if events := c.policy.closure.EventTriggers; len(events) > 0 && (eventful[n.kind()] || n.is("SelectStmt") && n.get("intoClause") != nil || !keepsCatalog[n.kind()] && !eventless[n.kind()]) {
+		c.report(violation(IndirectWrite, n, "%s runs an event trigger whose function %q writes a protected table without a proof: use a plain connection", statementName(n.kind()), events[0]))
 	}
 }
 

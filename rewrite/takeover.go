@@ -11,7 +11,7 @@ func (f *fixer) findGiven(n *node) {
 	if !ok {
 		return
 	}
-	switch n.kind {
+	switch n.kind() {
 	case "UpdateStmt":
 		f.findGivenSet(n, t, f.reader(n, "fromClause"))
 	case "InsertStmt":

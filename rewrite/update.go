@@ -65,7 +65,7 @@ func (c *checker) findRaise(sets []*node, t target, table *Table, verb, token st
 // write notes a protected write of the statement n.
 func (c *checker) write(n *node, table *Table, kind string, top bool) {
 	returning := false
-	if _, ok := treeSchema()[n.kind]["returningList"]; ok {
+	if n.may("returningList") {
 		returning = len(n.list("returningList")) > 0
 	}
 	c.writes = append(c.writes, Write{Table: table, Kind: kind, TopLevel: top, Returning: returning})
@@ -124,7 +124,7 @@ func comparesColumn(n *node, column string) bool {
 }
 
 func hasKind(n *node, kind string) bool {
-	return n.kind == kind || slices.ContainsFunc(n.kids, func(k *node) bool { return hasKind(k, kind) })
+	return n.kind() == kind || slices.ContainsFunc(n.kids, func(k *node) bool { return hasKind(k, kind) })
 }
 
 // exprSides reports whether n is an operator expression, and whether one of

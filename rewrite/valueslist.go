@@ -19,9 +19,13 @@ type valuesSources map[string]valuesList
 //
 // outer is the WITH of the statement around it, such as an INSERT's.
 func findValues(stmt *node, fromField string, outer *node) valuesSources {
-	items := []*node{stmt.get(fromField)}
-	if f := items[0]; f != nil && f.kind == listKind {
-		items = f.kids
+	from := stmt.get(fromField)
+	if from == nil {
+		return nil
+	}
+	items := []*node{from}
+	if from.kind() == listKind {
+		items = from.kids
 	}
 	named := make(map[string]int)
 	for _, name := range rangeNames(items, nil) {

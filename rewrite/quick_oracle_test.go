@@ -1,0 +1,81 @@
+package rewrite
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// The search for words as it reads most plainly, which what is quick is held to.
+
+// plainHit returns the first word of a text by which it could reach a protected
+// table, "" if there is none.
+func (p *Policy) plainHit(text string) string {
+	q := p.quick
+	if q.never {
+		return text
+	}
+	for _, op := range q.operators {
+		if strings.Contains(text, op) {
+			return op
+		}
+	}
+	ascii, writes, system := true, false, ""
+	for i := 0; i < len(text); {
+		c := text[i]
+		if !isWordByte(c) {
+			if c == 0 {
+				return "NUL"
+			}
+			i++
+			continue
+		}
+		start := i
+		for i < len(text) && isWordByte(text[i]) {
+			ascii = ascii && text[i] < utf8.RuneSelf
+			i++
+		}
+		run := text[start:i]
+		if len(run) > maxName || run[len(run)-1]|0x20 == 'u' && i < len(text) && text[i] == '&' {
+			return run // may be cut to another name, or spell one with escapes
+		}
+		kind := q.plainKind(lower(run))
+		if kind&hitWord != 0 {
+			return run
+		}
+		if kind&systemWord != 0 {
+			system = run
+		}
+		writes = writes || kind&writeWord != 0
+	}
+	if system != "" && writes {
+		return system // it may write a catalog
+	}
+	if !ascii && !utf8.ValidString(text) {
+		return "invalid UTF-8"
+	}
+	return ""
+}
+
+// plainKind looks a run up. Where a number or a placeholder may end inside it,
+// what follows is looked up too.
+func (q *quickSet) plainKind(run string) int {
+	kind := q.plainWord(run)
+	for i := 1; i < len(run) && isDigit(run[0]); i++ {
+		if isDigit(run[i-1]) && !isDigit(run[i]) {
+			kind |= q.plainWord(run[i:])
+		}
+	}
+	return kind
+}
+
+func (q *quickSet) plainWord(word string) int {
+	switch {
+	case q.listed[word] || strings.HasPrefix(word, "dblink") || sqlFunctions[word]:
+		return hitWord
+	case strings.HasPrefix(word, "pg_") && !quickSystem[word] || word == "information_schema":
+		return systemWord
+	case quickWrites[word]:
+		return writeWord
+	}
+	return 0
+}

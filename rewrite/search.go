@@ -1,0 +1,177 @@
+package rewrite
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"strings"
+	"unsafe"
+)
+
+// window is how many bytes of a text are searched for words at once: one more
+// than the longest word that is looked up.
+const window = maxName + 1
+
+// search returns the first word of a text that could reach a protected table, or
+// else one that may be a catalog if another may write it. Words are told from
+// what stands between them eight bytes at a time, and no branch depends on a
+// word's length: what a processor can't foresee costs more than all the rest.
+func (t *wordTable) search(text string) string {
+	s := search{table: t, escapes: strings.IndexByte(text, '&') >= 0}
+	bytes := unsafe.Slice(unsafe.StringData(text), len(text)) // only read
+	for len(bytes) >= window+8 {
+		n := s.window((*[window + 8]byte)(bytes))
+		if s.hit != "" {
+			return s.hit
+		}
+		bytes = bytes[n:]
+	}
+	// the rest, with blanks behind it, so that eight bytes can be read anywhere
+	var rest [2*window + 16]byte
+	end := copy(rest[:], bytes)
+	for i := end; i < len(rest); i++ {
+		rest[i] = ' '
+	}
+	for at := 0; at < end; {
+		n := s.window((*[window + 8]byte)(rest[at:]))
+		if s.hit != "" {
+			return s.hit
+		}
+		at += n
+	}
+	if s.found&writeWord == 0 {
+		return ""
+	}
+	return s.system
+}
+
+// search is what has been found in a text so far.
+type search struct {
+	table   *wordTable
+	escapes bool   // U&"..." may stand in it
+	found   int    // the kinds of its words
+	system  string // a word that may be a catalog
+	hit     string
+}
+
+// window looks up the words that begin in the first bytes of a text, but for one
+// that goes on behind them, and returns where to go on.
+func (s *search) window(text *[window + 8]byte) int {
+	runs := wordBytes(text)
+	open := window - bits.LeadingZeros64(^runs) // where a word begins that goes on, or may
+	if open == 0 {
+		s.hit = string(text[:window]) // may be cut to another name
+		return 0
+	}
+	for runs &= 1<<open - 1; runs != 0; {
+		start, after := bits.TrailingZeros64(runs), runs+runs&-runs // the sum carries over the first run
+		n := bits.TrailingZeros64(after) - start
+		runs &= after
+		hash, head := hashAt(text, start, n)
+		switch {
+		case s.table.may(hash) || head&0xffffff == systemHead || head&0xffffffffffff == dblinkHead || s.escapes && text[start+n] == '&':
+			s.word(text, start, n)
+		case isDigit(byte(head)):
+			s.number(text, start, n)
+		default:
+			continue
+		}
+		if s.hit != "" {
+			return 0
+		}
+	}
+	return open
+}
+
+// word looks up a word that may matter.
+func (s *search) word(text *[window + 8]byte, at, n int) {
+	kind := s.table.word(string(text[at : at+n]))
+	if s.escapes && text[at+n] == '&' && text[at+n-1]|0x20 == 'u' {
+		kind = hitWord // may spell another name with escapes
+	}
+	if kind != 0 {
+		s.note(string(text[at:at+n]), kind)
+	}
+	if isDigit(text[at]) {
+		s.number(text, at, n)
+	}
+}
+
+// number looks up what begins inside a word that begins with a digit. A number may
+// end there, or a placeholder, and older servers go on with a name right behind
+// it. It ends with a digit then (only newer ones know 0xA, and they want a gap),
+// and no name begins with one that isn't quoted, and so a word of its own.
+func (s *search) number(text *[window + 8]byte, at, n int) {
+	for i, end := at+1, at+n; i < end; i++ {
+		if !isDigit(text[i]) && isDigit(text[i-1]) {
+			if hash, head := hashAt(text, i, end-i); s.table.may(hash) || head&0xffffff == systemHead || head&0xffffffffffff == dblinkHead {
+				s.word(text, i, end-i)
+			}
+		}
+	}
+}
+
+// note notes a word that matters.
+func (s *search) note(word string, kind int) {
+	s.found |= kind
+	if kind&systemWord != 0 {
+		s.system = word
+	}
+	if kind&hitWord != 0 {
+		s.hit = word
+	}
+}
+
+func isDigit(c byte) bool { return c-'0' <= 9 }
+
+// Eight bytes at once, of which each has the highest bit to itself.
+const (
+	ones  = 0x0101010101010101
+	highs = 0x80 * ones
+	lows  = 0x7f * ones
+	fold  = 0x20 * ones // has letters lower case
+)
+
+// wordBytes says which of a window's bytes are a word's, a bit each: letters,
+// digits, "_" and all beyond ASCII. "$" is none: names with one are looked for by
+// what stands on its sides.
+func wordBytes(text *[window + 8]byte) (words uint64) {
+	for i := 0; i < window; i += 8 {
+		x := binary.LittleEndian.Uint64(text[i:])
+		y := x & lows
+		letter := y | fold
+		letter = (letter + (0x80-'a')*ones) &^ (letter + (0x80-'z'-1)*ones)
+		digit := (y + (0x80-'0')*ones) &^ (y + (0x80-'9'-1)*ones)
+		underscore := ^((y ^ '_'*ones) + lows)
+		words |= gather(letter|digit|underscore|x) << i
+	}
+	return words
+}
+
+// gather makes the highest bits of eight bytes one byte.
+func gather(x uint64) uint64 { return x & highs >> 7 * 0x0102040810204080 >> 56 }
+
+// hashAt returns a hash of the n bytes at a place of a window, and the first
+// eight of them. It ignores the case of letters.
+func hashAt(text *[window + 8]byte, at, n int) (hash, head uint64) {
+	size := min(n, 8)
+	head = (binary.LittleEndian.Uint64(text[at&(window-1):]) | fold) & firstBytes[size&15]
+	tail := (binary.LittleEndian.Uint64(text[(at+n-size)&(window-1):]) | fold) & firstBytes[size&15]
+	hash = (head + bits.RotateLeft64(tail, 29) + uint64(n)) * 0x9E3779B97F4A7C15
+	return hash ^ hash>>32, head
+}
+
+// firstBytes masks the first n of eight bytes.
+var firstBytes = [16]uint64{1: 1<<8 - 1, 1<<16 - 1, 1<<24 - 1, 1<<32 - 1, 1<<40 - 1, 1<<48 - 1, 1<<56 - 1, 1<<64 - 1}
+
+// hashOf is hashAt of a word by itself.
+func hashOf(word string) uint64 {
+	var padded [window + 8]byte
+	hash, _ := hashAt(&padded, 0, copy(padded[:window], word))
+	return hash
+}
+
+// What some words begin with that matter whatever follows, as hashAt has it.
+const (
+	systemHead = 'p' | 'g'<<8 | ('_'|0x20)<<16
+	dblinkHead = 'd' | 'b'<<8 | 'l'<<16 | 'i'<<24 | 'n'<<32 | 'k'<<40
+)

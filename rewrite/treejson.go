@@ -1,0 +1,313 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pganalyze/pg_query_go/v5/parser"
+)
+
+// decoder reads the parser's JSON into nodes, checking it against the grammar.
+type decoder struct {
+	*arena
+	src   string
+	sql   string // the text that was parsed
+	pos   int
+	kinds *grammar
+}
+
+var errTree = errors.New("unexpected form")
+
+// parse returns the statements of sql, made in the arena.
+func (a *arena) parse(sql string) ([]*node, error) {
+	tree, err := parser.ParseToJSON(sql)
+	if err != nil {
+		return nil, err
+	}
+	a.reserve(len(tree))
+	d := decoder{arena: a, src: tree, sql: sql, kinds: nodeKinds()}
+	root, err := d.object(d.kinds.named("ParseResult"))
+	if err == nil && d.pos != len(tree) {
+		err = errTree
+	}
+	if err != nil {
+		return nil, fmt.Errorf("parse tree: %w", err)
+	}
+	return root.list("stmts"), nil
+}
+
+// object reads the fields of a node of the given kind.
+func (d *decoder) object(of *nodeKind) (n *node, err error) {
+	if !d.take('{') {
+		return nil, errTree
+	}
+	n = d.new(of)
+	from, next := len(d.open), 0
+	for first := true; !d.take('}'); first = false {
+		if !first && !d.take(',') {
+			return nil, errTree
+		}
+		f, i, err := d.field(of, next)
+		if err != nil {
+			return nil, err
+		}
+		next = i + 1
+		if f.place {
+			if n.location, err = d.place(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		k, err := d.value(f)
+		if err != nil {
+			return nil, err
+		}
+		k.in = f
+		d.open = append(d.open, k)
+	}
+	d.adopt(n, from)
+	if of.name == "A_Const" {
+		n.odd = !plainDecimal(d.sql, n.offset())
+	}
+	return n, nil
+}
+
+// field reads the name of a field. The parser writes them in order, so it is
+// looked for from the last one on.
+func (d *decoder) field(of *nodeKind, next int) (*nodeField, int, error) {
+	for i := next; i < len(of.fields); i++ {
+		if f := &of.fields[i]; strings.HasPrefix(d.src[d.pos:], f.key) {
+			d.pos += len(f.key)
+			return f, i, nil
+		}
+	}
+	name, err := d.key()
+	if err != nil {
+		return nil, 0, err
+	}
+	for i := range of.fields {
+		if f := &of.fields[i]; f.name == name {
+			return f, i, nil
+		}
+	}
+	return nil, 0, fmt.Errorf("unknown field %q of %s", name, of.name)
+}
+
+// plainDecimal reports whether a plain decimal integer stands in a text: the
+// tree doesn't tell 10 from 1_0 or 0xA, and older servers read those otherwise.
+func plainDecimal(sql string, at int) bool {
+	end := at
+	for end >= 0 && end < len(sql) && sql[end] >= '0' && sql[end] <= '9' {
+		end++
+	}
+	return end > at && (end == len(sql) || !isWordByte(sql[end]) && sql[end] != '.')
+}
+
+// wrapped reads a node that carries its kind: {"ColumnRef":{...}}. An empty
+// object stands for a null, as in the list that DISTINCT makes.
+func (d *decoder) wrapped() (*node, error) {
+	if d.word("null") {
+		return d.new(nullNode), nil
+	}
+	if !d.take('{') {
+		return nil, errTree
+	}
+	if d.take('}') {
+		return d.new(nullNode), nil
+	}
+	name, err := d.key()
+	if err != nil {
+		return nil, err
+	}
+	of := d.kinds.named(name)
+	if of == nil {
+		return nil, fmt.Errorf("unknown node %q", name)
+	}
+	n, err := d.object(of)
+	if err != nil {
+		return nil, err
+	}
+	if !d.take('}') {
+		return nil, errTree
+	}
+	return n, nil
+}
+
+func (d *decoder) value(f *nodeField) (*node, error) {
+	if d.pos >= len(d.src) {
+		return nil, errTree
+	}
+	switch c := d.src[d.pos]; {
+	case c == '[':
+		return d.array(f)
+	case f.any:
+		return d.wrapped()
+	case f.kind != nil:
+		return d.object(f.kind)
+	case c == '"':
+		s, err := d.str()
+		n := d.new(scalarNode)
+		n.text = s
+		return n, err
+	default:
+		return d.literal()
+	}
+}
+
+func (d *decoder) array(f *nodeField) (*node, error) {
+	d.pos++
+	n, from := d.new(listNode), len(d.open)
+	for first := true; !d.take(']'); first = false {
+		if !first && !d.take(',') {
+			return nil, errTree
+		}
+		k, err := d.value(f)
+		if err != nil {
+			return nil, err
+		}
+		d.open = append(d.open, k)
+	}
+	d.adopt(n, from)
+	return n, nil
+}
+
+// literal reads a number, true or false.
+func (d *decoder) literal() (*node, error) {
+	n := d.new(scalarNode)
+	n.text = d.bare()
+	if n.text == "true" || n.text == "false" {
+		return n, nil
+	}
+	if _, err := strconv.ParseInt(n.text, 10, 64); err != nil {
+		return nil, errTree
+	}
+	n.isNum = true
+	return n, nil
+}
+
+// place reads the number of a location.
+func (d *decoder) place() (int32, error) {
+	v, start := int32(0), d.pos
+	for ; d.pos < len(d.src) && isDigit(d.src[d.pos]) && d.pos < start+9; d.pos++ {
+		v = 10*v + int32(d.src[d.pos]-'0')
+	}
+	if d.pos < len(d.src) && d.pos > start && !isWordByte(d.src[d.pos]) {
+		return v, nil
+	}
+	d.pos = start
+	long, err := strconv.ParseInt(d.bare(), 10, 32)
+	if err != nil {
+		return 0, errTree
+	}
+	return int32(long), nil
+}
+
+// bare reads what stands without quotes.
+func (d *decoder) bare() string {
+	start := d.pos
+	for d.pos < len(d.src) && (isWordByte(d.src[d.pos]) || d.src[d.pos] == '-' || d.src[d.pos] == '+' || d.src[d.pos] == '.') {
+		d.pos++
+	}
+	return d.src[start:d.pos]
+}
+
+func (d *decoder) key() (string, error) {
+	s, err := d.str()
+	if err == nil && !d.take(':') {
+		err = errTree
+	}
+	return s, err
+}
+
+func (d *decoder) take(c byte) bool {
+	if d.pos < len(d.src) && d.src[d.pos] == c {
+		d.pos++
+		return true
+	}
+	return false
+}
+
+func (d *decoder) word(w string) bool {
+	if strings.HasPrefix(d.src[d.pos:], w) {
+		d.pos += len(w)
+		return true
+	}
+	return false
+}
+
+// str reads a JSON string. Strings without an escape share the tree's memory.
+func (d *decoder) str() (string, error) {
+	if !d.take('"') {
+		return "", errTree
+	}
+	start := d.pos
+	for d.pos < len(d.src) {
+		switch d.src[d.pos] {
+		case '"':
+			d.pos++
+			return d.src[start : d.pos-1], nil
+		case '\\':
+			return d.escaped(start)
+		}
+		d.pos++
+	}
+	return "", errTree
+}
+
+func (d *decoder) escaped(start int) (string, error) {
+	buf := []byte(d.src[start:d.pos])
+	for d.pos < len(d.src) {
+		c := d.src[d.pos]
+		d.pos++
+		switch c {
+		case '"':
+			return string(buf), nil
+		case '\\':
+			r, err := d.escape()
+			if err != nil {
+				return "", err
+			}
+			buf = utf8.AppendRune(buf, r)
+		default:
+			buf = append(buf, c)
+		}
+	}
+	return "", errTree
+}
+
+func (d *decoder) escape() (rune, error) {
+	if d.pos >= len(d.src) {
+		return 0, errTree
+	}
+	c := d.src[d.pos]
+	d.pos++
+	switch c {
+	case '"', '\\', '/':
+		return rune(c), nil
+	case 'b':
+		return '\b', nil
+	case 'f':
+		return '\f', nil
+	case 'n':
+		return '\n', nil
+	case 'r':
+		return '\r', nil
+	case 't':
+		return '\t', nil
+	case 'u':
+		if d.pos+4 > len(d.src) {
+			return 0, errTree
+		}
+		v, err := strconv.ParseUint(d.src[d.pos:d.pos+4], 16, 16)
+		d.pos += 4
+		// The parser escapes control characters and a few ASCII signs only.
+		if err != nil || v >= 0xD800 && v < 0xE000 {
+			return 0, errTree
+		}
+		return rune(v), nil
+	}
+	return 0, errTree
+}
