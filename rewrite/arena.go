@@ -2,7 +2,7 @@ package rewrite
 
 import "sync"
 
-// arena is the memory of a tree: nodes, and the lists of their children, come
+// arena is the memory of a check: nodes, and the lists of their children, come
 // from large pieces, since a tree is made of hundreds of either.
 type arena struct {
 	nodes []node  // what is left of a piece
@@ -12,16 +12,26 @@ type arena struct {
 	firstNodes []node // the first pieces, which are used again
 	firstLists []*node
 	spilled    bool // they weren't enough
+
+	checker checker // that reads the tree
 }
 
 // arenas are those that no check is using.
 var arenas = sync.Pool{New: func() any { return new(arena) }}
 
 const (
-	nodeBytes  = 12   // how much of a tree's JSON makes one node, at the least most of the time
-	morePieces = 64   // of a further piece of memory
-	keptNodes  = 4096 // the largest arena that is used again
+	nodeBytes  = 16      // how much of a tree's JSON makes one node, at the least most of the time
+	morePieces = 64      // of a further piece of memory
+	keptNodes  = 1 << 14 // the largest arena that is used again
 )
+
+// check returns a checker of a text.
+func (a *arena) check(p *Policy, sql string) *checker {
+	c := &a.checker
+	c.policy, c.sql, c.arena = p, sql, a
+	c.params = c.room[:0]
+	return c
+}
 
 // reserve makes room for a tree.
 func (a *arena) reserve(jsonBytes int) {
@@ -37,6 +47,7 @@ func (a *arena) release() {
 	if a.spilled || len(a.firstNodes) > keptNodes {
 		return
 	}
+	a.checker = checker{}
 	clear(a.firstNodes[:len(a.firstNodes)-len(a.nodes)])
 	clear(a.firstLists[:len(a.firstLists)-len(a.lists)])
 	a.nodes, a.lists, a.open = nil, nil, a.open[:0]

@@ -106,8 +106,7 @@ func (p *Policy) fullPlan(sql string) *Plan {
 
 // planIn is fullPlan, its tree made in the arena.
 func (p *Policy) planIn(a *arena, sql string) *Plan {
-	c := &checker{policy: p, sql: sql, arena: a}
-	c.params = c.room[:0]
+	c := a.check(p, sql)
 	c.text()
 	plan := &Plan{ChangesPath: c.changesPath, ChangesCatalog: c.changesCatalog, policy: p, text: sql, writes: c.writes, tokens: c.tokens}
 	if len(c.found) > 0 {

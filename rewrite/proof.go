@@ -16,7 +16,7 @@ func (p *Plan) proof() *proof {
 	if len(p.Violations) > 0 || len(p.writes) == 0 {
 		return &proof{Plan: p}
 	}
-	c := &checker{policy: p.policy, sql: p.text, arena: new(arena)}
+	c := new(arena).check(p.policy, p.text)
 	if c.text(); len(c.found) > 0 {
 		return &proof{Plan: p}
 	}

@@ -67,10 +67,10 @@ func (s *search) window(text *[window + 8]byte) int {
 		n := bits.TrailingZeros64(after) - start
 		runs &= after
 		hash, head := hashAt(text, start, n)
-		switch {
-		case s.table.may(hash) || head&0xffffff == systemHead || head&0xffffffffffff == dblinkHead || s.escapes && text[start+n] == '&':
+		switch begin := uint16(head); {
+		case s.table.may(hash) || begin == systemBegin || begin == dblinkBegin || s.escapes && text[start+n] == '&':
 			s.word(text, start, n)
-		case isDigit(byte(head)):
+		case isDigit(byte(begin)):
 			s.number(text, start, n)
 		default:
 			continue
@@ -103,7 +103,7 @@ func (s *search) word(text *[window + 8]byte, at, n int) {
 func (s *search) number(text *[window + 8]byte, at, n int) {
 	for i, end := at+1, at+n; i < end; i++ {
 		if !isDigit(text[i]) && isDigit(text[i-1]) {
-			if hash, head := hashAt(text, i, end-i); s.table.may(hash) || head&0xffffff == systemHead || head&0xffffffffffff == dblinkHead {
+			if hash, head := hashAt(text, i, end-i); s.table.may(hash) || uint16(head) == systemBegin || uint16(head) == dblinkBegin {
 				s.word(text, i, end-i)
 			}
 		}
@@ -135,16 +135,21 @@ const (
 // digits, "_" and all beyond ASCII. "$" is none: names with one are looked for by
 // what stands on its sides.
 func wordBytes(text *[window + 8]byte) (words uint64) {
-	for i := 0; i < window; i += 8 {
-		x := binary.LittleEndian.Uint64(text[i:])
-		y := x & lows
-		letter := y | fold
-		letter = (letter + (0x80-'a')*ones) &^ (letter + (0x80-'z'-1)*ones)
-		digit := (y + (0x80-'0')*ones) &^ (y + (0x80-'9'-1)*ones)
-		underscore := ^((y ^ '_'*ones) + lows)
-		words |= gather(letter|digit|underscore|x) << i
+	for i := 0; i < window; i += 16 { // two at a time have the constants loaded once
+		a, b := binary.LittleEndian.Uint64(text[i:]), binary.LittleEndian.Uint64(text[i+8:])
+		words |= (gather(wordBits(a)) | gather(wordBits(b))<<8) << i
 	}
 	return words
+}
+
+// wordBits sets the highest bit of each of eight bytes that is a word's.
+func wordBits(x uint64) uint64 {
+	y := x & lows
+	letter := y | fold
+	letter = (letter + (0x80-'a')*ones) &^ (letter + (0x80-'z'-1)*ones)
+	digit := (y + (0x80-'0')*ones) &^ (y + (0x80-'9'-1)*ones)
+	underscore := ^((y ^ '_'*ones) + lows)
+	return letter | digit | underscore | x
 }
 
 // gather makes the highest bits of eight bytes one byte.
@@ -156,8 +161,7 @@ func hashAt(text *[window + 8]byte, at, n int) (hash, head uint64) {
 	size := min(n, 8)
 	head = (binary.LittleEndian.Uint64(text[at&(window-1):]) | fold) & firstBytes[size&15]
 	tail := (binary.LittleEndian.Uint64(text[(at+n-size)&(window-1):]) | fold) & firstBytes[size&15]
-	hash = (head + bits.RotateLeft64(tail, 29) + uint64(n)) * 0x9E3779B97F4A7C15
-	return hash ^ hash>>32, head
+	return (head + bits.RotateLeft64(tail, 29) + uint64(n)) * 0x9E3779B97F4A7C15 >> 32, head
 }
 
 // firstBytes masks the first n of eight bytes.
@@ -170,8 +174,8 @@ func hashOf(word string) uint64 {
 	return hash
 }
 
-// What some words begin with that matter whatever follows, as hashAt has it.
+// What the words begin with that matter whatever follows.
 const (
-	systemHead = 'p' | 'g'<<8 | ('_'|0x20)<<16
-	dblinkHead = 'd' | 'b'<<8 | 'l'<<16 | 'i'<<24 | 'n'<<32 | 'k'<<40
+	systemBegin = 'p' | 'g'<<8
+	dblinkBegin = 'd' | 'b'<<8
 )
