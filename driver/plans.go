@@ -186,14 +186,18 @@ func (p *protection) reports(t *rewrite.Table) bool {
 	return p.watched != nil && slices.ContainsFunc(p.tables, func(h heldTable) bool { return h.level == Report && h.is(t.Schema, t.Name) })
 }
 
-// planWeight estimates the bytes a plan holds. A guarded write keeps its tree,
-// about twenty times as large as its text.
+// planWeight estimates the bytes a plan holds, with what it finds out later: the
+// probes of a guarded write, and the text that is sent for it.
 func planWeight(k planKey, p *rewrite.Plan) uint32 {
-	weight := uint32(512 + 2*len(k.sql))
+	weight := 384 + len(k.sql)
 	if p.Guarded() {
-		weight += uint32(1024 + 24*len(k.sql))
+		weight += 1024 + 4*len(k.sql)
 	}
-	return weight
+	for i := range p.Violations {
+		v := &p.Violations[i]
+		weight += 256 + len(v.Message) + len(v.Fix) + len(v.Snippet) + len(v.Table)
+	}
+	return uint32(weight)
 }
 
 // view returns the protection under a search path.
