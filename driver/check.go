@@ -62,12 +62,15 @@ func (c *Conn) text(plan *rewrite.Plan, sql string) string {
 
 // admit checks a statement and binds its token, by the binder's memory.
 // Everything that is sent comes through here, right before it is sent.
-func (c *Conn) admit(ctx context.Context, s *statement, b *rewrite.Binder, query string, args []sqldriver.NamedValue, asQuery bool) error {
+func (c *Conn) admit(ctx context.Context, s *statement, b *rewrite.Binder, known looked, query string, args []sqldriver.NamedValue, asQuery bool) error {
 	call, err := resolve(ctx, query, args, asQuery)
 	if err != nil {
 		return c.refuse(ctx, query, err)
 	}
-	v, err := c.check(ctx, call.sql)
+	if call.sql != query {
+		known = looked{}
+	}
+	v, err := c.check(ctx, call.sql, known)
 	if err != nil {
 		return err
 	}
@@ -103,9 +106,11 @@ func isMode(v any) bool {
 
 // check plans a text for this session. A text that may change the search path
 // makes it unknown from then on, whether or not it succeeds.
-func (c *Conn) check(ctx context.Context, sql string) (verdict, error) {
-	v := verdict{view: c.currentView()}
-	v.enforced = c.planned(ctx, v.view, sql)
+func (c *Conn) check(ctx context.Context, sql string, known looked) (verdict, error) {
+	v := verdict{view: c.currentView(), enforced: known.plan}
+	if known.plan == nil || known.view != v.view {
+		v.enforced = c.planned(ctx, v.view, sql)
+	}
 	c.changes = c.changes || v.enforced.ChangesCatalog
 	if v.enforced.ChangesPath {
 		defer c.session.forgetPath()
@@ -146,15 +151,23 @@ func (c *Conn) violation(plan *rewrite.Plan) *rewrite.Violation {
 	return c.sessionViolation()
 }
 
+// looked is the plan of a statement's text under a view, if it was looked up.
+type looked struct {
+	view *view
+	plan *rewrite.Plan
+}
+
+// planned looks the plan of a text up, or makes it, and counts that.
 func (c *Conn) planned(ctx context.Context, v *view, sql string) *rewrite.Plan {
-	c.checked.Add(1)
 	if plan := c.recent.find(v, sql); plan != nil {
-		c.hits.Add(1)
+		c.hit.Add(1)
 		return plan
 	}
-	plan, hit := v.plan(ctx, sql, enforcedTables)
-	if hit {
-		c.hits.Add(1)
+	plan, known := v.plan(ctx, sql, enforcedTables)
+	if known {
+		c.hit.Add(1)
+	} else {
+		c.new.Add(1)
 	}
 	c.recent.keep(v, sql, plan)
 	return plan

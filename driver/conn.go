@@ -16,8 +16,11 @@ import (
 // yields; pgx's connection is not reachable through it.
 type Conn struct {
 	inner     sqldriver.Conn
-	std       *stdlib.Conn      // inner, where it is pgx's and its session is checked
-	mode      pgx.QueryExecMode // of std, unless an argument says otherwise
+	execer    sqldriver.ExecerContext     // inner, where it is one
+	queryer   sqldriver.QueryerContext    // likewise
+	checker   sqldriver.NamedValueChecker // likewise
+	std       *stdlib.Conn                // inner, where it is pgx's and its session is checked
+	mode      pgx.QueryExecMode           // of std, unless an argument says otherwise
 	connector *Connector
 
 	session *session
@@ -30,7 +33,7 @@ type Conn struct {
 	binder   rewrite.Binder // and that of its arguments
 	inUse    bool           // an argument may send a statement of its own, by Conn.Raw
 
-	checked, hits, passed atomic.Uint64 // see Stats; what has passed is counted in neither of the others
+	new, hit atomic.Uint64 // texts that were checked, by whether their plan was known
 }
 
 var (
@@ -52,7 +55,7 @@ func (c *Conn) Prepare(query string) (sqldriver.Stmt, error) {
 // PrepareContext checks and prepares a statement. The token is looked for at
 // each execution, in the context of that execution.
 func (c *Conn) PrepareContext(ctx context.Context, query string) (sqldriver.Stmt, error) {
-	v, err := c.check(ctx, query)
+	v, err := c.check(ctx, query, looked{})
 	if err != nil {
 		return nil, err
 	}
@@ -73,52 +76,48 @@ func (c *Conn) prepare(ctx context.Context, text string) (sqldriver.Stmt, error)
 
 // ExecContext checks and runs a statement.
 func (c *Conn) ExecContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
-	execer, ok := c.inner.(sqldriver.ExecerContext)
-	if !ok {
+	if c.execer == nil {
 		return nil, sqldriver.ErrSkip // nothing was done: database/sql prepares it, which is checked
 	}
-	if c.passes(query, args) {
-		result, err := execer.ExecContext(ctx, query, args)
-		if err != nil {
-			err = c.fromWall(ctx, nil, err)
-		}
-		return result, err
+	known, bound, ok := c.direct(ctx, query, args, false)
+	if ok {
+		result, err := c.execer.ExecContext(ctx, c.text(known.plan, query), bound)
+		return c.sent(ctx, known.plan, query, args, bound, result, err)
 	}
 	s, b, own := c.memory()
 	defer c.forget(own)
-	if err := c.admit(ctx, s, b, query, args, false); err != nil {
+	if err := c.admit(ctx, s, b, known, query, args, false); err != nil {
 		return nil, err
 	}
 	c.once(s)
 	return c.exec(ctx, s, func(args []sqldriver.NamedValue) (sqldriver.Result, error) {
-		return execer.ExecContext(ctx, s.text, args)
+		return c.execer.ExecContext(ctx, s.text, args)
 	})
 }
 
 // QueryContext checks and runs a statement that returns rows. A guarded write
 // without RETURNING is executed: its outcome is its count of rows.
 func (c *Conn) QueryContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
-	queryer, ok := c.inner.(sqldriver.QueryerContext)
-	if !ok {
+	if c.queryer == nil {
 		return nil, sqldriver.ErrSkip
 	}
-	if c.passes(query, args) && !c.view.walled {
-		rows, err := queryer.QueryContext(ctx, query, args)
+	known, _, ok := c.direct(ctx, query, args, true)
+	if ok {
+		rows, err := c.queryer.QueryContext(ctx, query, args)
 		if err != nil {
 			return nil, c.fromWall(ctx, nil, err)
 		}
 		return rows, nil
 	}
 	s := new(statement) // the rows need it after this call
-	if err := c.admit(ctx, s, new(rewrite.Binder), query, args, true); err != nil {
+	if err := c.admit(ctx, s, new(rewrite.Binder), known, query, args, true); err != nil {
 		return nil, err
 	}
 	c.once(s)
-	execer, _ := c.inner.(sqldriver.ExecerContext)
-	return c.query(ctx, s, execer != nil, func(args []sqldriver.NamedValue) (sqldriver.Result, error) {
-		return execer.ExecContext(ctx, s.text, args)
+	return c.query(ctx, s, c.execer != nil, func(args []sqldriver.NamedValue) (sqldriver.Result, error) {
+		return c.execer.ExecContext(ctx, s.text, args)
 	}, func(args []sqldriver.NamedValue) (sqldriver.Rows, error) {
-		return queryer.QueryContext(ctx, s.text, args)
+		return c.queryer.QueryContext(ctx, s.text, args)
 	})
 }
 
@@ -175,8 +174,8 @@ func (c *Conn) CheckNamedValue(v *sqldriver.NamedValue) error {
 	if v.Value == (any)(tokenctx.Arg) {
 		return nil
 	}
-	if n, ok := c.inner.(sqldriver.NamedValueChecker); ok {
-		return n.CheckNamedValue(v)
+	if c.checker != nil {
+		return c.checker.CheckNamedValue(v)
 	}
 	return sqldriver.ErrSkip
 }

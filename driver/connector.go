@@ -136,6 +136,9 @@ func (c *Connector) connect(ctx context.Context) (*Conn, error) {
 		return nil, err
 	}
 	conn := &Conn{inner: inner, connector: c, session: &session{}}
+	conn.execer, _ = inner.(sqldriver.ExecerContext)
+	conn.queryer, _ = inner.(sqldriver.QueryerContext)
+	conn.checker, _ = inner.(sqldriver.NamedValueChecker)
 	std, isPgx := inner.(*stdlib.Conn)
 	switch {
 	case !c.sessions && isPgx:

@@ -49,6 +49,11 @@ func (s *statement) operation() Operation {
 // out why.
 func (c *Conn) execPlain(ctx context.Context, s *statement, run execFunc) (sqldriver.Result, error) {
 	result, err := run(s.with(s.bound))
+	return c.outcomeOf(ctx, s, result, err)
+}
+
+// outcomeOf finds out what has come of a statement that was run.
+func (c *Conn) outcomeOf(ctx context.Context, s *statement, result sqldriver.Result, err error) (sqldriver.Result, error) {
 	if err != nil || result == nil {
 		return result, c.fromWall(ctx, s, err)
 	}

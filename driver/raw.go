@@ -25,7 +25,7 @@ func (c *Conn) CopyFrom(ctx context.Context, table pgx.Identifier, columns []str
 		return 0, errNoPgx
 	}
 	op := Operation{Kind: OpStatement, SQL: "COPY " + table.Sanitize() + " FROM STDIN"}
-	if _, err := c.check(ctx, op.SQL); err != nil {
+	if _, err := c.check(ctx, op.SQL, looked{}); err != nil {
 		return 0, err
 	}
 	c.connector.before(ctx, op)

@@ -1,11 +1,7 @@
 package driver
 
 import (
-	sqldriver "database/sql/driver"
-	"time"
 	"unsafe"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/fencerow/fencerow/rewrite"
 )
@@ -21,7 +17,7 @@ type recent [recentPlans]struct {
 
 const (
 	recentPlans = 32
-	recentText  = 2 << 10 // the longest text that is kept here, in bytes
+	recentText  = 16 << 10 // the longest text that is kept here, in bytes
 )
 
 func (r *recent) place(sql string) int {
@@ -35,29 +31,6 @@ func (r *recent) find(v *view, sql string) *rewrite.Plan {
 		return e.plan
 	}
 	return nil
-}
-
-// passes reports whether a text that was checked before, and has nothing to do
-// with what is protected, may be sent at once: no argument of it is special, and
-// nobody is to be told of it.
-func (c *Conn) passes(query string, args []sqldriver.NamedValue) bool {
-	v := c.currentView()
-	plan := c.recent.find(v, query)
-	if plan == nil || !plan.Cleared || v.watched != nil || v.all != nil || c.changes || c.isLoose() || c.connector.observed() {
-		return false
-	}
-	for i := range args {
-		switch args[i].Value.(type) {
-		case nil, int64, string, []byte, bool, float64, time.Time:
-		default:
-			return false
-		}
-	}
-	if len(args) > 0 && c.std != nil && c.mode == pgx.QueryExecModeSimpleProtocol {
-		return false
-	}
-	c.passed.Add(1)
-	return true
 }
 
 // keep remembers a plan from the cache, whose text is a copy of the caller's.

@@ -94,7 +94,7 @@ func (n *counters) read() Stats {
 
 // count adds what a connection has counted.
 func (s *Stats) count(c *Conn) {
-	passed := c.passed.Load()
-	s.Checked += c.checked.Load() + passed
-	s.CacheHits += c.hits.Load() + passed
+	hit := c.hit.Load()
+	s.Checked += c.new.Load() + hit
+	s.CacheHits += hit
 }

@@ -44,37 +44,42 @@ func (s *Stmt) Query([]sqldriver.Value) (sqldriver.Rows, error) { return nil, er
 
 // ExecContext checks the statement with the token of ctx, and runs it.
 func (s *Stmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Result, error) {
+	known, bound, ok := s.conn.direct(ctx, s.query, args, false)
+	if plan := known.plan; ok && s.conn.text(plan, s.query) == s.text {
+		result, err := s.execInner(ctx, bound)
+		return s.conn.sent(ctx, plan, s.query, args, bound, result, err)
+	}
 	admitted, b, own := s.conn.memory()
 	defer s.conn.forget(own)
-	if err := s.admit(ctx, admitted, b, args, false); err != nil {
+	if err := s.admit(ctx, admitted, b, known, args, false); err != nil {
 		return nil, err
 	}
-	return s.conn.exec(ctx, admitted, s.execInner(ctx))
+	return s.conn.exec(ctx, admitted, func(args []sqldriver.NamedValue) (sqldriver.Result, error) { return s.execInner(ctx, args) })
 }
 
 // QueryContext checks the statement with the token of ctx, and runs it.
 func (s *Stmt) QueryContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	known, _, ok := s.conn.direct(ctx, s.query, args, true)
+	if ok && s.query == s.text {
+		rows, err := s.queryInner(ctx, args)
+		if err != nil {
+			return nil, s.conn.fromWall(ctx, nil, err)
+		}
+		return rows, nil
+	}
 	admitted := new(statement)
-	if err := s.admit(ctx, admitted, new(rewrite.Binder), args, true); err != nil {
+	if err := s.admit(ctx, admitted, new(rewrite.Binder), known, args, true); err != nil {
 		return nil, err
 	}
-	return s.conn.query(ctx, admitted, true, s.execInner(ctx), func(args []sqldriver.NamedValue) (sqldriver.Rows, error) {
-		if q, ok := s.inner.(sqldriver.StmtQueryContext); ok {
-			return q.QueryContext(ctx, args)
-		}
-		values, err := plainValues(ctx, args)
-		if err != nil {
-			return nil, err
-		}
-		//lint:ignore SA1019 the only way that the wrapped driver has
-		return s.inner.Query(values)
-	})
+	return s.conn.query(ctx, admitted, true,
+		func(args []sqldriver.NamedValue) (sqldriver.Result, error) { return s.execInner(ctx, args) },
+		func(args []sqldriver.NamedValue) (sqldriver.Rows, error) { return s.queryInner(ctx, args) })
 }
 
 // admit checks the prepared text again. An argument that would replace the
 // text has no place here: what runs is what was prepared.
-func (s *Stmt) admit(ctx context.Context, admitted *statement, b *rewrite.Binder, args []sqldriver.NamedValue, asQuery bool) error {
-	if err := s.conn.admit(ctx, admitted, b, s.query, args, asQuery); err != nil {
+func (s *Stmt) admit(ctx context.Context, admitted *statement, b *rewrite.Binder, known looked, args []sqldriver.NamedValue, asQuery bool) error {
+	if err := s.conn.admit(ctx, admitted, b, known, s.query, args, asQuery); err != nil {
 		return err
 	}
 	if admitted.sql != s.query {
@@ -98,18 +103,28 @@ func (s *Stmt) prepareAgain(ctx context.Context, admitted *statement) error {
 	return old.Close()
 }
 
-func (s *Stmt) execInner(ctx context.Context) func([]sqldriver.NamedValue) (sqldriver.Result, error) {
-	return func(args []sqldriver.NamedValue) (sqldriver.Result, error) {
-		if e, ok := s.inner.(sqldriver.StmtExecContext); ok {
-			return e.ExecContext(ctx, args)
-		}
-		values, err := plainValues(ctx, args)
-		if err != nil {
-			return nil, err
-		}
-		//lint:ignore SA1019 the only way that the wrapped driver has
-		return s.inner.Exec(values)
+func (s *Stmt) execInner(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Result, error) {
+	if e, ok := s.inner.(sqldriver.StmtExecContext); ok {
+		return e.ExecContext(ctx, args)
 	}
+	values, err := plainValues(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	//lint:ignore SA1019 the only way that the wrapped driver has
+	return s.inner.Exec(values)
+}
+
+func (s *Stmt) queryInner(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	if q, ok := s.inner.(sqldriver.StmtQueryContext); ok {
+		return q.QueryContext(ctx, args)
+	}
+	values, err := plainValues(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	//lint:ignore SA1019 the only way that the wrapped driver has
+	return s.inner.Query(values)
 }
 
 // plainValues turns arguments into what a driver without contexts takes.

@@ -44,8 +44,12 @@ type Plan struct {
 	later *later // nil unless it is a guarded write
 }
 
-// later is what a plan is asked for seldom, and found out then.
+// later is what a plan of a guarded write has besides. Most of it is seldom asked
+// for, and found out then.
 type later struct {
+	table  *Table  // whose token all its placeholders take; nil if they differ, or there are literals
+	places []int64 // the numbers of those placeholders
+
 	probeOnce   sync.Once
 	probes      []Probe
 	staleCounts []Probe
@@ -118,6 +122,7 @@ func (p *Policy) planIn(a *arena, sql string) *Plan {
 	}
 	if len(c.writes) > 0 {
 		plan.later = new(later)
+		plan.later.table, plan.later.places = places(c.tokens)
 	}
 	plan.attests = c.root != nil
 	if plan.compares = len(c.guards) > 0; plan.compares {

@@ -1,0 +1,88 @@
+package driver
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+// direct is the short way: ok says that a statement may be sent with the bound
+// arguments at once. Where there is anything more to it, even a fault, it doesn't
+// say so: the long way looks at everything, and says what is wrong. What has been
+// looked up by then is returned for it. A write that is sent as a query takes the
+// long way, and so does every query that a wall may refuse.
+func (c *Conn) direct(ctx context.Context, query string, args []sqldriver.NamedValue, asQuery bool) (known looked, bound []sqldriver.NamedValue, ok bool) {
+	for i := range args {
+		if !isPlain(args[i].Value) {
+			return looked{}, nil, false
+		}
+	}
+	v := c.currentView()
+	if v.watched != nil || v.all != nil || c.changes || c.session.loose != nil || c.inUse || c.connector.observed() ||
+		c.std != nil && len(args) > 0 && c.mode == pgx.QueryExecModeSimpleProtocol {
+		return looked{}, nil, false
+	}
+	plan := c.planned(ctx, v, query)
+	if plan.Direct() && !(asQuery && (plan.Guarded() || v.walled)) && (plan.Cleared || c.sessionViolation() == nil) {
+		bound, ok = c.bindDirect(ctx, plan, args)
+	}
+	return looked{v, plan}, bound, ok
+}
+
+// bindDirect binds the context's token, if it stands where it should already or
+// tokenctx.Arg does.
+func (c *Conn) bindDirect(ctx context.Context, plan *rewrite.Plan, args []sqldriver.NamedValue) ([]sqldriver.NamedValue, bool) {
+	for i := range args {
+		if args[i].Value == (any)(tokenctx.Arg) && !plan.TakesAt(i+1) {
+			return nil, false
+		}
+	}
+	table := plan.Takes()
+	if table == nil {
+		return args, true
+	}
+	token, ok := table.Token(ctx)
+	if !ok || !token.Valid() || c.tx != nil {
+		return nil, false
+	}
+	return c.binder.BindDirect(plan, token, args)
+}
+
+// isPlain reports whether an argument is nothing but a value, or stands for the
+// token: it doesn't steer pgx, and runs no code.
+func isPlain(v any) bool {
+	switch v.(type) {
+	case nil, int64, string, []byte, bool, float64, time.Time,
+		int, int32, int16, int8, uint, uint64, uint32, uint16, uint8, float32,
+		*string, *int64, *int, *int32, *bool, *float64, *time.Time, []string, []int64, []int, []int32,
+		tokenctx.ArgValue:
+		return true
+	}
+	return false
+}
+
+// sent finishes a statement that went the short way.
+func (c *Conn) sent(ctx context.Context, plan *rewrite.Plan, query string, args, bound []sqldriver.NamedValue, result sqldriver.Result, err error) (sqldriver.Result, error) {
+	if err == nil && !c.mayLack(plan, result) {
+		c.binder.Clear()
+		return result, nil
+	}
+	s := &statement{call: call{sql: query, args: args}, plan: plan, text: c.text(plan, query), bound: slices.Clone(bound)}
+	c.binder.Clear()
+	return c.outcomeOf(ctx, s, result, err)
+}
+
+// mayLack reports whether a write may have left rows out.
+func (c *Conn) mayLack(plan *rewrite.Plan, result sqldriver.Result) bool {
+	if !plan.Compares() {
+		return false
+	}
+	n, err := result.RowsAffected()
+	return err != nil || n <= 0 || c.connector.settings.partial
+}

@@ -1,0 +1,78 @@
+package rewrite
+
+import (
+	"database/sql/driver"
+	"slices"
+
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+// Direct reports whether a text can be sent as it was given, with nothing to
+// be looked at before but the token's place among its arguments; see
+// [Binder.BindDirect].
+func (p *Plan) Direct() bool {
+	return len(p.Violations) == 0 && !p.ChangesPath && !p.ChangesCatalog && p.rewriting == nil &&
+		(len(p.writes) == 0 && len(p.tokens) == 0 || p.later != nil && p.later.table != nil)
+}
+
+// Takes returns the table whose token the text takes, nil if it takes none. It is
+// for texts that are [Plan.Direct].
+func (p *Plan) Takes() *Table {
+	if p.later == nil {
+		return nil
+	}
+	return p.later.table
+}
+
+// TakesAt reports whether a placeholder of such a text is one of the token's.
+func (p *Plan) TakesAt(number int) bool {
+	return p.later != nil && slices.Contains(p.later.places, int64(number))
+}
+
+// BindDirect is Bind for a text that is [Plan.Direct] and takes the token t. It
+// reports false, having done nothing, where the places of the token don't hold t
+// as an int64 or [tokenctx.Arg]: Bind tells what is wrong with that, or binds it.
+// The other arguments are not looked at. Where all places hold the token the
+// arguments are returned themselves.
+func (b *Binder) BindDirect(p *Plan, t tokenctx.Token, args []driver.NamedValue) (bound []driver.NamedValue, ok bool) {
+	stands := false
+	for _, number := range p.later.places {
+		if number > int64(len(args)) {
+			return nil, false
+		}
+		switch v := args[number-1].Value.(type) {
+		case int64:
+			if v != int64(t) {
+				return nil, false
+			}
+		case tokenctx.ArgValue:
+			stands = true
+		default:
+			return nil, false
+		}
+	}
+	if !stands {
+		return args, true
+	}
+	if cap(b.args) > keptArgs {
+		b.args = nil
+	}
+	b.args = append(b.args[:0], args...)
+	for _, number := range p.later.places {
+		b.args[number-1].Value = b.box(t)
+	}
+	return b.args, true
+}
+
+// places returns the placeholders that hold the token of one table.
+func places(tokens []tokenUse) (table *Table, numbers []int64) {
+	for _, use := range tokens {
+		if use.param == 0 || table != nil && use.table != table {
+			return nil, nil
+		}
+		if table = use.table; !slices.Contains(numbers, use.param) {
+			numbers = append(numbers, use.param)
+		}
+	}
+	return table, numbers
+}
