@@ -44,6 +44,7 @@ chaos: postgres ## let many processes write while they are paused and killed, an
 
 fuzz: postgres ## fuzz the check: 50,000 statements on a server, planted holes, FUZZTIME (5m) for each target
 	go test ./rewrite -run '^TestDifferential(Rewriting)?$$' -count=1 -v -rapid.checks=50000 -rapid.seed=$$(date +%s)
+	go test ./rewrite -run '^TestFastAndSlowGenerated$$' -count=1 -timeout 60m -rapid.checks=1000000 -rapid.seed=$$(date +%s)
 	go test ./rewrite -run '^TestHoles$$' -count=1 -v -timeout 60m -holes
 	@set -e; for p in ./rewrite ./lint/sqlfiles; do for t in $$(go test -list '^Fuzz' $$p | grep '^Fuzz'); do \
 		go test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) $$p; done; done

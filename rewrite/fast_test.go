@@ -9,6 +9,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"pgregory.net/rapid"
 )
 
 // FuzzFastAndSlow looks for texts on which what is fast in the check says
@@ -31,14 +32,19 @@ func TestFastAndSlow(t *testing.T) {
 	}
 }
 
-func requireFastIsSlow(t *testing.T, p *Policy, sql string) {
-	t.Helper()
+// Generated statements, of which -rapid.checks says how many.
+func TestFastAndSlowGenerated(t *testing.T) {
+	policies := map[Mode]*Policy{Strict: casesPolicy(t, Strict), Lease: casesPolicy(t, Lease)}
+	rapid.Check(t, func(t *rapid.T) {
+		s := genStatement.Draw(t, "statement")
+		requireFastIsSlow(t, policies[s.mode], s.sql)
+	})
+}
+
+func requireFastIsSlow(t require.TestingT, p *Policy, sql string) {
 	require.Equal(t, p.plainHit(sql) == "", p.hit(sql) == "", "%q: plainly %q, fast %q", sql, p.plainHit(sql), p.hit(sql))
-	if tokens, err := scan(sql); err == nil && utf8Text(sql) {
-		require.LessOrEqual(t, depth(tokens), marks(sql)+2, "%q", sql)
-		if !hasList(sql) {
-			require.False(t, repeats(slices.DeleteFunc(tokens, isComment)), "%q", sql)
-		}
+	if tokens, err := scan(sql); err == nil && utf8Text(sql) && !hasList(sql) {
+		require.False(t, repeats(slices.DeleteFunc(tokens, isComment)), "%q", sql)
 	}
 	if checkText(sql) == nil {
 		requireSameTree(t, sql)
@@ -51,15 +57,18 @@ func utf8Text(sql string) bool {
 	return v == nil || v.Rule != BadText
 }
 
-// requireSameTree compares a text's tree with the parser's own.
-func requireSameTree(t *testing.T, sql string) {
-	t.Helper()
+// requireSameTree compares a text's tree with the parser's own, and the bounds of
+// its depth.
+func requireSameTree(t require.TestingT, sql string) {
 	stmts, err := parse(sql)
 	parsed, slowErr := pg_query.Parse(sql)
 	require.Equal(t, slowErr == nil, err == nil, "%q: %v, %v", sql, err, slowErr)
 	if err != nil {
 		return
 	}
+	tokens, err := scan(sql)
+	require.NoError(t, err, "%q", sql)
+	require.LessOrEqual(t, depth(tokens), marks(sql), "%q", sql)
 	require.Len(t, stmts, len(parsed.Stmts), "%q", sql)
 	for i, stmt := range parsed.Stmts {
 		require.Empty(t, treeDifference(stmts[i], stmt.ProtoReflect()), "%q", sql)
