@@ -85,7 +85,8 @@ func (c *Conn) start(ctx context.Context) error {
 	known, again := conn.PgConn().CustomData()[sessionKey].(*session)
 	if again {
 		c.session = known
-		if _, served := known.grown[c.connector]; served {
+		if grown, served := known.grown[c.connector]; served {
+			c.grown = grown
 			if err := c.refresh(ctx); err != nil || c.isOutdated() {
 				return errOutdated
 			}
@@ -106,7 +107,8 @@ func (c *Conn) start(ctx context.Context) error {
 	if err := c.connector.settings.doctor.examine(ctx, conn); err != nil {
 		return err
 	}
-	c.session.grown[c.connector] = c.connector.current.Load().grown
+	c.grown = c.connector.current.Load().grown
+	c.session.grown[c.connector] = c.grown
 	return nil
 }
 
@@ -334,5 +336,5 @@ func (c *Conn) isOutdated() bool {
 	if c.std == nil {
 		return false
 	}
-	return c.isLoose() || c.session.grown[c.connector] != c.connector.current.Load().grown
+	return c.isLoose() || c.grown != c.connector.current.Load().grown
 }
