@@ -19,6 +19,7 @@ type Conn struct {
 	execer    sqldriver.ExecerContext     // inner, where it is one
 	queryer   sqldriver.QueryerContext    // likewise
 	checker   sqldriver.NamedValueChecker // likewise
+	resetter  sqldriver.SessionResetter   // likewise
 	std       *stdlib.Conn                // inner, where it is pgx's and its session is checked
 	mode      pgx.QueryExecMode           // of std, unless an argument says otherwise
 	connector *Connector
@@ -164,8 +165,8 @@ func (c *Conn) ResetSession(ctx context.Context) error {
 		}
 		return sqldriver.ErrBadConn // nothing was sent
 	}
-	if r, ok := c.inner.(sqldriver.SessionResetter); ok {
-		return r.ResetSession(ctx)
+	if c.resetter != nil {
+		return c.resetter.ResetSession(ctx)
 	}
 	return nil
 }

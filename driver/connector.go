@@ -139,6 +139,7 @@ func (c *Connector) connect(ctx context.Context) (*Conn, error) {
 	conn.execer, _ = inner.(sqldriver.ExecerContext)
 	conn.queryer, _ = inner.(sqldriver.QueryerContext)
 	conn.checker, _ = inner.(sqldriver.NamedValueChecker)
+	conn.resetter, _ = inner.(sqldriver.SessionResetter)
 	std, isPgx := inner.(*stdlib.Conn)
 	switch {
 	case !c.sessions && isPgx:

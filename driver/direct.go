@@ -18,8 +18,12 @@ import (
 // looked up by then is returned for it. A write that is sent as a query takes the
 // long way, and so does every query that a wall may refuse.
 func (c *Conn) direct(ctx context.Context, query string, args []sqldriver.NamedValue, asQuery bool) (known looked, bound []sqldriver.NamedValue, ok bool) {
+	standIns := 0
 	for i := range args {
-		if !isPlain(args[i].Value) {
+		switch isPlain, isArg := plain(args[i].Value); {
+		case isArg:
+			standIns++
+		case !isPlain:
 			return looked{}, nil, false
 		}
 	}
@@ -30,15 +34,15 @@ func (c *Conn) direct(ctx context.Context, query string, args []sqldriver.NamedV
 	}
 	plan := c.planned(ctx, v, query)
 	if plan.Direct() && !(asQuery && (plan.Guarded() || v.walled)) && (plan.Cleared || c.sessionViolation() == nil) {
-		bound, ok = c.bindDirect(ctx, plan, args)
+		bound, ok = c.bindDirect(ctx, plan, args, standIns)
 	}
 	return looked{v, plan}, bound, ok
 }
 
 // bindDirect binds the context's token, if it stands where it should already or
 // tokenctx.Arg does.
-func (c *Conn) bindDirect(ctx context.Context, plan *rewrite.Plan, args []sqldriver.NamedValue) ([]sqldriver.NamedValue, bool) {
-	for i := range args {
+func (c *Conn) bindDirect(ctx context.Context, plan *rewrite.Plan, args []sqldriver.NamedValue, standIns int) ([]sqldriver.NamedValue, bool) {
+	for i := 0; i < len(args) && standIns > 0; i++ {
 		if args[i].Value == (any)(tokenctx.Arg) && !plan.TakesAt(i+1) {
 			return nil, false
 		}
@@ -54,17 +58,18 @@ func (c *Conn) bindDirect(ctx context.Context, plan *rewrite.Plan, args []sqldri
 	return c.binder.BindDirect(plan, token, args)
 }
 
-// isPlain reports whether an argument is nothing but a value, or stands for the
-// token: it doesn't steer pgx, and runs no code.
-func isPlain(v any) bool {
+// plain reports whether an argument is nothing but a value, which doesn't steer
+// pgx and runs no code, or whether it stands for the token.
+func plain(v any) (isPlain, isArg bool) {
 	switch v.(type) {
 	case nil, int64, string, []byte, bool, float64, time.Time,
 		int, int32, int16, int8, uint, uint64, uint32, uint16, uint8, float32,
-		*string, *int64, *int, *int32, *bool, *float64, *time.Time, []string, []int64, []int, []int32,
-		tokenctx.ArgValue:
-		return true
+		*string, *int64, *int, *int32, *bool, *float64, *time.Time, []string, []int64, []int, []int32:
+		return true, false
+	case tokenctx.ArgValue:
+		return false, true
 	}
-	return false
+	return false, false
 }
 
 // sent finishes a statement that went the short way.

@@ -10,10 +10,7 @@ import (
 // Direct reports whether a text can be sent as it was given, with nothing to
 // be looked at before but the token's place among its arguments; see
 // [Binder.BindDirect].
-func (p *Plan) Direct() bool {
-	return len(p.Violations) == 0 && !p.ChangesPath && !p.ChangesCatalog && p.rewriting == nil &&
-		(len(p.writes) == 0 && len(p.tokens) == 0 || p.later != nil && p.later.table != nil)
-}
+func (p *Plan) Direct() bool { return p.direct }
 
 // Takes returns the table whose token the text takes, nil if it takes none. It is
 // for texts that are [Plan.Direct].

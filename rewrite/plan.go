@@ -40,6 +40,7 @@ type Plan struct {
 	attests  bool // its token goes into a setting somewhere
 
 	rewriting *rewriting // nil if the text is as it was given
+	direct    bool       // see Direct
 
 	later *later // nil unless it is a guarded write
 }
@@ -77,7 +78,7 @@ type tokenUse struct {
 // Plan checks one SQL text. It never returns nil, and touches no database.
 func (p *Policy) Plan(sql string) *Plan {
 	if p.clears(sql) {
-		return &Plan{text: sql, Cleared: true}
+		return &Plan{text: sql, Cleared: true, direct: true}
 	}
 	plan := p.fullPlan(sql)
 	if rewritten := p.rewritten(plan, sql); rewritten != nil {
@@ -125,6 +126,7 @@ func (p *Policy) planIn(a *arena, sql string) *Plan {
 		plan.later.table, plan.later.places = places(c.tokens)
 	}
 	plan.attests = c.root != nil
+	plan.direct = !plan.ChangesPath && !plan.ChangesCatalog && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
 	if plan.compares = len(c.guards) > 0; plan.compares {
 		plan.replays = slices.ContainsFunc(c.guards, func(g guard) bool { return !g.equal })
 	}

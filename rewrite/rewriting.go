@@ -71,6 +71,7 @@ func (p *Policy) rewritten(plan *Plan, sql string) (out *Plan) {
 		return nil
 	}
 	out.rewriting = &rewriting{text: sql, given: f.highest, added: len(f.added), taken: f.taken}
+	out.direct = false
 	if len(plan.Violations) == 0 {
 		out.rewriting.plain = plan
 	}
