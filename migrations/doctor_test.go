@@ -135,7 +135,7 @@ func TestDoctorNotInstalled(t *testing.T) {
 	exec(t, open(t, dsn), "DELETE FROM fencing.goose_db_version WHERE version_id > 5")
 	findings := diagnose(t, dsn)
 	require.Equal(t, []string{"D901 version-behind"}, codes(findings, "warning"))
-	require.Equal(t, "warning D901 version-behind: schema fencing: it is at version 5, and this program has migrations up to 10; "+
+	require.Equal(t, "warning D901 version-behind: schema fencing: it is at version 5, and this program has migrations up to 11; "+
 		"what the newer version mends is not mended here; run migrations.Up(ctx, dsn)", findings[0].String())
 }
 

@@ -255,4 +255,12 @@ func TestSealOperators(t *testing.T) {
 	conn := open(t, with(dsn, "search_path", "mine, pg_catalog, public"))
 	_, err := conn.Exec(context.Background(), "UPDATE public.t SET last_token = 50 WHERE public.t.v = 'old'")
 	require.Equal(t, "FN001", refusal(t, err)[:5])
+	exec(t, admin, `CREATE FUNCTION mine.yes(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR mine.= (FUNCTION = mine.yes, LEFTARG = text, RIGHTARG = text);
+		CREATE OPERATOR mine.<> (FUNCTION = mine.yes, LEFTARG = text, RIGHTARG = text); CREATE OPERATOR mine.> (FUNCTION = mine.yes, LEFTARG = bigint, RIGHTARG = bigint)`)
+	for _, sql := range []string{
+		"SET LOCAL fencing.token = '55'; DELETE FROM public.t WHERE id = 1", "INSERT INTO public.t VALUES (9, 'r', '', 50)", "UPDATE public.t SET last_token = 50",
+		"UPDATE public.t SET last_token = 60, res = 's' WHERE id = 2",
+	} {
+		require.Regexp(t, "^FN00[14] ~fencing_zseal ", refusal(t, inTx(t, conn, sql)), sql)
+	}
 }

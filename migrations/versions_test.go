@@ -12,7 +12,7 @@ import (
 )
 
 // latest is the version that Up brings a database to.
-const latest = 10
+const latest = 11
 
 // description is schema fencing, as one text for each thing in it but the
 // trigger functions of walls.

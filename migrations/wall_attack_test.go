@@ -20,6 +20,9 @@ func TestWallWithAHostileSearchPath(t *testing.T) {
 			exec(t, conn, `CREATE SCHEMA mine;
 				CREATE FUNCTION mine.yes(bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true';
 				CREATE FUNCTION mine.yes(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+				CREATE FUNCTION mine.yes(int, int) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+				CREATE FUNCTION mine.ltrim(text, text) RETURNS text LANGUAGE sql AS $f$SELECT ''::pg_catalog.text$f$;
+				CREATE FUNCTION mine.octet_length(text) RETURNS int LANGUAGE sql AS 'SELECT 1';
 				CREATE FUNCTION mine.flip(bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 60::bigint';
 				CREATE OPERATOR mine.~ (RIGHTARG = bigint, FUNCTION = mine.flip);
 				CREATE FUNCTION mine.current_setting(text, boolean) RETURNS text LANGUAGE sql AS 'SELECT ''60''';
@@ -27,7 +30,8 @@ func TestWallWithAHostileSearchPath(t *testing.T) {
 				CREATE DOMAIN mine.int8 AS int4; CREATE DOMAIN mine.text AS varchar(1);
 				GRANT USAGE ON SCHEMA mine TO PUBLIC; GRANT SELECT, UPDATE, INSERT, DELETE ON t TO PUBLIC`)
 			for _, op := range []string{"<", "<=", ">", ">=", "=", "<>"} {
-				exec(t, conn, fmt.Sprintf("CREATE OPERATOR mine.%s (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = mine.yes); CREATE OPERATOR mine.%[1]s (LEFTARG = text, RIGHTARG = text, FUNCTION = mine.yes)", op))
+				exec(t, conn, fmt.Sprintf("CREATE OPERATOR mine.%s (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = mine.yes); CREATE OPERATOR mine.%[1]s (LEFTARG = text, RIGHTARG = text, FUNCTION = mine.yes);"+
+					"CREATE OPERATOR mine.%[1]s (LEFTARG = int, RIGHTARG = int, FUNCTION = mine.yes)", op))
 			}
 			_, roleDSN := newRole(t, dsn)
 			writer := open(t, with(roleDSN, "search_path", "mine, pg_catalog, public"))
@@ -37,8 +41,10 @@ func TestWallWithAHostileSearchPath(t *testing.T) {
 				"UPDATE public.t SET v = 'new', last_token = 101 WHERE public.t.id OPERATOR(pg_catalog.=) 1",
 				"UPDATE public.t SET v = 'new' WHERE public.t.id OPERATOR(pg_catalog.=) 1",
 				"INSERT INTO public.t VALUES (3, 'new')", "INSERT INTO public.t VALUES (3, 'new', 101)", "DELETE FROM public.t",
+				"SET LOCAL fencing.token = '49'; DELETE FROM public.t", "SET LOCAL fencing.token = '101'; DELETE FROM public.t",
+				"SET LOCAL fencing.token = '060'; DELETE FROM public.t", "SET LOCAL fencing.token = '6x'; DELETE FROM public.t",
 			} {
-				require.Regexp(t, "^FN00[123] ", refusal(t, inTx(t, writer, sql)), sql)
+				require.Regexp(t, "^FN00[1-4] ", refusal(t, inTx(t, writer, sql)), sql)
 			}
 			require.NoError(t, inTx(t, writer, "SET LOCAL fencing.token = '60'; UPDATE public.t SET v = 'new', last_token = 60 WHERE id OPERATOR(pg_catalog.=) 1"))
 		}

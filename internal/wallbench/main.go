@@ -3,23 +3,30 @@
 // pgbench on tables without a wall and with one, in turns, and prints a table:
 // the rate without a wall, and that with each as a share of it.
 //
-//	go run ./internal/wallbench [-rounds 5] [-scale 1]
+//	go run ./internal/wallbench [-rounds 5] [-scale 1] [-targets]
 //
-// With -takeovers 20s it measures something else: how long it takes to take the
-// lease of a sealed table whose writers are busy.
+// Below the table it says what the plain walls are meant to reach, and whether
+// they do; with -targets it measures that alone. With -takeovers 20s it measures
+// something else: how long it takes to take the lease of a sealed table whose
+// writers are busy.
 //
-// It needs a pgbench beside the server.
+// It needs a pgbench: the one beside the server, that of PATH, or the newest
+// that is installed.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -35,15 +42,16 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	rounds := flag.Int("rounds", 5, "how often each measurement is taken; the median of the shares counts")
 	scale := flag.Float64("scale", 1, "how many transactions a measurement has, as a multiple of the usual number")
+	only := flag.Bool("targets", false, "measure those transactions alone that have a target")
 	takes := flag.Duration("takeovers", 0, "measure instead, for that long each, how long busy writers of a sealed table keep others from taking its lease")
 	flag.Parse()
-	if err := run(ctx, *rounds, *scale, *takes); err != nil {
+	if err := run(ctx, *rounds, *scale, *only, *takes); err != nil {
 		fmt.Fprintln(os.Stderr, "wallbench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, rounds int, scale float64, takes time.Duration) (err error) {
+func run(ctx context.Context, rounds int, scale float64, only bool, takes time.Duration) (err error) {
 	// fsync as in earnest; no checkpoint and no vacuum but those between measurements.
 	srv, err := localpg.Start(ctx, localpg.WithSetting("fsync", "on"), localpg.WithSetting("shared_buffers", "256MB"),
 		localpg.WithSetting("max_wal_size", "8GB"), localpg.WithSetting("checkpoint_timeout", "1h"), localpg.WithSetting("autovacuum", "off"))
@@ -51,9 +59,12 @@ func run(ctx context.Context, rounds int, scale float64, takes time.Duration) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, srv.Stop()) }()
-	pgbench, ok := srv.Client("pgbench")
-	if !ok {
-		return fmt.Errorf("no pgbench at %s: set FENCEROW_PG_BIN to the bin directory of a server that comes with one, such as that of the package postgresql in Debian", pgbench)
+	pgbench, err := findPgbench(srv)
+	if err != nil {
+		return err
+	}
+	if only {
+		ops = slices.DeleteFunc(ops, func(o op) bool { return !slices.ContainsFunc(targets, func(t target) bool { return t.op == o.name }) })
 	}
 	if err := migrations.Up(ctx, srv.DSN("")); err != nil {
 		return err
@@ -81,7 +92,30 @@ func run(ctx context.Context, rounds int, scale float64, takes time.Duration) (e
 	if err := b.check(ctx); err != nil {
 		return err
 	}
-	return b.print()
+	if err := b.print(); err != nil {
+		return err
+	}
+	return b.printTargets()
+}
+
+// findPgbench has pgbench from elsewhere where there is none beside the server.
+// It is a client like any other, and an older one does.
+func findPgbench(srv *localpg.Server) (string, error) {
+	if path, ok := srv.Client("pgbench"); ok {
+		return path, nil
+	}
+	if path, err := exec.LookPath("pgbench"); err == nil {
+		return path, nil
+	}
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pgbench") // the pattern is well-formed
+	if len(found) == 0 {
+		return "", errors.New("no pgbench found: put one into PATH, such as that of the package postgresql in Debian")
+	}
+	major := func(path string) int {
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // 0 for a name that is none
+		return n
+	}
+	return slices.MaxFunc(found, func(a, b string) int { return cmp.Compare(major(a), major(b)) }), nil
 }
 
 // print writes the table, as Markdown.
@@ -101,16 +135,52 @@ func (b *bench) print() error {
 			rates := b.rates[measure{i, commit}]
 			fmt.Fprintf(w, "| %s\t| %s\t| %.0f", op.name, commit, median(rates[0]))
 			for j := range walls[1:] {
-				shares := make([]float64, len(rates[0]))
-				for k := range shares {
-					shares[k] = rates[j+1][k] / rates[0][k]
-				}
-				fmt.Fprintf(w, "\t| %.2f", median(shares))
+				fmt.Fprintf(w, "\t| %.2f", share(rates, j+1))
 			}
 			fmt.Fprintln(w, "\t|")
 		}
 	}
 	return w.Flush()
+}
+
+// target is the share that the plain walls are to reach.
+type target struct {
+	op, commit string
+	share      float64
+}
+
+var targets = []target{{"UPDATE of 1 row", "off", 0.85}, {"UPDATE of 1 row", "on", 0.9}}
+
+func (b *bench) printTargets() error {
+	for _, t := range targets {
+		i := slices.IndexFunc(ops, func(o op) bool { return o.name == t.op })
+		if i < 0 {
+			continue // not measured
+		}
+		for j, wall := range walls {
+			if wall.name != "strict" && wall.name != "lease" {
+				continue
+			}
+			got, verdict := share(b.rates[measure{i, t.commit}], j), "met"
+			if got < t.share {
+				verdict = "not met"
+			}
+			if _, err := fmt.Printf("\n%s, %s, synchronous_commit %s: target %.2f, measured %.3f, %s", t.op, wall.name, t.commit, t.share, got, verdict); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Println()
+	return nil
+}
+
+// share is the median of the wall's rates as shares of those without a wall.
+func share(rates [][]float64, wall int) float64 {
+	shares := make([]float64, len(rates[0]))
+	for k := range shares {
+		shares[k] = rates[wall][k] / rates[0][k]
+	}
+	return median(shares)
 }
 
 func median(v []float64) float64 {
