@@ -34,7 +34,7 @@ compat: postgres ## try what ORMs do to protected tables, on PostgreSQL, and pri
 
 bench: postgres ## measure fencerow beside plain pgx and other wrappers, and then the wall, against the targets
 	cd bench && go run .
-	go run ./internal/wallbench -rounds 3 -scale 0.3
+	go run ./internal/wallbench -targets -rounds 7 -scale 0.3
 
 bench-wall: postgres ## measure with pgbench what the wall costs, as a share of the rate without it
 	go run ./internal/wallbench

@@ -138,7 +138,9 @@ func isQuickKind(word string) bool {
 // and comments, which nest.
 func firstWord(sql string) string {
 	for {
-		sql = strings.TrimLeft(sql, " \t\r\n(")
+		for sql != "" && strings.IndexByte(" \t\r\n(", sql[0]) >= 0 {
+			sql = sql[1:]
+		}
 		switch {
 		case strings.HasPrefix(sql, "--"):
 			end := strings.IndexAny(sql, "\r\n")
@@ -190,15 +192,10 @@ func (p *Policy) hit(text string) string {
 			return op
 		}
 	}
-	switch word := q.words.search(text); {
-	case word != "":
-		return word
-	case strings.IndexByte(text, 0) >= 0:
+	if strings.IndexByte(text, 0) >= 0 {
 		return "NUL"
-	case !utf8.ValidString(text):
-		return "invalid UTF-8"
 	}
-	return ""
+	return q.words.search(text)
 }
 
 // lower folds ASCII letters, as PostgreSQL folds identifiers under UTF8. It

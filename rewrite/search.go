@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"strings"
+	"unicode/utf8"
 	"unsafe"
 )
 
@@ -12,7 +13,8 @@ import (
 const window = maxName + 1
 
 // search returns the first word of a text that could reach a protected table, or
-// else one that may be a catalog if another may write it. Words are told from
+// else one that may be a catalog if another may write it, or what is wrong with its
+// encoding. Words are told from
 // what stands between them eight bytes at a time, and no branch depends on a
 // word's length: what a processor can't foresee costs more than all the rest.
 func (t *wordTable) search(text string) string {
@@ -38,16 +40,20 @@ func (t *wordTable) search(text string) string {
 		}
 		at += n
 	}
-	if s.found&writeWord == 0 {
-		return ""
+	switch {
+	case s.found&writeWord != 0 && s.system != "":
+		return s.system
+	case s.signs&highs != 0 && !utf8.ValidString(text):
+		return "invalid UTF-8"
 	}
-	return s.system
+	return ""
 }
 
 // search is what has been found in a text so far.
 type search struct {
 	table   *wordTable
 	escapes bool   // U&"..." may stand in it
+	signs   uint64 // all its bytes, eight of them laid over each other
 	found   int    // the kinds of its words
 	system  string // a word that may be a catalog
 	hit     string
@@ -56,7 +62,8 @@ type search struct {
 // window looks up the words that begin in the first bytes of a text, but for one
 // that goes on behind them, and returns where to go on.
 func (s *search) window(text *[window + 8]byte) int {
-	runs := wordBytes(text)
+	runs, signs := wordBytes(text)
+	s.signs |= signs
 	open := window - bits.LeadingZeros64(^runs) // where a word begins that goes on, or may
 	if open == 0 {
 		s.hit = string(text[:window]) // may be cut to another name
@@ -133,13 +140,14 @@ const (
 
 // wordBytes says which of a window's bytes are a word's, a bit each: letters,
 // digits, "_" and all beyond ASCII. "$" is none: names with one are looked for by
-// what stands on its sides.
-func wordBytes(text *[window + 8]byte) (words uint64) {
+// what stands on its sides. It also lays all bytes over each other.
+func wordBytes(text *[window + 8]byte) (words, signs uint64) {
 	for i := 0; i < window; i += 16 { // two at a time have the constants loaded once
 		a, b := binary.LittleEndian.Uint64(text[i:]), binary.LittleEndian.Uint64(text[i+8:])
 		words |= (gather(wordBits(a)) | gather(wordBits(b))<<8) << i
+		signs |= a | b
 	}
-	return words
+	return words, signs
 }
 
 // wordBits sets the highest bit of each of eight bytes that is a word's.
@@ -155,17 +163,21 @@ func wordBits(x uint64) uint64 {
 // gather makes the highest bits of eight bytes one byte.
 func gather(x uint64) uint64 { return x & highs >> 7 * 0x0102040810204080 >> 56 }
 
-// hashAt returns a hash of the n bytes at a place of a window, and the first
-// eight of them. It ignores the case of letters.
+// hashAt returns a hash of the first eight of the n bytes at a place of a window
+// and of their number, and those eight. It ignores the case of letters. Words that
+// differ behind that are told apart when they are looked up whole.
 func hashAt(text *[window + 8]byte, at, n int) (hash, head uint64) {
-	size := min(n, 8)
-	head = (binary.LittleEndian.Uint64(text[at&(window-1):]) | fold) & firstBytes[size&15]
-	tail := (binary.LittleEndian.Uint64(text[(at+n-size)&(window-1):]) | fold) & firstBytes[size&15]
-	return (head + bits.RotateLeft64(tail, 29) + uint64(n)) * 0x9E3779B97F4A7C15 >> 32, head
+	head = (binary.LittleEndian.Uint64(text[at&(window-1):]) | fold) & firstBytes[n&(window-1)]
+	return (head + uint64(n)) * 0x9E3779B97F4A7C15 >> 32, head
 }
 
 // firstBytes masks the first n of eight bytes.
-var firstBytes = [16]uint64{1: 1<<8 - 1, 1<<16 - 1, 1<<24 - 1, 1<<32 - 1, 1<<40 - 1, 1<<48 - 1, 1<<56 - 1, 1<<64 - 1}
+var firstBytes = func() (masks [window]uint64) {
+	for n := range masks {
+		masks[n] = ^uint64(0) >> (64 - 8*min(n, 8))
+	}
+	return masks
+}()
 
 // hashOf is hashAt of a word by itself.
 func hashOf(word string) uint64 {
