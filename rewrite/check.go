@@ -169,12 +169,22 @@ func (c *checker) afterwards(stmts []*node) {
 // get another type than an integer's: PostgreSQL gives a placeholder one type
 // for the whole statement, by its first use, and compares by it.
 func (c *checker) checkTokenReuse() {
-	tableOf := c.tablesOfTokens()
+	var tables map[int64]*Table // of the tokens, where there are many
+	if len(c.tokens) > 8 {
+		tables = make(map[int64]*Table, len(c.tokens))
+		for _, t := range c.tokens {
+			tables[t.param] = t.table
+		}
+	}
 	for _, use := range c.params {
 		if use.bigint || c.tokenPos.has(use.at.offset()) {
 			continue
 		}
-		if table := tableOf(use.number); table != nil {
+		table := tables[use.number]
+		if tables == nil {
+			table = lastTable(c.tokens, use.number)
+		}
+		if table != nil {
 			c.report(violation(TokenReuse, use.at,
 				"token placeholder $%d of protected table %s is used elsewhere in the statement, where it may take another type than bigint: use a placeholder of its own there, or write $%d::bigint",
 				use.number, quoted(table), use.number).on(table))
@@ -182,23 +192,14 @@ func (c *checker) checkTokenReuse() {
 	}
 }
 
-// tablesOfTokens returns what finds the table that a placeholder is a token of.
-func (c *checker) tablesOfTokens() func(int64) *Table {
-	if len(c.tokens) > 8 {
-		tables := make(map[int64]*Table, len(c.tokens))
-		for _, t := range c.tokens {
-			tables[t.param] = t.table
+// lastTable returns the table that a placeholder was last noted as a token of.
+func lastTable(tokens []tokenUse, number int64) (table *Table) {
+	for i := range tokens {
+		if tokens[i].param == number {
+			table = tokens[i].table
 		}
-		return func(number int64) *Table { return tables[number] }
 	}
-	return func(number int64) *Table {
-		for _, t := range slices.Backward(c.tokens) {
-			if t.param == number {
-				return t.table
-			}
-		}
-		return nil
-	}
+	return table
 }
 
 func setOf(words ...string) map[string]bool {
