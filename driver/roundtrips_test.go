@@ -1,0 +1,168 @@
+package driver_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/localpg"
+	"github.com/fencerow/fencerow/migrations"
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+// trips counts how often a connection waits for an answer.
+type trips struct {
+	net.Conn
+	wrote bool
+	n     *int
+}
+
+func (c *trips) Write(b []byte) (int, error) {
+	c.wrote = true
+	return c.Conn.Write(b)
+}
+
+func (c *trips) Read(b []byte) (int, error) {
+	if c.wrote {
+		c.wrote = false
+		*c.n++
+	}
+	return c.Conn.Read(b)
+}
+
+// counted returns a configuration whose one connection counts its round trips.
+func counted(t *testing.T, dsn string) (config *pgx.ConnConfig, n *int) {
+	t.Helper()
+	config, err := pgx.ParseConfig(dsn)
+	require.NoError(t, err)
+	n = new(int)
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		return &trips{Conn: conn, n: n}, err
+	}
+	return config, n
+}
+
+// tripsUsed is what one use of an operation takes, once all is prepared.
+func tripsUsed(t *testing.T, db *sql.DB, n *int, ctx context.Context, do func(context.Context, *sql.DB) error) int {
+	t.Helper()
+	for range 3 {
+		require.NoError(t, do(ctx, db))
+	}
+	before := *n
+	require.NoError(t, do(ctx, db))
+	return *n - before
+}
+
+func execs(query string, args ...any) func(context.Context, *sql.DB) error {
+	return func(ctx context.Context, db *sql.DB) error {
+		_, err := db.ExecContext(ctx, query, args...)
+		return err
+	}
+}
+
+// Nothing that goes well takes a round trip more than over plain pgx. A write that
+// changed no row takes those of its probe.
+func TestRoundTrips(t *testing.T) {
+	const guarded = `UPDATE orders SET status = $1, last_token = $2 WHERE id = $3 AND last_token <= $2`
+	inTx := func(do func(context.Context, *sql.Tx) error) func(context.Context, *sql.DB) error {
+		return func(ctx context.Context, db *sql.DB) error {
+			tx, err := db.BeginTx(ctx, nil)
+			if err == nil {
+				err = do(ctx, tx)
+			}
+			return errors.Join(err, tx.Commit())
+		}
+	}
+	operations := map[string]func(context.Context, *sql.DB) error{
+		"an unprotected Exec":   execs(`UPDATE notes SET body = $1 WHERE id = $2`, "a", 1),
+		"one without arguments": execs(`UPDATE notes SET body = 'a' WHERE id = 1`),
+		"a guarded Exec":        execs(guarded, "paid", 7, 1),
+		"an INSERT and a DELETE": func(ctx context.Context, db *sql.DB) error {
+			return errors.Join(execs(`INSERT INTO orders (id, status, last_token) VALUES ($1, 'new', $2)`, 3, 7)(ctx, db),
+				execs(`DELETE FROM orders WHERE id = $1 AND last_token <= $2`, 3, 7)(ctx, db))
+		},
+		"a query": func(ctx context.Context, db *sql.DB) error {
+			var id int
+			return db.QueryRowContext(ctx, `SELECT id FROM notes WHERE id = $1`, 1).Scan(&id)
+		},
+		"a query of the table": func(ctx context.Context, db *sql.DB) error {
+			var id int
+			return db.QueryRowContext(ctx, `SELECT id FROM orders WHERE id = $1`, 1).Scan(&id)
+		},
+		"a guarded RETURNING": func(ctx context.Context, db *sql.DB) error {
+			var id int
+			return db.QueryRowContext(ctx, guarded+` RETURNING id`, "paid", 7, 1).Scan(&id)
+		},
+		"a transaction": inTx(func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, guarded, "paid", 7, 1)
+			return err
+		}),
+		"a transaction of a prepared statement": inTx(func(ctx context.Context, tx *sql.Tx) error {
+			stmt, err := tx.PrepareContext(ctx, guarded)
+			if err != nil {
+				return err
+			}
+			_, err = stmt.ExecContext(ctx, "paid", 7, 1)
+			return errors.Join(err, stmt.Close())
+		}),
+	}
+	want := make(map[string]int)
+	for _, level := range []migrations.WallLevel{migrations.WallOff, migrations.WallEnforce, migrations.WallAttested} {
+		dsn := tripsDatabase(t, level)
+		for name, do := range operations {
+			if level == migrations.WallOff { // what plain pgx may write
+				config, n := counted(t, dsn)
+				plain := stdlib.OpenDB(*config)
+				want[name] = tripsUsed(t, plain, n, t.Context(), do)
+				require.NoError(t, plain.Close())
+				require.Positive(t, want[name])
+			}
+			t.Run(string(level)+"/"+name, func(t *testing.T) {
+				fenced, n := fencedTrips(t, dsn)
+				require.Equal(t, want[name], tripsUsed(t, fenced, n, tokenctx.With(t.Context(), 7), do))
+			})
+		}
+		t.Run(string(level)+"/a stale token", func(t *testing.T) {
+			fenced, n := fencedTrips(t, dsn)
+			stale := func(ctx context.Context, db *sql.DB) error {
+				_, err := db.ExecContext(ctx, guarded, "paid", 3, 1)
+				require.ErrorIs(t, err, driver.ErrStale)
+				return nil
+			}
+			took := tripsUsed(t, fenced, n, tokenctx.With(t.Context(), 3), stale)
+			require.Equal(t, want["a guarded Exec"]+3, took, "the probe, and the transaction that holds its timeout")
+		})
+	}
+}
+
+func tripsDatabase(t *testing.T, level migrations.WallLevel) (dsn string) {
+	t.Helper()
+	dsn = localpg.Database(t)
+	run(t, dsn, `CREATE TABLE notes (id bigint PRIMARY KEY, body text); INSERT INTO notes VALUES (1, 'a');
+		CREATE TABLE orders (id bigint PRIMARY KEY, status text); INSERT INTO orders VALUES (1, 'new'), (2, 'new')`)
+	require.NoError(t, migrations.Up(t.Context(), dsn))
+	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
+	run(t, dsn, `SELECT setval('fencing.write_epoch', 1000); UPDATE orders SET last_token = 5`)
+	require.NoError(t, migrations.Wall(t.Context(), dsn, "orders", level))
+	return dsn
+}
+
+// fencedTrips opens a handle of one connection whose round trips are counted.
+func fencedTrips(t *testing.T, dsn string) (*sql.DB, *int) {
+	t.Helper()
+	config, n := counted(t, dsn)
+	connector, err := driver.NewConnector(*config)
+	require.NoError(t, err)
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db, n
+}
