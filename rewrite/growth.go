@@ -139,6 +139,9 @@ func sameTree(a, b *node) bool {
 	if a.kind() != b.kind() || a.field() != b.field() || a.text != b.text || a.odd != b.odd {
 		return false
 	}
+	if slices.EqualFunc(a.kids, b.kids, func(x, y *node) bool { return x.in == y.in }) {
+		return slices.EqualFunc(a.kids, b.kids, sameTree)
+	}
 	return slices.EqualFunc(ordered(a), ordered(b), sameTree)
 }
 
