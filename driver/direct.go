@@ -88,6 +88,9 @@ func (c *Conn) mayLack(plan *rewrite.Plan, result sqldriver.Result) bool {
 	if !plan.Compares() {
 		return false
 	}
+	if result == nil {
+		return true
+	}
 	n, err := result.RowsAffected()
 	return err != nil || n <= 0 || c.connector.settings.partial
 }

@@ -2,6 +2,8 @@ package rewrite
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -188,6 +190,20 @@ func TestLongTexts(t *testing.T) {
 		"explain":            repeat("", "EXPLAIN ", "UPDATE protected_rows SET value = 1"),
 		"prepare":            repeat("", "PREPARE a AS ", "UPDATE protected_rows SET value = 1"),
 		"schema":             repeat("CREATE SCHEMA a", " CREATE TABLE protected_rows (a int)", ""),
+		"deep operands":      "SELECT " + strings.Repeat("(", 18) + "1" + strings.Repeat(strings.Repeat("+1", 3900)+")", 18) + " FROM protected_rows",
+		"deep elements":      "SELECT " + strings.Repeat("ARRAY[", 18) + "1" + strings.Repeat(strings.Repeat("+1", 3900)+"]", 18) + " FROM protected_rows",
+		"deep cases":         "SELECT " + strings.Repeat("CASE WHEN true THEN ", 18) + "1" + strings.Repeat(strings.Repeat("+1", 3900)+" END", 18) + " FROM protected_rows",
+		"deep unions":        "SELECT 1 FROM protected_rows WHERE EXISTS " + strings.Repeat("(", 18) + "SELECT 1" + strings.Repeat(strings.Repeat(" UNION SELECT 1, 2", 3900)+")", 18),
+		"deep joins":         "SELECT 1 FROM protected_rows, " + strings.Repeat("(", 18) + "a" + strings.Repeat(strings.Repeat(" NATURAL JOIN b", 3900)+")", 18),
+		"named or":           repeat("SELECT a.or", "+a.or", " FROM protected_rows a"),
+		"named and":          repeat("SELECT a.and", "+a.and", " FROM protected_rows a"),
+		"named between":      repeat("SELECT a", "+a.between+a.and", " FROM protected_rows a"),
+		"named when":         repeat("SELECT CASE WHEN a.when", "+a.when+a.then+a.else+a.case+a.end", " THEN 1 END FROM protected_rows a"),
+		"a row of an array":  "UPDATE protected_rows SET (a" + strings.Repeat(",a", 4000) + ") = ARRAY[1" + strings.Repeat(",a", 4000) + "]",
+		"a row of a name":    "UPDATE protected_rows SET (a" + strings.Repeat(",a", 4000) + ") = a.where IN (a" + strings.Repeat(",a", 4000) + ")",
+		"a row of another":   "UPDATE protected_rows SET (a" + strings.Repeat(",a", 4000) + ") = a.returning IN (a" + strings.Repeat(",a", 4000) + ")",
+		"rows in arrays":     nested(12, "WITH x AS (UPDATE t SET (a,b,c,d) = ARRAY[1,(", ")] RETURNING 1) SELECT 1") + " FROM protected_rows",
+		"rows behind a name": nested(12, "WITH x AS (UPDATE t SET (a,b,c,d) = a.where+(", ") RETURNING 1) SELECT 1") + " FROM protected_rows",
 		"whitespace":         repeat("UPDATE protected_rows", " ", " SET value = 1"),
 	}
 	p := casesPolicy(t, Strict)
@@ -222,20 +238,41 @@ func numbered(format string, n int) string {
 // enough room.
 func TestDeepestTexts(t *testing.T) {
 	p := casesPolicy(t, Strict)
-	n := maxNesting - 100
+	slack := max(16, maxNesting/40)
+	n := maxNesting - slack
 	for name, sql := range map[string]string{
 		"operators":     "SELECT protected_rows" + strings.Repeat("+1", n),
-		"casts":         "SELECT protected_rows" + strings.Repeat("::int", n/2-100),
+		"casts":         "SELECT protected_rows" + strings.Repeat("::int", n/2-slack),
 		"not":           "SELECT protected_rows WHERE " + strings.Repeat("NOT ", n) + "true",
-		"unions":        "SELECT protected_rows" + strings.Repeat(" UNION SELECT 1", n/2-100),
-		"joins":         "SELECT * FROM protected_rows" + strings.Repeat(" NATURAL JOIN a", n/2-100),
-		"sub-selects":   "SELECT protected_rows, " + strings.Repeat("(SELECT ", n/3-100) + "1" + strings.Repeat(")", n/3-100),
-		"case":          "SELECT protected_rows, " + strings.Repeat("CASE WHEN a THEN ", n/2-100) + "1" + strings.Repeat(" END", n/2-100),
+		"unions":        "SELECT protected_rows" + strings.Repeat(" UNION SELECT 1", n/2-slack),
+		"joins":         "SELECT * FROM protected_rows" + strings.Repeat(" NATURAL JOIN a", n/2-slack),
+		"sub-selects":   "SELECT protected_rows, " + strings.Repeat("(SELECT ", n/3-slack) + "1" + strings.Repeat(")", n/3-slack),
+		"case":          "SELECT protected_rows, " + strings.Repeat("CASE WHEN a THEN ", n/2-slack) + "1" + strings.Repeat(" END", n/2-slack),
+		"guarded":       "UPDATE protected_rows SET last_token = 8 WHERE id = 1" + strings.Repeat("+1", n) + " AND last_token < 8",
+		"probed":        "UPDATE protected_rows SET last_token = 8 WHERE id = 1" + strings.Repeat("+1", maxProbeNesting-20) + " AND last_token < 8",
+		"operands":      "UPDATE protected_rows SET last_token = 8 WHERE " + strings.Repeat("(", 3) + "id" + strings.Repeat(strings.Repeat("+1", n/3-slack)+")", 3) + " > 0 AND last_token < 8",
 		"bulk insert":   "INSERT INTO protected_rows (id, last_token) VALUES " + strings.Repeat("(1+1::bigint, 8), ", 30_000) + "(1, 8)",
 		"long or":       "DELETE FROM protected_rows WHERE last_token < 8 AND (id = 1" + strings.Repeat(" OR id = 1", 30_000) + ")",
 		"rows compared": "SELECT 1 FROM protected_rows WHERE (a, b) = (1, 2)" + strings.Repeat(" OR (a, b) = (1, 2)", 10_000),
 		"rows set":      "UPDATE protected_rows SET (value, grp, last_token) = ('a', 1, 8), id = (1) WHERE last_token < 8 AND id IN (1" + strings.Repeat(", 1", 100_000) + ")",
 	} {
-		t.Run(name, func(t *testing.T) { require.NoError(t, p.fullPlan(sql).Refusal()) })
+		t.Run(name, func(t *testing.T) {
+			plan := p.fullPlan(sql)
+			require.NoError(t, plan.Refusal())
+			_, _ = plan.Probes(), plan.Attested() // are written from the parser's tree, by its own recursion
+		})
 	}
+}
+
+// The deepest texts are as deep as the stack allows that C code has, which is
+// little under some C libraries.
+func TestDeepestTextsOnSmallStacks(t *testing.T) {
+	for kilobytes, tests := range map[string]string{"128": "DeepestTexts|LongTexts", "512": "DeepestTexts", "2048": "DeepestTexts"} {
+		cmd := exec.Command("sh", "-c", `ulimit -S -s "$1" && exec "$0" -test.run "^Test($2)$"`, os.Args[0], kilobytes, tests)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s KB: %.2000s", kilobytes, out)
+	}
+	require.Equal(t, 256, nestingFor(128<<10, 256))
+	require.Equal(t, 256, nestingFor(0, 256))
+	require.Equal(t, mostNesting, nestingFor(8<<20, 256))
 }

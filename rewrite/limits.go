@@ -7,12 +7,30 @@ import (
 	"unicode/utf8"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/fencerow/fencerow/internal/cstack"
 )
 
 // maxNesting bounds the depth of the tree a text may make. The parser has no
 // guard for its own stack: "1+1+..." of 47 KB overflows it, which ends the
 // process with a signal that Go cannot recover from.
-const maxNesting = 4000
+//
+// A level takes 140 bytes of C stack where a tree is made, and 2,000 where it is
+// written as a text again, for a probe. Some C libraries give little of it.
+var (
+	maxNesting      = nestingFor(cstack.Size(), 256)
+	maxProbeNesting = nestingFor(cstack.Size(), 2600)
+)
+
+const (
+	mostNesting  = 4000
+	stackBesides = 64 << 10
+	leastStack   = 128 << 10
+)
+
+func nestingFor(stackBytes, bytesPerLevel int) int {
+	return min(mostNesting, (max(stackBytes, leastStack)-stackBesides)/bytesPerLevel)
+}
 
 // maxText bounds the length of a text that has to be parsed, in bytes.
 const maxText = 2 << 20
@@ -35,7 +53,7 @@ func checkText(sql string) *Violation {
 		return &Violation{Rule: TooDeep, Message: fmt.Sprintf("SQL text has more than %d comment or plus signs in one run, which the parser reads too slowly; shorten it, or pass it as an argument", maxRestarts)}
 	case spreads(sql):
 		return &Violation{Rule: TooLarge, Message: "SQL text sets too many columns at once by (a, b, ...) = (...) for its length; write them one by one"}
-	case tooDeep(sql):
+	case tooDeep(sql, maxNesting):
 		return &Violation{Rule: TooDeep, Message: fmt.Sprintf("SQL text may nest deeper than %d levels, more than the parser can take; split the statement, or pass a long list as an array parameter", maxNesting)}
 	}
 	return nil
@@ -66,17 +84,17 @@ var isOperatorByte = func() (table [256]bool) {
 	return table
 }()
 
-// tooDeep reports whether the tree of sql may be deeper than maxNesting.
-// Every level costs at least one sign or word, so short texts need no look.
-func tooDeep(sql string) bool {
-	if len(sql) <= maxNesting || marks(sql) <= maxNesting {
+// tooDeep reports whether the tree of sql may be deeper than a limit. Every level
+// costs at least one sign or word, so short texts need no look.
+func tooDeep(sql string, limit int) bool {
+	if len(sql) <= limit || marks(sql) <= limit {
 		return false
 	}
 	tokens, err := scan(sql)
 	if err != nil {
 		return false // the parser fails on it too, and builds no tree
 	}
-	return depth(tokens) > maxNesting
+	return depth(tokens) > limit
 }
 
 // marks counts what can nest, an upper bound of it: words and visible signs, but
@@ -107,18 +125,22 @@ func marks(sql string) int {
 // flat are the signs that nothing nests by.
 var flat = [256]bool{',': true, ';': true, '.': true, '\'': true, '"': true, '$': true}
 
-// level counts what can nest between two brackets, or between CASE and END.
+// level counts what can nest between two brackets, or between CASE and END. It
+// is a chain of joins and set operations whose operands are lists of items, each
+// of them a chain of operators over operands.
 type level struct {
 	chained int  // operators and keywords of the current list item or conjunct
+	below   int  // the depth of its deepest operand in brackets of its own
+	high    int  // that of the deepest item so far, chain and operand
 	kept    int  // what goes on past a comma: joins, set operations
 	between int  // BETWEENs whose AND is still to come
 	isCase  bool // it began with CASE
 }
 
 // depth returns an upper bound of the depth of the tree that the tokens make.
-// A chain of operators nests as deep as it is long, but ends at a comma, at
-// AND and OR (which make one flat list, unless the AND is a BETWEEN's) and at
-// the parts of a CASE.
+// A chain of operators nests as deep as it is long, above the deepest of its
+// operands, but ends at a comma, at AND and OR (which make one flat list, unless
+// the AND is a BETWEEN's) and at the parts of a CASE.
 func depth(tokens []token) int {
 	d := depthCounter{levels: make([]level, 1, 64)}
 	var before pg_query.Token
@@ -127,81 +149,89 @@ func depth(tokens []token) int {
 			continue
 		}
 		d.count(t.kind, before)
-		d.deepest = max(d.deepest, d.total)
+		d.note()
 		before = t.kind
 	}
 	return d.deepest
 }
 
 type depthCounter struct {
-	levels         []level
-	total, deepest int
+	levels  []level
+	outside int // what the levels around the innermost one nest by now
+	deepest int
 }
 
+// note notes how deep the innermost level is by now.
+func (d *depthCounter) note() {
+	top := d.top()
+	top.high = max(top.high, top.chained+top.below)
+	d.deepest = max(d.deepest, d.outside+top.kept+top.high)
+}
+
+func (d *depthCounter) top() *level { return &d.levels[len(d.levels)-1] }
+
 func (d *depthCounter) count(kind, before pg_query.Token) {
-	top := &d.levels[len(d.levels)-1]
-	field := before == pg_query.Token_ASCII_46 // a key word behind a dot is a name
+	top := d.top()
+	if before == pg_query.Token_ASCII_46 { // a key word behind a dot is a name
+		if kind != pg_query.Token_IDENT {
+			top.chained++
+		}
+		return
+	}
 	switch kind {
 	case pg_query.Token_ASCII_40, pg_query.Token_ASCII_91, pg_query.Token_CASE: // ( [ CASE
 		top.chained++
-		d.total += 2
+		d.outside += top.kept + top.chained + 1
 		d.levels = append(d.levels, level{isCase: kind == pg_query.Token_CASE})
 	case pg_query.Token_ASCII_41, pg_query.Token_ASCII_93: // ) ]
 		for len(d.levels) > 1 && d.pop() {
 		}
 	case pg_query.Token_END_P:
-		if top.isCase && !field {
+		if top.isCase {
 			d.pop()
 		}
 	case pg_query.Token_ASCII_44, pg_query.Token_ASCII_59, pg_query.Token_OR: // , ;
-		d.reset(top)
+		top.reset()
 	case pg_query.Token_WHEN, pg_query.Token_THEN, pg_query.Token_ELSE:
-		if top.isCase && !field {
-			d.reset(top)
+		if top.isCase {
+			top.reset()
 		} else {
-			d.chain(top)
+			top.chained++
 		}
 	case pg_query.Token_BETWEEN:
 		top.between++
-		d.chain(top)
+		top.chained++
 	case pg_query.Token_AND:
 		if top.between > 0 {
 			top.between--
-			d.chain(top)
+			top.chained++
 		} else {
-			d.reset(top)
+			top.reset()
 		}
 	case pg_query.Token_UNION, pg_query.Token_INTERSECT, pg_query.Token_EXCEPT, pg_query.Token_JOIN:
 		top.kept++
-		d.total++
 	case pg_query.Token_IDENT, pg_query.Token_SCONST, pg_query.Token_ICONST, pg_query.Token_FCONST, pg_query.Token_BCONST,
 		pg_query.Token_XCONST, pg_query.Token_PARAM, pg_query.Token_ASCII_46: // .
 	default:
-		d.chain(top)
+		top.chained++
 	}
 }
 
-func (d *depthCounter) chain(top *level) {
-	top.chained++
-	d.total++
-}
+// reset ends an item of a level.
+func (l *level) reset() { l.chained, l.below, l.between = 0, 0, 0 }
 
-// reset ends the chain of a level.
-func (d *depthCounter) reset(top *level) {
-	d.total -= top.chained
-	top.chained, top.between = 0, 0
-}
-
-// pop closes the innermost level, and reports whether it began with CASE. What
-// may have begun with a column called "case" leaves its joins behind.
+// pop closes the innermost level, which is an operand of the one around it, and
+// reports whether it began with CASE. What may have begun with a column called
+// "case" leaves its joins behind.
 func (d *depthCounter) pop() bool {
-	popped := d.levels[len(d.levels)-1]
+	d.note()
+	popped := *d.top()
 	d.levels = d.levels[:len(d.levels)-1]
-	d.total -= popped.chained + 1
+	top := d.top()
+	d.outside -= top.kept + top.chained + 1
+	top.below = max(top.below, popped.kept+popped.high+1)
 	if popped.isCase {
-		d.levels[len(d.levels)-1].kept += popped.kept
-	} else {
-		d.total -= popped.kept
+		top.kept += popped.kept
 	}
 	return popped.isCase
 }
@@ -232,21 +262,30 @@ func repeats(tokens []token) bool {
 		if repeated += top.times*top.columns - 1; repeated > maxSpread {
 			return true
 		}
+		var before, after pg_query.Token
+		if i > 0 {
+			before = tokens[i-1].kind
+		}
+		if i+1 < len(tokens) {
+			after = tokens[i+1].kind
+		}
 		switch t.kind {
-		case pg_query.Token_ASCII_40: // (
-			list := i > 0 && (tokens[i-1].kind == pg_query.Token_SET || tokens[i-1].kind == pg_query.Token_ASCII_44)
+		case pg_query.Token_ASCII_40, pg_query.Token_ASCII_91: // ( [
+			list := t.kind == pg_query.Token_ASCII_40 && (before == pg_query.Token_SET || before == pg_query.Token_ASCII_44)
 			open = append(open, spread{items: 1, times: min(top.times*top.columns, maxSpread), columns: 1, list: list})
 		case pg_query.Token_ASCII_44: // ,
 			top.items++
 			top.columns = 1
 		case pg_query.Token_WHERE, pg_query.Token_RETURNING:
-			top.columns = 1
-		case pg_query.Token_ASCII_41: // )
+			if before != pg_query.Token_ASCII_46 { // else it is a name
+				top.columns = 1
+			}
+		case pg_query.Token_ASCII_41, pg_query.Token_ASCII_93: // ) ]
 			if len(open) == 1 {
 				return false // not SQL
 			}
 			open = open[:len(open)-1]
-			if top.list && i+1 < len(tokens) && tokens[i+1].kind == pg_query.Token_ASCII_61 { // =
+			if top.list && after == pg_query.Token_ASCII_61 { // =
 				open[len(open)-1].columns = top.items
 			}
 		}

@@ -24,7 +24,7 @@ const maxProbed = maxRewritten
 // alone. Each returns the highest token among the rows, or NULL if there are
 // none. Probes returns none where a second look can't tell: the statement reads
 // other tables, has WITH (but for a list of constants), sub-selects, calls of
-// functions that may be volatile, or isn't the text's only one.
+// functions that may be volatile, nests too deep, or isn't the text's only one.
 func (p *Plan) Probes() []Probe {
 	if p.later == nil {
 		return nil
@@ -60,7 +60,7 @@ func (p *Plan) makeProbes() {
 
 // meant returns the conditions that find the rows which a guarded write meant.
 func (p *proof) meant() []meant {
-	if p.tree == nil || len(p.text) > maxProbed {
+	if p.tree == nil || len(p.text) > maxProbed || tooDeep(p.text, maxProbeNesting) {
 		return nil
 	}
 	if p.tree.get("withClause") != nil && !p.tree.is("UpdateStmt") && !p.tree.is("DeleteStmt") {
