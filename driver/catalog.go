@@ -29,6 +29,8 @@ var (
 // catalog is what catalogQuery found. It doesn't depend on levels, so that the
 // closure of each policy comes from one reading.
 type catalog struct {
+	folds bool // the database's encoding is not UTF8
+
 	Held      [][2]oid // place among the protected tables, oid
 	Relations []catalogRelation
 	Inherits  [][2]oid // child, parent
@@ -124,10 +126,13 @@ func (c *Connector) readCatalog(ctx context.Context, conn *pgx.Conn, tables []he
 	if err != nil {
 		return nil, fmt.Errorf("fencerow: %w", err)
 	}
-	found := &catalog{order: c.readings.Add(1)}
+	found := &catalog{order: c.readings.Add(1), folds: conn.PgConn().ParameterStatus("server_encoding") != "UTF8"}
 	var document []byte
 	if err := conn.QueryRow(ctx, readingQuery, ownMode(conn), string(names)).Scan(&found.stamp, &document); err != nil {
 		return nil, fmt.Errorf("fencerow: read what else can write the protected tables from the catalog: %w%s", err, readingAdvice(err))
+	}
+	if encoding := conn.PgConn().ParameterStatus("client_encoding"); encoding != "UTF8" && !ascii(string(document)) {
+		return nil, fmt.Errorf("fencerow: the database has names beyond ASCII, which are not read under client_encoding %s: put client_encoding=UTF8 into the DSN, and remove it from PGCLIENTENCODING and the role", encoding)
 	}
 	if err := json.Unmarshal(document, found); err != nil {
 		return nil, fmt.Errorf("fencerow: read what else can write the protected tables from the catalog: %w", err)

@@ -64,7 +64,7 @@ func (c *catalog) closureOf(tables []heldTable, guarded []rewrite.Name, levels .
 	}
 	out := b.relationsFound()
 	b.codeFound(&out)
-	out.GuardedFunctions = guarded
+	out.GuardedFunctions, out.FoldsNames = guarded, c.folds
 	return out
 }
 

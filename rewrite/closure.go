@@ -47,6 +47,10 @@ type Closure struct {
 	// GuardedFunctions may be called although they are among Functions: they
 	// carry a guard of their own.
 	GuardedFunctions []Name
+	// FoldsNames says that the server's encoding is not UTF8: it may then take
+	// letters beyond ASCII for others where they stand without quotes, by its
+	// locale. If one of the names above has any, such words are refused.
+	FoldsNames bool
 }
 
 // Relative is a relation that shares rows with a protected table.

@@ -59,6 +59,24 @@ func checkText(sql string) *Violation {
 	return nil
 }
 
+// checkFolding refuses a name beyond ASCII without quotes where the server may take
+// it for another.
+func (p *Policy) checkFolding(sql string) *Violation {
+	if !p.closure.FoldsNames || !p.quick.beyond || isASCII(sql) {
+		return nil
+	}
+	tokens, err := scan(sql)
+	if err != nil {
+		return nil // the parser fails on it too
+	}
+	for _, t := range tokens {
+		if t.kind == pg_query.Token_IDENT && sql[t.start] != '"' && !isASCII(sql[t.start:t.end]) {
+			return &Violation{Rule: BadText, offset: t.start, Message: "SQL text has a name beyond ASCII without quotes, and the encoding of the database is not UTF8: it may take the name for another in other letters; write it in quotes, as it is stored"}
+		}
+	}
+	return nil
+}
+
 // longOperator reports whether a text has a run of operator characters on which
 // the lexer is slow, wherever it stands.
 func longOperator(sql string) bool {

@@ -184,6 +184,10 @@ func (c *checker) text() {
 		c.found = append(c.found, v)
 		return
 	}
+	if v := c.policy.checkFolding(c.sql); v != nil {
+		c.found = append(c.found, v)
+		return
+	}
 	stmts, err := c.arena.parse(c.sql)
 	if err != nil {
 		c.found = append(c.found, parseViolation(c.sql, err))

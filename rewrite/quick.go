@@ -36,6 +36,7 @@ type quickSet struct {
 	words     wordTable       // those, and the others that matter
 	operators []string
 	never     bool // a name has no word to look for
+	beyond    bool // a name has letters beyond ASCII
 }
 
 // newQuickSet collects the words of everything the policy knows by name.
@@ -72,6 +73,7 @@ func (p *Policy) newQuickSet() *quickSet {
 // A longer identifier is cut to the name's length, which only its last run
 // doesn't show; where that may be, the last run is not the one to look for.
 func (q *quickSet) add(name string) {
+	q.beyond = q.beyond || !isASCII(name)
 	best, whole := "", strings.IndexFunc(name, func(r rune) bool { return !isWordRune(r) }) < 0
 	for rest := lower(name); rest != ""; {
 		start := strings.IndexFunc(rest, isWordRune)
@@ -123,7 +125,17 @@ func (p *Policy) clears(sql string) bool {
 	if i := strings.IndexByte(rest, ';'); i >= 0 && strings.TrimLeft(rest[i:], "; \t\r\n") != "" {
 		return false
 	}
-	return p.hit(sql) == ""
+	// letters beyond ASCII are others in another encoding, which a session may have come to
+	return p.hit(sql) == "" && (!p.quick.beyond || isASCII(sql))
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 func isQuickKind(word string) bool {

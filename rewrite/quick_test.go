@@ -32,3 +32,16 @@ func TestFirstWord(t *testing.T) {
 		}
 	}
 }
+
+// A session may have come to another encoding. A name of ASCII letters is the same
+// in each, but others are not: where one is protected, a text with any is not
+// cleared, which would let it by whatever the session's settings.
+func TestClearedInAnyEncoding(t *testing.T) {
+	for name, cleared := range map[string]bool{"orders": true, "町": false} {
+		p, err := NewPolicy(Table{Name: name, Mode: Lease})
+		require.NoError(t, err)
+		require.Equal(t, cleared, p.Plan("UPDATE Į SET v = 1").Cleared, name)
+		require.True(t, p.Plan("UPDATE others SET v = 1").Cleared, name)
+		require.NoError(t, p.Plan("UPDATE Į SET v = 1").Refusal(), name)
+	}
+}
