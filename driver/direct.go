@@ -51,8 +51,11 @@ func (c *Conn) bindDirect(ctx context.Context, plan *rewrite.Plan, args []sqldri
 	if table == nil {
 		return args, true
 	}
+	if c.tx != nil {
+		return nil, false
+	}
 	token, ok := table.Token(ctx)
-	if !ok || !token.Valid() || c.tx != nil {
+	if !ok || !token.Valid() {
 		return nil, false
 	}
 	return c.binder.BindDirect(plan, token, args)

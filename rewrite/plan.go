@@ -163,10 +163,7 @@ func (p *Plan) Main() (Write, bool) {
 // Compares reports whether the write that the text itself is compares its rows
 // with the token: if it changed none, the token may be stale. A plain INSERT
 // and DO NOTHING compare nothing.
-func (p *Plan) Compares() bool {
-	_, ok := p.Main()
-	return ok && p.compares
-}
+func (p *Plan) Compares() bool { return p.compares }
 
 // Replays reports whether the guard rejects a row that carries the same token:
 // always in strict mode, in lease mode if it is written with "<".
