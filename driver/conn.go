@@ -84,7 +84,11 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []sqldriver.N
 	known, bound, ok := c.direct(ctx, query, args, false)
 	if ok {
 		result, err := c.execer.ExecContext(ctx, c.text(known.plan, query), bound)
-		return c.sent(ctx, known.plan, query, args, bound, result, err)
+		if err == nil && !c.mayLack(known.plan, result) {
+			c.binder.Clear()
+			return result, nil
+		}
+		return c.outcomeOf(ctx, c.sent(known.plan, query, args, bound), result, err)
 	}
 	s, b, own := c.memory()
 	defer c.forget(own)

@@ -64,9 +64,13 @@ func (c *Conn) bindDirect(ctx context.Context, plan *rewrite.Plan, args []sqldri
 // plain reports whether an argument is nothing but a value, which doesn't steer
 // pgx and runs no code, or whether it stands for the token.
 func plain(v any) (isPlain, isArg bool) {
+	switch v.(type) { // a switch of few cases is faster than one of many
+	case string, int64, int:
+		return true, false
+	}
 	switch v.(type) {
-	case nil, int64, string, []byte, bool, float64, time.Time,
-		int, int32, int16, int8, uint, uint64, uint32, uint16, uint8, float32,
+	case nil, []byte, bool, float64, time.Time,
+		int32, int16, int8, uint, uint64, uint32, uint16, uint8, float32,
 		*string, *int64, *int, *int32, *bool, *float64, *time.Time, []string, []int64, []int, []int32:
 		return true, false
 	case tokenctx.ArgValue:
@@ -75,15 +79,12 @@ func plain(v any) (isPlain, isArg bool) {
 	return false, false
 }
 
-// sent finishes a statement that went the short way.
-func (c *Conn) sent(ctx context.Context, plan *rewrite.Plan, query string, args, bound []sqldriver.NamedValue, result sqldriver.Result, err error) (sqldriver.Result, error) {
-	if err == nil && !c.mayLack(plan, result) {
-		c.binder.Clear()
-		return result, nil
-	}
+// sent is a statement that went the short way, for what is found out about it
+// afterwards. The binder's memory is given back.
+func (c *Conn) sent(plan *rewrite.Plan, query string, args, bound []sqldriver.NamedValue) *statement {
 	s := &statement{call: call{sql: query, args: args}, plan: plan, text: c.text(plan, query), bound: slices.Clone(bound)}
 	c.binder.Clear()
-	return c.outcomeOf(ctx, s, result, err)
+	return s
 }
 
 // mayLack reports whether a write may have left rows out.

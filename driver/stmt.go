@@ -47,7 +47,11 @@ func (s *Stmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sq
 	known, bound, ok := s.conn.direct(ctx, s.query, args, false)
 	if plan := known.plan; ok && s.conn.text(plan, s.query) == s.text {
 		result, err := s.execInner(ctx, bound)
-		return s.conn.sent(ctx, plan, s.query, args, bound, result, err)
+		if err == nil && !s.conn.mayLack(plan, result) {
+			s.conn.binder.Clear()
+			return result, nil
+		}
+		return s.conn.outcomeOf(ctx, s.conn.sent(plan, s.query, args, bound), result, err)
 	}
 	admitted, b, own := s.conn.memory()
 	defer s.conn.forget(own)

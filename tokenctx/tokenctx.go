@@ -50,7 +50,11 @@ type binding struct {
 	token    Token
 }
 
-type key struct{}
+type keyType int
+
+// key is where a context holds its bindings. Contexts compare a pointer faster than
+// a struct.
+var key = new(keyType)
 
 // With returns a context whose default token is t. Contexts derived from it
 // keep the token; a nested With replaces it for the nested context only.
@@ -80,12 +84,12 @@ func FromResource(ctx context.Context, resource string) (t Token, ok bool) {
 }
 
 func bind(ctx context.Context, b binding) context.Context {
-	b.outer, _ = ctx.Value(key{}).(*binding)
-	return context.WithValue(ctx, key{}, &b)
+	b.outer, _ = ctx.Value(key).(*binding)
+	return context.WithValue(ctx, key, &b)
 }
 
 func find(ctx context.Context, resource string, named bool) (Token, bool) {
-	b, _ := ctx.Value(key{}).(*binding)
+	b, _ := ctx.Value(key).(*binding)
 	for ; b != nil; b = b.outer {
 		if b.named == named && b.resource == resource {
 			return b.token, true
