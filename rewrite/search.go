@@ -13,10 +13,10 @@ import (
 const window = maxName + 1
 
 // search returns the first word of a text that could reach a protected table, or
-// else one that may be a catalog if another may write it, or what is wrong with its
-// encoding. Words are told from
-// what stands between them eight bytes at a time, and no branch depends on a
-// word's length: what a processor can't foresee costs more than all the rest.
+// else one that may be a catalog if another may write it, or what is wrong with
+// its encoding. Words are told from what stands between them eight bytes at a
+// time: a branch for each byte, which a processor can't foresee, costs more than
+// all the rest.
 func (t *wordTable) search(text string) string {
 	s := search{table: t, escapes: strings.IndexByte(text, '&') >= 0}
 	bytes := unsafe.Slice(unsafe.StringData(text), len(text)) // only read
@@ -186,7 +186,7 @@ func hashOf(word string) uint64 {
 	return hash
 }
 
-// What the words begin with that matter whatever follows.
+// What such prefixes begin with, as hashAt has it.
 const (
 	systemBegin = 'p' | 'g'<<8
 	dblinkBegin = 'd' | 'b'<<8

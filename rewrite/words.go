@@ -18,7 +18,7 @@ type wordTable struct {
 	mask  uint64   // of an index of bits
 }
 
-// wordPrefixes are what words begin with that matter whatever follows.
+// What the words begin with that matter whatever follows.
 const (
 	systemPrefix = "pg_"
 	dblinkPrefix = "dblink"
