@@ -110,10 +110,7 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []sqldriver.
 	known, _, ok := c.direct(ctx, query, args, true)
 	if ok {
 		rows, err := c.queryer.QueryContext(ctx, query, args)
-		if err != nil {
-			return nil, c.fromWall(ctx, nil, err)
-		}
-		return rows, nil
+		return c.read(ctx, query, rows, err)
 	}
 	s := new(statement) // the rows need it after this call
 	if err := c.admit(ctx, s, new(rewrite.Binder), known, query, args, true); err != nil {

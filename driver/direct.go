@@ -16,7 +16,7 @@ import (
 // arguments at once. Where there is anything more to it, even a fault, it doesn't
 // say so: the long way looks at everything, and says what is wrong. What has been
 // looked up by then is returned for it. A write that is sent as a query takes the
-// long way, and so does every query that a wall may refuse.
+// long way.
 func (c *Conn) direct(ctx context.Context, query string, args []sqldriver.NamedValue, asQuery bool) (known looked, bound []sqldriver.NamedValue, ok bool) {
 	standIns := 0
 	for i := range args {
@@ -33,7 +33,7 @@ func (c *Conn) direct(ctx context.Context, query string, args []sqldriver.NamedV
 		return looked{}, nil, false
 	}
 	plan := c.planned(ctx, v, query)
-	if plan.Direct() && !(asQuery && (plan.Guarded() || v.walled)) && (plan.Cleared || c.sessionViolation() == nil) {
+	if plan.Direct() && !(asQuery && plan.Guarded()) && (plan.Cleared || c.sessionViolation() == nil) {
 		bound, ok = c.bindDirect(ctx, plan, args, standIns)
 	}
 	return looked{v, plan}, bound, ok
@@ -86,6 +86,21 @@ func (c *Conn) sent(plan *rewrite.Plan, query string, args, bound []sqldriver.Na
 	c.binder.Clear()
 	return s
 }
+
+// read returns the rows of a query that went the short way. What it calls may
+// write, so a wall may refuse it, also while its rows are read.
+func (c *Conn) read(ctx context.Context, query string, rows sqldriver.Rows, err error) (sqldriver.Rows, error) {
+	switch {
+	case err != nil:
+		return nil, c.fromWall(ctx, textOnly(query), err)
+	case c.view.walled:
+		return (&cursor{conn: c, ctx: ctx, sql: query}).of(rows), nil
+	}
+	return rows, nil
+}
+
+// textOnly is a statement of which nothing but its text matters.
+func textOnly(sql string) *statement { return &statement{call: call{sql: sql}, plan: unchecked} }
 
 // mayLack reports whether a write may have left rows out.
 func (c *Conn) mayLack(plan *rewrite.Plan, result sqldriver.Result) bool {

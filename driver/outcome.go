@@ -93,7 +93,7 @@ func (c *Conn) queryPlain(ctx context.Context, s *statement, canExec bool, exec 
 	if err != nil {
 		return nil, c.fromWall(ctx, s, err)
 	}
-	cursor := &cursor{failed: func(err error) error { return c.fromWall(ctx, s, err) }}
+	cursor := &cursor{conn: c, ctx: ctx, statement: s}
 	if !ok {
 		if !c.view.walled {
 			return rows, nil

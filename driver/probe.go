@@ -45,9 +45,11 @@ func (c *Conn) ask(ctx context.Context, s *statement, token tokenctx.Token, prob
 // for it: one that ends here closes the connection, with its session.
 const shieldGrace = 10 * time.Second
 
-// shieldSQL lowers the timeout of statements for a probe; 0 is none.
-const shieldSQL = `; SELECT pg_catalog.set_config('statement_timeout', LEAST(%d, NULLIF(setting::pg_catalog.int8, 0))::pg_catalog.text, true)
-	FROM pg_catalog.pg_settings WHERE name = 'statement_timeout'`
+// shieldSQL lowers the timeout of statements for a probe; 0 is none. The setting
+// is read with its unit, as an interval: pg_settings would have it without, but
+// makes a row of every setting there is, which takes ten times as long as a probe.
+const shieldSQL = `; SELECT pg_catalog.set_config('statement_timeout', LEAST(%d, NULLIF((EXTRACT(epoch FROM
+	pg_catalog.current_setting('statement_timeout')::pg_catalog.interval) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8, 0))::pg_catalog.text, true)`
 
 // leastProbe is what a probe may take however near the deadline is: an answer
 // that comes a little late is better than none.

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"context"
 	sqldriver "database/sql/driver"
 	"io"
 
@@ -97,7 +98,12 @@ type cursor struct {
 	pending bool
 	count   int64
 	atEnd   func(int64) error // gives the error that a result ends with; nil once it was called
-	failed  func(error) error // gives the error that stands for the server's
+
+	// for the error that stands for the server's
+	conn      *Conn
+	ctx       context.Context
+	statement *statement // nil where nothing but its text matters
+	sql       string
 }
 
 func (r *cursor) ahead(rows sqldriver.Rows) error {
@@ -126,7 +132,10 @@ func (r *cursor) counted(err error) error {
 		r.count++
 		return nil
 	case err != io.EOF:
-		return r.failed(err)
+		if r.statement == nil {
+			r.statement = textOnly(r.sql)
+		}
+		return r.conn.fromWall(r.ctx, r.statement, err)
 	case r.atEnd == nil:
 		return err
 	}

@@ -66,10 +66,7 @@ func (s *Stmt) QueryContext(ctx context.Context, args []sqldriver.NamedValue) (s
 	known, _, ok := s.conn.direct(ctx, s.query, args, true)
 	if ok && s.query == s.text {
 		rows, err := s.queryInner(ctx, args)
-		if err != nil {
-			return nil, s.conn.fromWall(ctx, nil, err)
-		}
-		return rows, nil
+		return s.conn.read(ctx, s.query, rows, err)
 	}
 	admitted := new(statement)
 	if err := s.admit(ctx, admitted, new(rewrite.Binder), known, args, true); err != nil {
