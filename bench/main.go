@@ -91,7 +91,7 @@ func parseFlags(args []string, w io.Writer) (*options, error) {
 	flags.IntVar(&o.rounds, "rounds", 5, "how often each benchmark is run; the median counts")
 	flags.StringVar(&o.benchtime, "benchtime", "200ms", "how long each benchmark in the process runs in a round")
 	flags.IntVar(&o.pairs, "pairs", 24, "how many pairs of blocks each socket benchmark has in a round")
-	flags.StringVar(&only, "only", "", "run only the groups that match: inprocess, misses, cache, scaling, socket, socket-onecore")
+	flags.StringVar(&only, "only", "", "a regular expression; only the groups that match it are run: "+groupNames)
 	flags.BoolVar(&skipSocket, "skip-socket", false, "leave out what needs a server")
 	flags.StringVar(&o.out, "out", "", "the directory for the raw output (default bench/results)")
 	if err := flags.Parse(args); err != nil {

@@ -27,6 +27,9 @@ type group struct {
 	once      bool   // run in the first round only: what it counts is hardly ever another
 }
 
+// groupNames are the names of all groups, as messages have them.
+const groupNames = "inprocess, misses, cache, scaling, socket, socket-onecore"
+
 // oneCore begins the names of what was run on one core.
 const oneCore = "OneCore/"
 
@@ -37,13 +40,14 @@ type runner struct {
 	binary string
 	out    string
 	groups []group
+	begun  map[string]bool // the groups that have output of this run
 }
 
 // newRunner compiles the benchmarks and makes room for their output.
 func newRunner(ctx context.Context, o *options) (_ *runner, err error) {
-	r := &runner{groups: groupsOf(o)}
+	r := &runner{groups: groupsOf(o), begun: make(map[string]bool)}
 	if len(r.groups) == 0 {
-		return nil, fmt.Errorf("no group matches %q", o.only)
+		return nil, fmt.Errorf("-only %q leaves no group: there are %s (and -skip-socket leaves out those with socket)", o.only, groupNames)
 	}
 	dir, err := goTool(ctx, "list", "-f", "{{.Dir}}", module)
 	if err != nil {
@@ -58,11 +62,6 @@ func newRunner(ctx context.Context, o *options) (_ *runner, err error) {
 	}
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return nil, err
-	}
-	for _, g := range r.groups {
-		if err := os.WriteFile(r.file(g), nil, 0o644); err != nil {
-			return nil, err
-		}
 	}
 	if r.temp, err = os.MkdirTemp("", "fencerow-bench"); err != nil {
 		return nil, err
@@ -94,7 +93,12 @@ func (r *runner) measure(ctx context.Context, g group) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", g.name, err, out)
 	}
-	file, err := os.OpenFile(r.file(g), os.O_APPEND|os.O_WRONLY, 0)
+	mode := os.O_APPEND
+	if !r.begun[g.name] { // what an earlier run has left stays until then
+		mode = os.O_TRUNC
+	}
+	r.begun[g.name] = true
+	file, err := os.OpenFile(r.file(g), mode|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}

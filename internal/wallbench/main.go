@@ -44,7 +44,15 @@ func main() {
 	scale := flag.Float64("scale", 1, "how many transactions a measurement has, as a multiple of the usual number")
 	only := flag.Bool("targets", false, "measure those transactions alone that have a target")
 	takes := flag.Duration("takeovers", 0, "measure instead, for that long each, how long busy writers of a sealed table keep others from taking its lease")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: go run ./internal/wallbench [flags]")
+		flag.PrintDefaults()
+	}
 	flag.Parse()
+	if flag.NArg() > 0 || *rounds < 1 || *scale <= 0 || *takes < 0 {
+		fmt.Fprintln(os.Stderr, "wallbench: there are only flags; -rounds is at least 1, and -scale is above 0")
+		os.Exit(2)
+	}
 	if err := run(ctx, *rounds, *scale, *only, *takes); err != nil {
 		fmt.Fprintln(os.Stderr, "wallbench:", err)
 		os.Exit(1)
