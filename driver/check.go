@@ -61,7 +61,8 @@ func (c *Conn) text(plan *rewrite.Plan, sql string) string {
 }
 
 // admit checks a statement and binds its token, by the binder's memory.
-// Everything that is sent comes through here, right before it is sent.
+// Everything that is sent comes through here or through direct, right before it is
+// sent.
 func (c *Conn) admit(ctx context.Context, s *statement, b *rewrite.Binder, known looked, query string, args []sqldriver.NamedValue, asQuery bool) error {
 	call, err := resolve(ctx, query, args, asQuery)
 	if err != nil {

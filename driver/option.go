@@ -63,7 +63,8 @@ func ProtectTable(t rewrite.Table) Option {
 }
 
 // WithPlanCache bounds the memory that checked statements are kept in, in
-// bytes. The default is 16 MiB.
+// bytes. The default is 16 MiB. Each connection also holds on to the 32 plans that
+// it used last, of texts up to 16 KiB.
 func WithPlanCache(bytes int) Option {
 	return func(s *settings) error {
 		if bytes <= 0 {

@@ -140,7 +140,7 @@ func (p *Policy) bodyWord(body string) string {
 			inTrigger = false
 		}
 		switch word := b.word(i); {
-		case t.kind == pg_query.Token_UIDENT || len(word) > maxName && !isLiteral(t):
+		case t.kind == pg_query.Token_UIDENT || len(word) > maxName && !isLiteral(t) || p.mayFold(body, t):
 			return "a name that may stand for another"
 		case isLiteral(t):
 			// strings are no code: what could run them is refused

@@ -32,6 +32,9 @@ func (p *Plan) TakesAt(number int) bool {
 // The other arguments are not looked at. Where all places hold the token the
 // arguments are returned themselves.
 func (b *Binder) BindDirect(p *Plan, t tokenctx.Token, args []driver.NamedValue) (bound []driver.NamedValue, ok bool) {
+	if !p.direct || p.Takes() == nil || !t.Valid() {
+		return nil, false
+	}
 	stands := false
 	for _, number := range p.later.places {
 		if number > int64(len(args)) {

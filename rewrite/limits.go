@@ -70,11 +70,16 @@ func (p *Policy) checkFolding(sql string) *Violation {
 		return nil // the parser fails on it too
 	}
 	for _, t := range tokens {
-		if t.kind == pg_query.Token_IDENT && sql[t.start] != '"' && !isASCII(sql[t.start:t.end]) {
+		if p.mayFold(sql, t) {
 			return &Violation{Rule: BadText, offset: t.start, Message: "SQL text has a name beyond ASCII without quotes, and the encoding of the database is not UTF8: it may take the name for another in other letters; write it in quotes, as it is stored"}
 		}
 	}
 	return nil
+}
+
+// mayFold reports whether the server may take a token for another name.
+func (p *Policy) mayFold(sql string, t token) bool {
+	return p.closure.FoldsNames && p.quick.beyond && t.kind == pg_query.Token_IDENT && sql[t.start] != '"' && !isASCII(sql[t.start:t.end])
 }
 
 // longOperator reports whether a text has a run of operator characters on which

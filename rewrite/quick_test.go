@@ -45,3 +45,27 @@ func TestClearedInAnyEncoding(t *testing.T) {
 		require.NoError(t, p.Plan("UPDATE Į SET v = 1").Refusal(), name)
 	}
 }
+
+// Where the server folds letters beyond ASCII, a name with some is not taken at its
+// word without quotes, in code that runs later neither.
+func TestFoldedNamesInCode(t *testing.T) {
+	p, err := NewPolicy(Table{Name: "orders", Mode: Lease})
+	require.NoError(t, err)
+	closure := Closure{Relatives: []Relative{{Name{"public", "orders_été"}, Name{"public", "orders"}}}}
+	for folds, rule := range map[bool]Rule{false: "", true: HiddenCode} {
+		closure.FoldsNames = folds
+		p, err := p.WithClosure(closure)
+		require.NoError(t, err)
+		for _, sql := range []string{
+			`DO $$ BEGIN UPDATE Orders_ÉTÉ SET status = 'x'; END $$`,
+			`CREATE FUNCTION f() RETURNS void LANGUAGE sql AS 'UPDATE Orders_ÉTÉ SET status = 1'`,
+		} {
+			if err := p.Plan(sql).Refusal(); rule == "" {
+				require.NoError(t, err, sql)
+			} else {
+				requireRule(t, rule, err, sql)
+			}
+		}
+		require.NoError(t, p.Plan(`DO $$ BEGIN UPDATE others SET status = 'É'; END $$`).Refusal())
+	}
+}
