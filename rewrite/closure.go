@@ -47,6 +47,16 @@ type Closure struct {
 	// GuardedFunctions may be called although they are among Functions: they
 	// carry a guard of their own.
 	GuardedFunctions []Name
+	// Namesakes are relations that aren't protected and have the bare name of one
+	// that is: a bare name may stand for either.
+	Namesakes []Name
+	// SystemViews are views through which system catalogs, information_schema or
+	// the schema fencing could be written.
+	SystemViews []Name
+	// HasComparisons says that the database has a comparison operator of
+	// somebody's own that could take a token: < <= > or >= over int2, int4 or
+	// int8, outside pg_catalog.
+	HasComparisons bool
 	// FoldsNames says that the server's encoding is not UTF8: it may then take
 	// letters beyond ASCII for others where they stand without quotes, by its
 	// locale. If one of the names above has any, such words are refused.
