@@ -5,6 +5,7 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -54,7 +55,7 @@ func (c *Conn) text(plan *rewrite.Plan, sql string) string {
 	switch {
 	case c.std != nil && plan.Guarded():
 		return plan.Attested()
-	case plan.Rewritten():
+	case plan.Rewritten() || plan.Gated():
 		return plan.Text()
 	}
 	return sql
@@ -124,8 +125,11 @@ func (c *Conn) check(ctx context.Context, sql string, known looked) (verdict, er
 	if v.view.watched != nil {
 		v.watched, _ = v.view.plan(ctx, sql, watchedTables)
 		widest = v.watched
-		if reported := c.violation(v.watched); reported != nil {
+		switch reported := c.violation(v.watched); {
+		case reported != nil:
 			c.report(ctx, sql, reported)
+			v.watched = nil
+		case v.watched.Gated(): // the gate of what is only reported would end the statement
 			v.watched = nil
 		}
 	}
@@ -149,7 +153,27 @@ func (c *Conn) violation(plan *rewrite.Plan) *rewrite.Violation {
 	case plan.Cleared:
 		return nil
 	}
-	return c.sessionViolation()
+	if v := c.sessionViolation(); v != nil {
+		return v
+	}
+	return c.pathViolation(plan)
+}
+
+// pathViolation refuses a protected write on a session whose search_path is
+// known to have pg_catalog behind another schema. PostgreSQL 18 and later report
+// each change of that setting, whatever made it; earlier ones report none.
+func (c *Conn) pathViolation(plan *rewrite.Plan) *rewrite.Violation {
+	if c.std == nil || !plan.Guarded() {
+		return nil
+	}
+	path := c.std.Conn().PgConn().ParameterStatus("search_path")
+	if !strings.Contains(path, "pg_catalog") {
+		return nil
+	}
+	if schemas, err := searchPath(path, ""); err != nil || slices.Index(schemas, "pg_catalog") > 0 {
+		return rewrite.Refuse(rewrite.UnsafePath, "pg_catalog does not come first in the session's search_path, so the operator < may be somebody's own: leave pg_catalog out of search_path")
+	}
+	return nil
 }
 
 // looked is the plan of a statement's text under a view, if it was looked up.

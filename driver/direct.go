@@ -33,7 +33,7 @@ func (c *Conn) direct(ctx context.Context, query string, args []sqldriver.NamedV
 		return looked{}, nil, false
 	}
 	plan := c.planned(ctx, v, query)
-	if plan.Direct() && !(asQuery && plan.Guarded()) && (plan.Cleared || c.sessionViolation() == nil) {
+	if plan.Direct() && !(asQuery && plan.Guarded()) && (plan.Cleared || c.sessionViolation() == nil && c.pathViolation(plan) == nil) {
 		bound, ok = c.bindDirect(ctx, plan, args, standIns)
 	}
 	return looked{v, plan}, bound, ok

@@ -55,7 +55,7 @@ func (c *Conn) execPlain(ctx context.Context, s *statement, run execFunc) (sqldr
 // outcomeOf finds out what has come of a statement that was run.
 func (c *Conn) outcomeOf(ctx context.Context, s *statement, result sqldriver.Result, err error) (sqldriver.Result, error) {
 	if err != nil || result == nil {
-		return result, c.fromWall(ctx, s, err)
+		return result, c.fromServer(ctx, s, err)
 	}
 	main, ok := s.plan.Main()
 	if !ok {
@@ -89,13 +89,22 @@ func (c *Conn) queryPlain(ctx context.Context, s *statement, canExec bool, exec 
 		}
 		return noRows{}, nil
 	}
+	hasGate, hidesRows := s.plan.GateColumn()
+	if hidesRows && canExec {
+		executed := *s
+		executed.call = s.forExec()
+		if _, err := c.execPlain(ctx, &executed, exec); err != nil {
+			return nil, err
+		}
+		return noRows{}, nil
+	}
 	rows, err := query(s.with(s.bound))
 	if err != nil {
-		return nil, c.fromWall(ctx, s, err)
+		return nil, c.fromServer(ctx, s, err)
 	}
-	cursor := &cursor{conn: c, ctx: ctx, statement: s}
+	cursor := &cursor{conn: c, ctx: ctx, statement: s, hasGate: hasGate}
 	if !ok {
-		if !c.view.walled {
+		if !c.view.walled && !s.plan.Gated() {
 			return rows, nil
 		}
 		return cursor.of(rows), nil
@@ -105,7 +114,7 @@ func (c *Conn) queryPlain(ctx context.Context, s *statement, canExec bool, exec 
 	}
 	peeked, err := cursor.peek(rows)
 	if err != io.EOF {
-		return peeked, c.fromWall(ctx, s, err)
+		return peeked, c.fromServer(ctx, s, err)
 	}
 	if err := c.explainZero(ctx, s, main); err != nil {
 		return nil, err

@@ -181,9 +181,16 @@ func (p *protection) held() (out []rewrite.Table) {
 	return out
 }
 
-// reports reports whether a table's statements are only reported.
+// reports reports whether a table's statements are only reported. A table
+// without a schema stands for all of its name: those of one that is enforced are
+// not only reported.
 func (p *protection) reports(t *rewrite.Table) bool {
-	return p.watched != nil && slices.ContainsFunc(p.tables, func(h heldTable) bool { return h.level == Report && h.is(t.Schema, t.Name) })
+	if p.watched == nil {
+		return false
+	}
+	isMeant := func(h heldTable) bool { return h.is(t.Schema, t.Name) || t.Schema == "" && h.Name == t.Name }
+	return slices.ContainsFunc(p.tables, func(h heldTable) bool { return h.level == Report && isMeant(h) }) &&
+		!slices.ContainsFunc(p.tables, func(h heldTable) bool { return h.level == Enforce && isMeant(h) })
 }
 
 // planWeight estimates the bytes a plan holds, with what it finds out later: the

@@ -32,7 +32,7 @@ func (r *cursor) peek(rows sqldriver.Rows) (sqldriver.Rows, error) {
 	if err == nil {
 		return r.of(rows), nil
 	}
-	end := ended{columns: rows.Columns()}
+	end := ended{columns: r.columns(rows)}
 	if std, ok := rows.(*stdlib.Rows); ok {
 		return endPgx(std, end, err)
 	}
@@ -64,12 +64,9 @@ type anyRows struct {
 	cursor *cursor
 }
 
-func (r *anyRows) Next(dest []sqldriver.Value) error {
-	if r.cursor.take(dest) {
-		return nil
-	}
-	return r.cursor.counted(r.Rows.Next(dest))
-}
+func (r *anyRows) Columns() []string { return r.cursor.columns(r.Rows) }
+
+func (r *anyRows) Next(dest []sqldriver.Value) error { return r.cursor.next(r.Rows, dest) }
 
 // pgxRows is pgx's result. It keeps the optional interfaces of pgx's rows.
 type pgxRows struct {
@@ -84,18 +81,16 @@ var (
 	_ sqldriver.RowsColumnTypeScanType         = (*pgxRows)(nil)
 )
 
-func (r *pgxRows) Next(dest []sqldriver.Value) error {
-	if r.cursor.take(dest) {
-		return nil
-	}
-	return r.cursor.counted(r.Rows.Next(dest))
-}
+func (r *pgxRows) Columns() []string { return r.cursor.columns(r.Rows) }
+
+func (r *pgxRows) Next(dest []sqldriver.Value) error { return r.cursor.next(r.Rows, dest) }
 
 // cursor is how far a result has been read. It holds a row that was read ahead
 // until it is asked for.
 type cursor struct {
 	values  []sqldriver.Value
 	pending bool
+	hasGate bool // the last column is the statement's gate, which the caller doesn't know of
 	count   int64
 	atEnd   func(int64) error // gives the error that a result ends with; nil once it was called
 
@@ -113,6 +108,29 @@ func (r *cursor) ahead(rows sqldriver.Rows) error {
 	}
 	r.pending, r.count = true, 1
 	return nil
+}
+
+// columns returns the names of the columns that the caller asked for.
+func (r *cursor) columns(rows sqldriver.Rows) []string {
+	names := rows.Columns()
+	if r.hasGate && len(names) > 0 {
+		return names[:len(names)-1]
+	}
+	return names
+}
+
+// next reads the next row of the columns that the caller asked for.
+func (r *cursor) next(rows sqldriver.Rows, dest []sqldriver.Value) error {
+	switch {
+	case r.take(dest):
+		return nil
+	case !r.hasGate:
+		return r.counted(rows.Next(dest))
+	}
+	row := make([]sqldriver.Value, len(rows.Columns()))
+	err := rows.Next(row)
+	copy(dest, row)
+	return r.counted(err)
 }
 
 func (r *cursor) take(dest []sqldriver.Value) bool {
@@ -135,7 +153,7 @@ func (r *cursor) counted(err error) error {
 		if r.statement == nil {
 			r.statement = textOnly(r.sql)
 		}
-		return r.conn.fromWall(r.ctx, r.statement, err)
+		return r.conn.fromServer(r.ctx, r.statement, err)
 	case r.atEnd == nil:
 		return err
 	}

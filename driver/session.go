@@ -35,7 +35,10 @@ const registryQuery = `SELECT COALESCE(r.schema_name::text, ''), COALESCE(r.tabl
 // sessionQuery reads what the check of a session's statements rests on, in one
 // round trip. $1 is a JSON list of the protected tables. A NOT NULL that is NOT
 // VALID, as PostgreSQL 18 has it, lets old rows keep their nulls.
+// The setting fencing.session tells the database's own functions and triggers
+// that the session is one of this driver; see migrations/sql.
 const sessionQuery = `SELECT pg_catalog.current_setting('search_path'), current_user::text, pg_catalog.current_setting('server_encoding'),
+       pg_catalog.set_config('fencing.session', 'driver', false),
        (SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
                  'found', c.oid IS NOT NULL,
                  'column', a.attname IS NOT NULL,
@@ -102,6 +105,9 @@ func (c *Conn) start(ctx context.Context) error {
 		if c.session.path, err = searchPath(path, user); err != nil {
 			return fmt.Errorf("fencerow: the session's search_path %q cannot be read: %w", path, err)
 		}
+		if slices.Contains(c.session.path, "fencing") {
+			return errors.New("fencerow: the session's search_path names the schema fencing, whose tables would then be reached by bare names: take it out of the DSN, the role and the database")
+		}
 		conn.PgConn().CustomData()[sessionKey] = c.session
 	}
 	if err := c.connector.settings.doctor.examine(ctx, conn); err != nil {
@@ -139,9 +145,9 @@ func (c *Connector) look(ctx context.Context, conn *pgx.Conn, tables []heldTable
 	if err != nil {
 		return "", "", fmt.Errorf("fencerow: %w", err)
 	}
-	var encoding string
+	var encoding, marked string
 	var described *string
-	if err := conn.QueryRow(ctx, sessionQuery, ownMode(conn), string(names)).Scan(&path, &user, &encoding, &described); err != nil {
+	if err := conn.QueryRow(ctx, sessionQuery, ownMode(conn), string(names)).Scan(&path, &user, &encoding, &marked, &described); err != nil {
 		return "", "", fmt.Errorf("fencerow: read the session's settings and the protected tables: %w", err)
 	}
 	var columns []column

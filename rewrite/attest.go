@@ -74,12 +74,28 @@ func (p *Plan) Attested() string {
 	return p.later.attested
 }
 
+// attest returns the text to be sent. Where the settings can't be added the
+// comparisons are still qualified.
 func (p *proof) attest() string {
-	calls := p.settingCalls()
-	if len(calls) == 0 {
-		return p.text
+	if calls := p.settingCalls(); len(calls) > 0 {
+		if text, ok := p.sentWith(calls); ok {
+			return text
+		}
 	}
+	if text, ok := p.sentWith(nil); ok {
+		return text
+	}
+	return p.text
+}
+
+// sentWith adds the calls to the text and qualifies its comparisons. It reports
+// whether nothing but that was done.
+func (p *proof) sentWith(calls map[*node]string) (string, bool) {
 	f := &fixer{checker: checker{sql: p.text}, tokens: significant(p.text)}
+	g, ok := callGrowth(calls)
+	if !ok || !f.qualifyComparisons(p.bare, g) {
+		return "", false
+	}
 	done := make(map[*node]bool, len(calls))
 	for _, d := range p.changes {
 		call, ok := calls[d.at]
@@ -89,7 +105,7 @@ func (p *proof) attest() string {
 		done[d.at] = true
 		end, ok := f.conditionEnd(d)
 		if !ok {
-			return p.text
+			return "", false
 		}
 		f.insert(f.before(end), " AND "+call)
 	}
@@ -100,14 +116,28 @@ func (p *proof) attest() string {
 		}
 		done[i.token.at] = true
 		if !f.callInstead(i.token, call) {
-			return p.text
+			return "", false
 		}
 	}
-	g, ok := callGrowth(calls)
-	if text := f.apply(); ok && g.proves(p.root, text) {
-		return text
+	text := f.apply()
+	return text, g.proves(p.root, text)
+}
+
+// qualifyComparisons writes the operators of guards as those of pg_catalog: a
+// bare one may be somebody's own, by a search path that nothing shows.
+func (f *fixer) qualifyComparisons(bare []*node, g growth) bool {
+	for _, n := range bare {
+		op := n.list("name")[0].str("sval")
+		qualified := "OPERATOR(pg_catalog." + op + ")"
+		like := expression("a " + qualified + " b")
+		at := slices.IndexFunc(f.tokens, func(t token) bool { return t.start == n.offset() })
+		if like == nil || at < 0 || f.sql[f.tokens[at].start:f.tokens[at].end] != op {
+			return false
+		}
+		f.replace(at, at+1, qualified)
+		g.addFirst(n, "name", like.list("name")[0])
 	}
-	return p.text
+	return true
 }
 
 // settingCalls returns the call that each change's condition ends with, and

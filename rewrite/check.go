@@ -28,9 +28,10 @@ type checker struct {
 	single *node   // the statement, if it is one guarded write by itself
 	guards []guard // what proves the write that the text itself is
 
-	root    *node // the statement, if the token of something in it goes into a setting
+	root    *node // the statement, if it has any of the following
 	changes []change
 	inserts []insertion
+	bare    []*node // comparisons of guards whose operator could be somebody's own
 }
 
 // tokenKey and rowsKey say what has been noted in tokens already.
@@ -160,7 +161,7 @@ func (c *checker) afterwards(stmts []*node) {
 	if stmt := stmts[0].get("stmt"); len(stmts) == 1 && !slices.ContainsFunc(c.writes, func(w Write) bool { return !w.TopLevel }) {
 		c.single = stmt
 	}
-	if len(stmts) == 1 && len(c.changes)+len(c.inserts) > 0 {
+	if len(stmts) == 1 && len(c.changes)+len(c.inserts)+len(c.bare) > 0 {
 		c.root = stmts[0].get("stmt")
 	}
 }

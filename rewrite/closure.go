@@ -47,9 +47,9 @@ type Closure struct {
 	// GuardedFunctions may be called although they are among Functions: they
 	// carry a guard of their own.
 	GuardedFunctions []Name
-	// Namesakes are relations that aren't protected and have the bare name of one
-	// that is: a bare name may stand for either.
-	Namesakes []Name
+	// Namesakes are relations that no other field lists and that have the bare
+	// name of one which is: a bare name may stand for either.
+	Namesakes []Namesake
 	// SystemViews are views through which system catalogs, information_schema or
 	// the schema fencing could be written.
 	SystemViews []Name
@@ -61,6 +61,13 @@ type Closure struct {
 	// letters beyond ASCII for others where they stand without quotes, by its
 	// locale. If one of the names above has any, such words are refused.
 	FoldsNames bool
+}
+
+// Namesake is a relation that isn't protected and has the bare name of one that
+// is, or by which one that is can be reached.
+type Namesake struct {
+	Name
+	IsTable bool // a table, partitioned or not, and no view or foreign table
 }
 
 // Relative is a relation that shares rows with a protected table.
@@ -91,6 +98,7 @@ type relation struct {
 	Name
 	table    *Table // it is protected, by itself or with a relative
 	view     bool
+	system   bool // a view through which a system catalog or schema fencing is written
 	cascades []Cascade
 	writers  []Writer
 }
@@ -111,6 +119,13 @@ func (p *Policy) WithClosure(c Closure) (*Policy, error) {
 	}
 	for _, v := range c.Views {
 		q.relation(v).view = true
+	}
+	for _, v := range c.SystemViews {
+		q.relation(v).system = true
+	}
+	q.namesakes = make(map[string][]Namesake)
+	for _, n := range c.Namesakes {
+		q.namesakes[n.Name.Name] = append(q.namesakes[n.Name.Name], n)
 	}
 	for _, cascade := range c.Cascades {
 		if _, err := p.protected(cascade.Into); err != nil {
@@ -185,7 +200,10 @@ func (p *Policy) setClosure(c Closure) {
 // changesExcluded reports whether a trigger may change the token that EXCLUDED
 // shows for a table: one of its own, or of any table it shares rows with.
 func (p *Policy) changesExcluded(t *Table) bool {
-	family := map[Name]bool{{t.Schema, t.Name}: true}
+	family := make(map[Name]bool)
+	for _, r := range p.lookup(t.Schema, t.Name) {
+		family[r.Name] = true
+	}
 	for range p.closure.Relatives {
 		for _, r := range p.closure.Relatives {
 			if family[r.Name] || family[r.Of] {
@@ -194,14 +212,6 @@ func (p *Policy) changesExcluded(t *Table) bool {
 		}
 	}
 	return slices.ContainsFunc(p.closure.InsertTriggers, func(n Name) bool { return family[n] })
-}
-
-// called is matches for what a statement calls by a name: a bare one is looked
-// up in the session's path.
-func (p *Policy) called(list []Name, schema, name string) bool {
-	return slices.ContainsFunc(list, func(n Name) bool {
-		return n.Name == name && (schema == n.Schema || schema == "" && (!p.known || n.Schema == "pg_catalog" || slices.Contains(p.path, n.Schema)))
-	})
 }
 
 // isWord reports whether a name in a change of structure may be one that the

@@ -22,6 +22,8 @@ func (c *checker) checkReach(n *node) {
 	switch n.kind() {
 	case "CreateStmt":
 		c.checkLike(n)
+	case "ViewStmt":
+		c.checkSystemView(n)
 	case "AlterTableStmt":
 		if n.str("objtype") == "OBJECT_TYPE" && findText(n, func(s string) bool { return s == "DROP_CASCADE" }) != nil {
 			c.report(violation(ProtectedDDL, n, "ALTER TYPE ... CASCADE changes the tables of that type, a protected one may be among them: leave CASCADE out, or use a plain connection"))
@@ -105,6 +107,12 @@ func (c *checker) checkSchemas(n *node) {
 }
 
 func (c *checker) reportDDL(n, at *node) {
+	if fencingRelations[at.text] || fencingRoutines[at.text] {
+		if !c.policy.isWord(at.text) {
+			c.report(violation(ProtectedDDL, n, "%s names %q without a schema, and the schema fencing has an object of that name: write the schema of the one that is meant", statementName(n.kind()), at.text))
+			return
+		}
+	}
 	v := violation(ProtectedDDL, n, "%s names %q, which is a protected table or what its protection rests on: change its structure over a plain connection, as migrations do", statementName(n.kind()), at.text)
 	if v.offset < 0 {
 		v.offset = firstOffset(n)
@@ -122,6 +130,9 @@ func (c *checker) reportDDL(n, at *node) {
 // protection rests on. Columns, constants and parameters are no such names.
 func (c *checker) namesProtected(n *node) *node {
 	if at := builtinObject(n); at != nil {
+		return at
+	}
+	if at := c.fencingObject(n); at != nil {
 		return at
 	}
 	if callers[n.kind()] {

@@ -64,10 +64,11 @@ func (b *Binder) BindDirect(p *Plan, t tokenctx.Token, args []driver.NamedValue)
 	return b.args, true
 }
 
-// places returns the placeholders that hold the token of one table.
+// places returns the placeholders that hold the token of one resource, with a
+// table that takes it.
 func places(tokens []tokenUse) (table *Table, numbers []int64) {
 	for _, use := range tokens {
-		if use.param == 0 || table != nil && use.table != table {
+		if use.param == 0 || table != nil && use.table.Resource != table.Resource {
 			return nil, nil
 		}
 		if table = use.table; !slices.Contains(numbers, use.param) {

@@ -55,6 +55,8 @@ type fixer struct {
 	takeover bool           // values that stand in the place of a token give way to it
 	given    map[int]bool   // where placeholders are such values
 	taken    map[int64]bool // the placeholders whose argument is not looked at
+
+	hasGateColumn, hidesRows bool // see gate
 }
 
 type edit struct {
@@ -125,6 +127,12 @@ func (f *fixer) guard() (string, bool) {
 			return "", false
 		}
 	}
+	return f.prove()
+}
+
+// prove returns the text with what was added, and whether it is proved to be
+// that.
+func (f *fixer) prove() (string, bool) {
 	text := f.apply()
 	return text, f.growth.proves(f.root, text)
 }
@@ -147,21 +155,14 @@ func (f *fixer) fix(n *node) bool {
 		guards := f.findGuards(t, t.tables[0], conjuncts(where), f.reader(n, "usingClause"))
 		return len(guards) > 0 || f.guardWhere(n, t, clauses, f.next(t.tables[0]))
 	case "InsertStmt":
-		return f.guardInsert(n, t, clauses)
+		return f.guardInsert(n, t, clauses) && (!f.takeover || len(t.namesakes) == 0 || f.gate(n, false))
 	}
 	return false
 }
 
 // targetOf returns the target of a write if it is one table for certain.
 func (f *fixer) targetOf(n *node) (target, bool) {
-	beside := []*node{nil}
-	switch n.kind() {
-	case "UpdateStmt":
-		beside = n.list("fromClause")
-	case "DeleteStmt":
-		beside = n.list("usingClause")
-	}
-	t := f.target(n.get("relation"), beside)
+	t := f.target(n.get("relation"), f.beside(n))
 	return t, len(t.tables) == 1 && !t.shared
 }
 
@@ -197,6 +198,8 @@ func (f *fixer) guardUpdate(at *node, t target, c clauses, read operandReader, f
 		token = f.next(table)
 	}
 	switch {
+	case f.takeover && item == nil && len(guards) > 0 && len(t.namesakes) > 0:
+		return false // the guard is there, so nothing would have a gate
 	case item == nil:
 		f.insert(f.before(c.setEnd), ", "+identifier(table.TokenColumn)+" = "+token)
 		f.growth.add(at, "targetList", setItem(table.TokenColumn, token))
@@ -207,26 +210,37 @@ func (f *fixer) guardUpdate(at *node, t target, c clauses, read operandReader, f
 	return len(guards) > 0 || f.guardWhere(at, t, c, token)
 }
 
-// guardWhere adds the guard to a WHERE, or a WHERE with the guard.
+// guardWhere adds the guard to a WHERE, or a WHERE with the guard. Where a bare
+// name may also stand for an unprotected table the guard has a gate beside it,
+// so that no token is written there.
 func (f *fixer) guardWhere(at *node, t target, c clauses, token string) bool {
-	table, where := t.tables[0], at.get("whereClause")
+	table := t.tables[0]
 	op := map[Mode]string{Strict: "<", Lease: "<="}[table.Mode]
 	guard := fmt.Sprintf("%s %s %s", f.qualified(t, table.TokenColumn), op, token)
-	member := expression(guard)
+	if f.takeover && len(t.namesakes) > 0 && !at.is("OnConflictClause") { // an upsert has the gate in RETURNING
+		guard = "(" + guard + " AND " + gateCondition(t, false) + ")"
+	}
+	return f.restrict(at, c, guard)
+}
+
+// restrict adds a condition to a WHERE, or a WHERE with the condition.
+func (f *fixer) restrict(at *node, c clauses, condition string) bool {
+	where := at.get("whereClause")
+	member := expression(condition)
 	if where.is("CurrentOfExpr") || member == nil {
 		return false
 	}
 	f.growth.members[at] = member
 	switch {
 	case where == nil:
-		guard = " WHERE " + guard
+		condition = " WHERE " + condition
 	case where.is("BoolExpr") && where.str("boolop") == "OR_EXPR":
 		f.insert(f.tokens[c.where+1].start, "(")
-		guard = ") AND " + guard
+		condition = ") AND " + condition
 	default:
-		guard = " AND " + guard
+		condition = " AND " + condition
 	}
-	f.insert(f.before(c.end), guard)
+	f.insert(f.before(c.end), condition)
 	return true
 }
 

@@ -43,7 +43,7 @@ func checkFunction(c *checker, n *node) {
 		c.report(violation(UnsafeFunction, n, "function fencing.%s is not called through fencerow: use a plain connection", name))
 	case c.writesProtected(schema, name):
 		c.reportFunction(n, schema, name)
-	case c.policy.called(c.policy.closure.Types, schema, name): // a range's constructor, a cast
+	case matches(c.policy.closure.Types, schema, name): // a range's constructor, a cast
 		c.report(violation(UnsafeFunction, n, "the conversion to type %s writes a protected table: use a plain connection", quotedName(schema, name)))
 	case name == "set_config":
 		checkSetConfig(c, n)
@@ -62,7 +62,7 @@ func runsSQL(name string) bool {
 
 func (c *checker) writesProtected(schema, name string) bool {
 	closure := c.policy.closure
-	return c.policy.called(closure.Functions, schema, name) && !matches(closure.GuardedFunctions, schema, name)
+	return matches(closure.Functions, schema, name) && !matches(closure.GuardedFunctions, schema, name)
 }
 
 func (c *checker) reportFunction(n *node, schema, name string) {

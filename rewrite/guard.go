@@ -1,5 +1,7 @@
 package rewrite
 
+import "slices"
+
 // conjuncts flattens the top-level AND list of a condition. Only its members
 // decide alone whether a row is written.
 func conjuncts(where *node) []*node {
@@ -49,6 +51,9 @@ func (c *checker) findGuards(t target, table *Table, members []*node, read opera
 		c.markToken(value)
 		if op == "<" || op == "<=" && table.Mode == Lease {
 			out = append(out, guard{value, i, op == "<="})
+			if c.policy.closure.HasComparisons && len(n.list("name")) == 1 && !slices.Contains(c.bare, n) {
+				c.bare = append(c.bare, n)
+			}
 		}
 	}
 	return out

@@ -15,8 +15,9 @@ type target struct {
 	alone  bool   // no other range-table entry stands beside it
 	shared bool   // another entry goes by the same name
 
-	tables    []*Table // the protected tables it can be
+	tables    []*Table // the protected tables it can be; those that take the same stand as one
 	relations []*relation
+	namesakes []Namesake // what a bare name may stand for besides, and isn't protected
 }
 
 // target resolves the written relation of a statement; beside lists what else
@@ -34,14 +35,47 @@ func (c *checker) target(rel *node, beside []*node) target {
 	t.relations = c.policy.lookup(t.schema, t.name)
 	for _, r := range t.relations {
 		if r.table != nil {
-			t.tables = append(t.tables, r.table)
+			t.tables = appendAlike(t.tables, r.table)
 		}
 	}
+	if t.schema == "" {
+		t.namesakes = c.policy.namesakes[t.name]
+	}
 	t.shared = slices.Contains(rangeNames(beside, nil), t.ref())
+	isSystemView := slices.ContainsFunc(t.relations, func(r *relation) bool { return r.system })
+	if isSystemView {
+		c.report(violation(SystemSchema, rel, "write into %s, a view that leads to a system catalog or to the schema fencing: these are not changed through fencerow; use a plain connection", quotedName(t.schema, t.name)))
+	}
 	if systemSchema(t.schema) || t.schema == "" && isSystemName(t.name) {
 		c.report(violation(SystemSchema, rel, "write into %s: system catalogs and the schema fencing are not changed through fencerow; use a plain connection", quotedName(t.schema, t.name)))
 	}
 	return t
+}
+
+// appendAlike adds a table to those that a name can stand for. Tables that take
+// the same tokens in the same column, such as those of one name in the schemas
+// of many tenants, are proved once, as a table without a schema.
+func appendAlike(tables []*Table, t *Table) []*Table {
+	for i, other := range tables {
+		if !other.isAlike(t) {
+			continue
+		}
+		same := *other
+		same.Schema = ""
+		if !slices.Equal(other.Key, t.Key) {
+			same.Key = nil
+		}
+		tables[i] = &same
+		return tables
+	}
+	return append(tables, t)
+}
+
+// isAlike reports whether a statement that is proved for one table is proved for
+// the other by the same token.
+func (t *Table) isAlike(other *Table) bool {
+	return t.Name == other.Name && t.TokenColumn == other.TokenColumn && t.Mode == other.Mode && t.Resource == other.Resource &&
+		t.Attested == other.Attested && t.Rewrite == other.Rewrite
 }
 
 // ref is the name by which the statement refers to the target.

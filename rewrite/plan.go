@@ -39,7 +39,8 @@ type Plan struct {
 	replays  bool // one of its guards rejects a row that carries the same token
 	attests  bool // its token goes into a setting somewhere
 
-	rewriting *rewriting // nil if the text is as it was given
+	rewriting *rewriting // nil if nothing was added to have the text guarded
+	gate      *gate      // nil if the text has no gate
 	direct    bool       // see Direct
 
 	later *later // nil unless it is a guarded write
@@ -81,6 +82,11 @@ func (p *Policy) Plan(sql string) *Plan {
 		return &Plan{text: sql, Cleared: true, direct: true}
 	}
 	plan := p.fullPlan(sql)
+	if len(plan.Violations) > 0 && len(p.namesakes) > 0 {
+		if gated := p.openGate(plan, sql); gated != nil {
+			return gated
+		}
+	}
 	if rewritten := p.rewritten(plan, sql); rewritten != nil {
 		return rewritten
 	}
@@ -91,6 +97,9 @@ func (p *Policy) Plan(sql string) *Plan {
 		if guarded, err := p.Guard(sql); err == nil {
 			plan.Violations[0].showFix(guarded)
 		}
+	}
+	if len(plan.Violations) > 0 && len(p.namesakes) > 0 {
+		p.adviseSchema(&plan.Violations[0], sql)
 	}
 	return plan
 }
@@ -130,7 +139,25 @@ func (p *Policy) planIn(a *arena, sql string) *Plan {
 	if plan.compares = len(c.guards) > 0; plan.compares {
 		plan.replays = slices.ContainsFunc(c.guards, func(g guard) bool { return !g.equal })
 	}
+	if len(c.bare) > 0 {
+		c.requireQualified(plan)
+	}
 	return plan
+}
+
+// requireQualified refuses a text whose comparisons aren't sent as those of
+// pg_catalog although the database has others.
+func (c *checker) requireQualified(plan *Plan) {
+	sent := plan.Attested()
+	again := new(arena).check(c.policy, sent)
+	if again.text(); len(again.found) == 0 && len(again.bare) == 0 {
+		return
+	}
+	t := plan.writes[0].Table
+	v := violation(UnsafePath, c.bare[0], "write to protected table %s compares by an operator that may be somebody's own, since the database has one for integers: write OPERATOR(pg_catalog.<) or OPERATOR(pg_catalog.<=)", quoted(t))
+	c.found = append(c.found, v.on(t))
+	c.locate()
+	plan.Violations = append(plan.Violations, *v)
 }
 
 // Refusal returns the first of the violations as an error, or nil.

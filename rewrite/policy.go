@@ -62,28 +62,35 @@ type Table struct {
 
 // String returns the table's name for messages, without the schema public.
 func (t *Table) String() string {
-	if t.Schema == "public" {
+	if t.Schema == "public" || t.Schema == "" {
 		return t.Name
 	}
 	return t.Schema + "." + t.Name
 }
 
-// Policy is an immutable set of protected tables, seen from one search path.
-// It is safe for concurrent use.
+// Policy is an immutable set of protected tables. It is safe for concurrent use.
+//
+// A name with a schema stands for the table of that name. A bare name stands for
+// every protected table of that name, whatever the session's search_path is:
+// functions, triggers, views over pg_settings, a reload of the configuration and
+// poolers change that setting without a statement that shows it.
 type Policy struct {
 	byName  map[string][]*relation // protected tables and their closure, by bare name
 	tables  []*Table
 	closure Closure
 	words   map[string][]string // names that a change of structure must not mention, with their schemas
 	quick   *quickSet
-	path    []string // the schemas a bare name is looked up in
-	known   bool     // whether path is known at all
-	unsafe  string   // why no write can be proved under this path; "" if it can
+
+	namesakes map[string][]Namesake // what bare names may stand for besides, and isn't protected
+	meant     map[string]bool       // the bare names that are checked as what they stand for besides; see openGate
+
+	path   []string // the schemas in which a new object could take the place of a protected one
+	known  bool     // whether path is known at all
+	unsafe string   // why no write can be proved under this path; "" if it can
 }
 
-// NewPolicy returns the policy that protects the given tables. It knows no
-// search path: a bare name stands for every protected table of that name. Use
-// [Policy.ForPath] for a session whose path is known.
+// NewPolicy returns the policy that protects the given tables. Use
+// [Policy.ForPath] for a session whose search path is known.
 func NewPolicy(tables ...Table) (*Policy, error) {
 	p := &Policy{byName: make(map[string][]*relation, len(tables))}
 	for _, t := range tables {
@@ -104,10 +111,12 @@ func NewPolicy(tables ...Table) (*Policy, error) {
 	return p, nil
 }
 
-// ForPath returns the policy as a session with that search path sees it. The
+// ForPath returns the policy for a session that began with that search path. The
 // schemas are those of the setting search_path, in order, with "$user" already
-// replaced. A bare name then matches a protected table in any schema of the
-// path, not only in the first that has one: somebody may drop the first.
+// replaced. What a bare name of a table, view or function stands for doesn't
+// depend on the path. The path decides where a new relation could take a
+// protected one's place: DDL on a namesake in a schema that isn't on the path is
+// allowed.
 //
 // If pg_catalog is named in the path and doesn't come first, an operator of a
 // user's schema would stand in for the built-in "<"; no write is provable
@@ -121,9 +130,9 @@ func (p *Policy) ForPath(schemas ...string) *Policy {
 	return &view
 }
 
-// ForAnyPath returns the policy as a session sees it that has changed its path:
-// a bare name stands for every protected table of that name, and what made the
-// first path unsafe may come back.
+// ForAnyPath returns the policy for a session that has changed its search path:
+// a new relation could take a protected one's place in any schema, and what made
+// the first path unsafe may come back.
 func (p *Policy) ForAnyPath() *Policy {
 	view := *p
 	view.path, view.known = nil, false
@@ -147,12 +156,15 @@ func (p *Policy) Tables() []Table {
 // stand for; schema is "" for a bare name.
 func (p *Policy) lookup(schema, name string) []*relation {
 	candidates := p.byName[name]
-	if schema == "" && !p.known {
+	if schema == "" {
+		if p.meant[name] {
+			return nil
+		}
 		return candidates
 	}
 	var hits []*relation
 	for _, r := range candidates {
-		if r.Schema == schema || schema == "" && slices.Contains(p.path, r.Schema) {
+		if r.Schema == schema {
 			hits = append(hits, r)
 		}
 	}

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"database/sql/driver"
+	"slices"
 
 	"github.com/fencerow/fencerow/tokenctx"
 )
@@ -29,10 +30,13 @@ func (p *Plan) Text() string { return p.text }
 
 // Given returns the text that was given.
 func (p *Plan) Given() string {
-	if p.rewriting == nil {
-		return p.text
+	switch {
+	case p.rewriting != nil:
+		return p.rewriting.text
+	case p.gate != nil:
+		return p.gate.text
 	}
-	return p.rewriting.text
+	return p.text
 }
 
 // Added returns how many placeholders the text has more than the one that was
@@ -71,6 +75,9 @@ func (p *Policy) rewritten(plan *Plan, sql string) (out *Plan) {
 		return nil
 	}
 	out.rewriting = &rewriting{text: sql, given: f.highest, added: len(f.added), taken: f.taken}
+	if slices.ContainsFunc(f.writes, func(n *node) bool { return len(f.target(n.get("relation"), nil).namesakes) > 0 }) {
+		out.gate = &gate{text: sql, hasColumn: f.hasGateColumn, hidesRows: f.hidesRows}
+	}
 	out.direct = false
 	if len(plan.Violations) == 0 {
 		out.rewriting.plain = plan

@@ -59,8 +59,14 @@ func (c *checker) setting(at *node, name string, values []string, known bool) {
 		c.report(violation(SessionSetting, at, "a change of search_path that is stored in an object would not be seen when it runs: leave it out, or use a plain connection"))
 	case folded == "search_path":
 		c.changesPath = true
-		if !known || slices.ContainsFunc(values, func(v string) bool { return strings.Contains(strings.ToLower(v), "pg_catalog") }) {
+		names := func(schema string) bool {
+			return slices.ContainsFunc(values, func(v string) bool { return strings.Contains(strings.ToLower(v), schema) })
+		}
+		switch {
+		case !known || names("pg_catalog"):
 			c.report(violation(SessionSetting, at, "search_path must be a literal list without pg_catalog: otherwise the operator < may become somebody's own"))
+		case names("fencing"):
+			c.report(violation(SessionSetting, at, "search_path must not name the schema fencing: its tables and functions would then be reached by bare names; write fencing.take and the like with their schema"))
 		}
 	}
 }

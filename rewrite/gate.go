@@ -1,0 +1,281 @@
+package rewrite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A bare name may stand for a protected table in one schema and for a namesake
+// in another that isn't protected. Which one a statement writes is known only
+// when it runs, since whatever changes the search path also changes that. A gate
+// is a condition that is added to such a statement: it holds while the rows are
+// those of the tables that the statement was checked for, and ends the statement
+// with an error otherwise, in the same step as the write.
+
+// gateMark begins the text that PostgreSQL quotes in the error of a closed gate.
+const gateMark = "fencerow: bare name "
+
+// gateColumn is the name of a gate's place among the columns of RETURNING.
+const gateColumn = "fencerow_gate"
+
+// ClosedGate returns the bare name of the statement whose gate the message of a
+// PostgreSQL error comes from, and whether it comes from one. The error has the
+// SQLSTATE 22P02.
+func ClosedGate(message string) (name string, ok bool) {
+	_, rest, ok := strings.Cut(message, gateMark)
+	if !ok {
+		return "", false
+	}
+	name, _, ok = strings.Cut(rest, " (oid ")
+	return name, ok
+}
+
+// openGate returns the plan of a text that writes the namesakes of protected
+// tables by their bare names, nil if there is none: each write is checked as one
+// of its namesakes, and the text has a gate for each that says so when it runs.
+//
+// The search path that the session began with tells which of the tables the text
+// is likely to mean, and nothing more.
+func (p *Policy) openGate(plan *Plan, sql string) *Plan {
+	if len(plan.Violations) == 0 || len(p.namesakes) == 0 || len(sql) > maxRewritten {
+		return nil
+	}
+	f := p.fixer(sql)
+	if f == nil {
+		return nil
+	}
+	writes := f.bareWrites(f.root, nil)
+	if len(writes) == 0 {
+		return nil
+	}
+	under := *p
+	under.meant = make(map[string]bool)
+	for _, n := range writes {
+		name := n.get("relation").str("relname")
+		if p.prefersProtected(name) {
+			return nil
+		}
+		under.meant[name] = true
+	}
+	asGiven := under.fullPlan(sql)
+	if len(asGiven.Violations) > 0 {
+		return nil
+	}
+	for _, n := range writes {
+		if !f.gate(n, true) {
+			return nil
+		}
+	}
+	gated, ok := f.prove()
+	if !ok {
+		return nil
+	}
+	out := under.fullPlan(gated)
+	if len(out.Violations) > 0 {
+		return nil
+	}
+	out.gate = &gate{text: sql, hasColumn: f.hasGateColumn, hidesRows: f.hidesRows}
+	out.direct = false
+	return out
+}
+
+// gate is what a plan has besides whose text was given a gate.
+type gate struct {
+	text      string // as it was given
+	hasColumn bool   // the rows have one more column, the last
+	hidesRows bool   // the rows have nothing but the gate's column
+}
+
+// bareWrites collects the writes below n whose bare name may stand for a
+// protected table, or for one by which a protected table is reached, and for a
+// namesake that is a table.
+func (f *fixer) bareWrites(n *node, out []*node) []*node {
+	switch n.kind() {
+	case "UpdateStmt", "DeleteStmt", "InsertStmt":
+		rel := n.get("relation")
+		schema, name := rel.str("schemaname"), rel.str("relname")
+		if schema == "" && f.policy.mayGate(name) {
+			out = append(out, n)
+		}
+	}
+	for _, k := range n.kids {
+		out = f.bareWrites(k, out)
+	}
+	return out
+}
+
+// mayGate reports whether a gate tells what a bare name stands for: its rows are
+// those of a table, and nothing is written before a row is there, as a trigger
+// for each statement would.
+func (p *Policy) mayGate(name string) bool {
+	known := p.lookup("", name)
+	return len(known) > 0 && slices.ContainsFunc(p.namesakes[name], func(n Namesake) bool { return n.IsTable }) &&
+		!slices.ContainsFunc(known, func(r *relation) bool { return r.view || r.system || len(r.writers) > 0 })
+}
+
+// prefersProtected reports whether a bare name is to be checked as that of a
+// protected table: the path that the session began with leads there, or it isn't
+// known and the tables' writes are rewritten.
+func (p *Policy) prefersProtected(name string) bool {
+	if !p.known {
+		return !slices.ContainsFunc(p.lookup("", name), func(r *relation) bool { return r.table == nil || !r.table.Rewrite })
+	}
+	for _, schema := range p.path {
+		if len(p.lookup(schema, name)) > 0 {
+			return true
+		}
+		if slices.ContainsFunc(p.namesakes[name], func(n Namesake) bool { return n.Schema == schema }) {
+			return false
+		}
+	}
+	return false
+}
+
+// adviseSchema adds to a violation that a bare name in the text may also stand
+// for a table which isn't protected.
+func (p *Policy) adviseSchema(v *Violation, sql string) {
+	root := parseOne(sql)
+	if root == nil {
+		return
+	}
+	name := p.sharedName(root)
+	if name == "" {
+		return
+	}
+	var protected []string
+	for _, r := range p.lookup("", name) {
+		protected = append(protected, r.Schema+"."+r.Name.Name)
+	}
+	v.Message += fmt.Sprintf("; the bare name %q stands for %s, and may stand for %s.%s, which is not protected: write the schema to say which is meant",
+		name, strings.Join(shortened(protected), ", "), p.namesakes[name][0].Schema, name)
+}
+
+// sharedName returns the first bare name of a relation below n that a namesake
+// shares, "" if there is none.
+func (p *Policy) sharedName(n *node) string {
+	if n.is("RangeVar") && n.str("schemaname") == "" {
+		if name := n.str("relname"); len(p.namesakes[name]) > 0 && len(p.lookup("", name)) > 0 {
+			return name
+		}
+	}
+	for _, k := range n.kids {
+		if name := p.sharedName(k); name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// shortened keeps a list for a message short.
+func shortened(names []string) []string {
+	const most = 3
+	if len(names) <= most {
+		return names
+	}
+	return append(slices.Clone(names[:most]), "...")
+}
+
+// gate adds a gate to a write. If besides is true the gate is open for the
+// namesakes of protected tables, and else for all tables but these. It reports
+// whether there is a place for a gate.
+func (f *fixer) gate(n *node, besides bool) bool {
+	rel := n.get("relation")
+	t := f.target(rel, f.beside(n))
+	c, ok := f.clauses(n)
+	if !ok || t.shared {
+		return false
+	}
+	condition := gateCondition(t, besides)
+	if n.is("InsertStmt") {
+		return f.gateRows(n, c, condition)
+	}
+	return f.restrict(n, c, condition)
+}
+
+// gateRows has an INSERT return the gate for each of its rows.
+func (f *fixer) gateRows(n *node, c clauses, condition string) bool {
+	item := outputItem(condition + " AS " + gateColumn)
+	isWhole, returns := n == f.root, len(n.list("returningList")) > 0
+	if item == nil || returns && !isWhole {
+		return false // what is around the INSERT would see the column
+	}
+	if returns {
+		f.insert(f.before(f.statementEnd(c.end)), ", "+condition+" AS "+gateColumn)
+	} else {
+		f.insert(f.before(c.end), " RETURNING "+condition+" AS "+gateColumn)
+	}
+	f.hasGateColumn = f.hasGateColumn || isWhole
+	f.hidesRows = f.hidesRows || isWhole && !returns
+	f.growth.add(n, "returningList", item)
+	return true
+}
+
+// statementEnd returns the token that ends the statement of which the given
+// token is one.
+func (f *fixer) statementEnd(i int) int {
+	for depth := 0; i < len(f.tokens); i++ {
+		switch f.sql[f.tokens[i].start:f.tokens[i].end] {
+		case "(", "[":
+			depth++
+		case ")", "]":
+			if depth--; depth < 0 {
+				return i
+			}
+		case ";":
+			return i
+		}
+	}
+	return i
+}
+
+// beside lists what stands beside the target of a write.
+func (f *fixer) beside(n *node) []*node {
+	switch n.kind() {
+	case "UpdateStmt":
+		return n.list("fromClause")
+	case "DeleteStmt":
+		return n.list("usingClause")
+	}
+	return []*node{nil}
+}
+
+// gateCondition writes the condition: a row's own table, or the partitioned
+// table that it is a part of, is one of the namesakes or isn't. The error is a
+// text that is no number; its oid keeps PostgreSQL from working it out before
+// the statement runs.
+func gateCondition(t target, besides bool) string {
+	oids := make([]string, 0, len(t.namesakes))
+	for _, n := range t.namesakes {
+		oids = append(oids, "pg_catalog.to_regclass("+literal(quoteName(n.Schema)+"."+quoteName(n.Name.Name))+")")
+	}
+	table := identifier(t.ref()) + ".tableoid"
+	list := "ANY ((SELECT ARRAY[" + strings.Join(oids, ", ") + "]::pg_catalog.oid[])::pg_catalog.oid[])"
+	is := fmt.Sprintf("%s OPERATOR(pg_catalog.=) %s OR pg_catalog.pg_partition_root(%s)::pg_catalog.oid OPERATOR(pg_catalog.=) %s", table, list, table, list)
+	closed := fmt.Sprintf("pg_catalog.concat(%s, %s, ')')::pg_catalog.int8 IS NOT NULL", literal(gateMark+t.name+" (oid "), table)
+	if besides {
+		return "(CASE WHEN " + is + " THEN true ELSE " + closed + " END)"
+	}
+	return "(CASE WHEN " + is + " THEN " + closed + " ELSE true END)"
+}
+
+// quoteName writes a name between quotes, whatever it is.
+func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// literal writes a string constant, which standard_conforming_strings keeps from
+// having escapes.
+func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// Gated reports whether the text was given a gate, which ends the statement with
+// an error where a bare name means a protected table when it runs; see
+// [ClosedGate]. [Plan.Text] is then what is to be sent.
+func (p *Plan) Gated() bool { return p.gate != nil }
+
+// GateColumn reports whether the rows of the text have one more column than
+// those of the text that was given, the last, and whether they have no other.
+func (p *Plan) GateColumn() (has, alone bool) {
+	if p.gate == nil {
+		return false, false
+	}
+	return p.gate.hasColumn, p.gate.hidesRows
+}
