@@ -59,6 +59,8 @@ func casesPolicy(t testing.TB, mode Mode) *Policy {
 		Functions:        []Name{{"public", "bump_row"}, {"public", "bump_proc"}},
 		TriggerFunctions: []Name{{"public", "audit_noop"}},
 		Sequences:        []Name{{"public", "write_epoch"}},
+		Namesakes:        []Namesake{{Name{"public", "accounts"}, true}, {Name{"other", "protected_rows"}, true}},
+		HasComparisons:   true, // other.<
 	})
 	require.NoError(t, err)
 	return p.ForPath("postgres", "public")

@@ -155,7 +155,12 @@ func (f *fixer) fix(n *node) bool {
 		guards := f.findGuards(t, t.tables[0], conjuncts(where), f.reader(n, "usingClause"))
 		return len(guards) > 0 || f.guardWhere(n, t, clauses, f.next(t.tables[0]))
 	case "InsertStmt":
-		return f.guardInsert(n, t, clauses) && (!f.takeover || len(t.namesakes) == 0 || f.gate(n, false))
+		done := len(f.edits) + len(f.taken)
+		if !f.guardInsert(n, t, clauses) {
+			return false
+		}
+		isChanged := len(f.edits)+len(f.taken) > done
+		return !isChanged || !f.takeover || len(t.namesakes) == 0 || f.gate(n, false)
 	}
 	return false
 }

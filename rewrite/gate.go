@@ -140,7 +140,7 @@ func (p *Policy) adviseSchema(v *Violation, sql string) {
 		return
 	}
 	name := p.sharedName(root)
-	if name == "" {
+	if name == "" || p.prefersProtected(name) {
 		return
 	}
 	var protected []string
@@ -197,8 +197,11 @@ func (f *fixer) gate(n *node, besides bool) bool {
 func (f *fixer) gateRows(n *node, c clauses, condition string) bool {
 	item := outputItem(condition + " AS " + gateColumn)
 	isWhole, returns := n == f.root, len(n.list("returningList")) > 0
-	if item == nil || returns && !isWhole {
+	switch {
+	case item == nil || returns && !isWhole:
 		return false // what is around the INSERT would see the column
+	case slices.ContainsFunc(n.list("returningList"), func(r *node) bool { return sameTree(r, item) }):
+		return true // the text was given it before
 	}
 	if returns {
 		f.insert(f.before(f.statementEnd(c.end)), ", "+condition+" AS "+gateColumn)

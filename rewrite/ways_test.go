@@ -26,11 +26,11 @@ func TestOtherWays(t *testing.T) {
 	require.NoError(t, err)
 	public := p.ForPath("public")
 	for _, sql := range []string{`REFRESH MATERIALIZED VIEW counted`, `REFRESH MATERIALIZED VIEW CONCURRENTLY public.counted`, `CREATE TABLE z (id int, LIKE defaulted)`, `CREATE SCHEMA s CREATE TABLE z (LIKE public.defaulted)`,
-		`ALTER TABLE asleep ENABLE TRIGGER t`, `SELECT bill.log('x')`, `SELECT touch()`, `SELECT added()`, `SELECT span(1, 2)`, `SET search_path = bill; SELECT log('x')`} {
+		`ALTER TABLE asleep ENABLE TRIGGER t`, `SELECT bill.log('x')`, `SELECT touch()`, `SELECT added()`, `SELECT span(1, 2)`, `SET search_path = bill; SELECT log('x')`, `SELECT log(1)`} {
 		require.ErrorIs(t, public.Plan(sql).Refusal(), rewrite.ErrRefused, sql)
 	}
 	for _, sql := range []string{`REFRESH MATERIALIZED VIEW other`, `REFRESH MATERIALIZED VIEW app.counted`, `CREATE TABLE z (LIKE queue)`, `CREATE TABLE z (LIKE app.defaulted)`, `INSERT INTO asleep VALUES (1)`,
-		`SELECT log(1)`, `SELECT app.touch()`, `CREATE TABLE z (id int)`} {
+		`SELECT pg_catalog.log(1)`, `SELECT app.touch()`, `CREATE TABLE z (id int)`} {
 		require.NoError(t, public.Plan(sql).Refusal(), sql)
 	}
 	require.ErrorIs(t, p.Plan(`SELECT log(1)`).Refusal(), rewrite.ErrRefused)
