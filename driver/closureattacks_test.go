@@ -96,7 +96,7 @@ var closureAttacks = map[string]struct {
 		[]string{`CREATE TABLE made (a int)`, `CREATE TEMP TABLE made AS SELECT 1`, `SELECT 1 INTO made`, `DROP TABLE plain`}, []string{`SELECT 1`, `INSERT INTO plain VALUES (1)`, `SET application_name = 'x'`, `BEGIN`}},
 	"other event trigger": {`CREATE FUNCTION et() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO plain VALUES (1); END $$; CREATE EVENT TRIGGER e1 ON ddl_command_end EXECUTE FUNCTION et()`, nil, []string{`CREATE TABLE made (a int)`}},
 	"off the path": {`CREATE SCHEMA bill; CREATE FUNCTION bill.log(t text) RETURNS void LANGUAGE sql AS 'UPDATE public.orders SET v = 1'`,
-		[]string{`SELECT bill.log('x')`, `SET search_path = bill; SELECT log('x')`}, []string{`SELECT log(10.0)`, `SELECT pg_catalog.log(10.0)`}},
+		[]string{`SELECT bill.log('x')`, `SELECT log('x')`, `SELECT log(10.0)`}, []string{`SELECT pg_catalog.log(10.0)`}},
 }
 
 // Whatever the catalog shows beyond tables and functions is followed.

@@ -223,7 +223,7 @@ func (f *fixer) guardWhere(at *node, t target, c clauses, token string) bool {
 	op := map[Mode]string{Strict: "<", Lease: "<="}[table.Mode]
 	guard := fmt.Sprintf("%s %s %s", f.qualified(t, table.TokenColumn), op, token)
 	if f.takeover && len(t.namesakes) > 0 && !at.is("OnConflictClause") { // an upsert has the gate in RETURNING
-		guard = "(" + guard + " AND " + gateCondition(t, false) + ")"
+		guard = "(" + guard + " AND " + gateCondition(t, false, true) + ")"
 	}
 	return f.restrict(at, c, guard)
 }

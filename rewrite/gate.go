@@ -186,11 +186,10 @@ func (f *fixer) gate(n *node, besides bool) bool {
 	if !ok || t.shared {
 		return false
 	}
-	condition := gateCondition(t, besides)
 	if n.is("InsertStmt") {
-		return f.gateRows(n, c, condition)
+		return f.gateRows(n, c, gateCondition(t, besides, false))
 	}
-	return f.restrict(n, c, condition)
+	return f.restrict(n, c, gateCondition(t, besides, true))
 }
 
 // gateRows has an INSERT return the gate for each of its rows.
@@ -243,23 +242,34 @@ func (f *fixer) beside(n *node) []*node {
 	return []*node{nil}
 }
 
-// gateCondition writes the condition: a row's own table, or the partitioned
-// table that it is a part of, is one of the namesakes or isn't. The error is a
-// text that is no number; its oid keeps PostgreSQL from working it out before
-// the statement runs.
-func gateCondition(t target, besides bool) string {
+// gateCondition writes the condition of a gate, for each row: its own table, or
+// the partitioned table that it is a part of, is one of the namesakes or isn't. A
+// write that may meet no row at all is also asked once what its name stands for,
+// so that it doesn't pass for one that found nothing.
+func gateCondition(t target, besides, onceToo bool) string {
 	oids := make([]string, 0, len(t.namesakes))
 	for _, n := range t.namesakes {
 		oids = append(oids, "pg_catalog.to_regclass("+literal(quoteName(n.Schema)+"."+quoteName(n.Name.Name))+")")
 	}
-	table := identifier(t.ref()) + ".tableoid"
 	list := "ANY ((SELECT ARRAY[" + strings.Join(oids, ", ") + "]::pg_catalog.oid[])::pg_catalog.oid[])"
-	is := fmt.Sprintf("%s OPERATOR(pg_catalog.=) %s OR pg_catalog.pg_partition_root(%s)::pg_catalog.oid OPERATOR(pg_catalog.=) %s", table, list, table, list)
-	closed := fmt.Sprintf("pg_catalog.concat(%s, %s, ')')::pg_catalog.int8 IS NOT NULL", literal(gateMark+t.name+" (oid "), table)
-	if besides {
-		return "(CASE WHEN " + is + " THEN true ELSE " + closed + " END)"
+	row := identifier(t.ref()) + ".tableoid"
+	condition := t.gateCase(row, row+" OPERATOR(pg_catalog.=) "+list+" OR pg_catalog.pg_partition_root("+row+")::pg_catalog.oid OPERATOR(pg_catalog.=) "+list, besides)
+	if !onceToo {
+		return condition
 	}
-	return "(CASE WHEN " + is + " THEN " + closed + " ELSE true END)"
+	named := "pg_catalog.to_regclass(" + literal(quoteName(t.name)) + ")::pg_catalog.oid"
+	return "(" + t.gateCase(named, named+" OPERATOR(pg_catalog.=) "+list, besides) + " AND " + condition + ")"
+}
+
+// gateCase writes a condition that is true or an error. The error is a text that
+// is no number; the oid in it keeps PostgreSQL from working it out before the
+// statement runs.
+func (t target) gateCase(oid, isNamesake string, besides bool) string {
+	closed := fmt.Sprintf("pg_catalog.concat(%s, %s, ')')::pg_catalog.int8 IS NOT NULL", literal(gateMark+t.name+" (oid "), oid)
+	if besides {
+		return "(CASE WHEN " + isNamesake + " THEN true ELSE " + closed + " END)"
+	}
+	return "(CASE WHEN " + isNamesake + " THEN " + closed + " ELSE true END)"
 }
 
 // quoteName writes a name between quotes, whatever it is.
