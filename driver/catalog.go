@@ -36,8 +36,11 @@ type catalog struct {
 	Inherits  [][2]oid // child, parent
 	Views     [][2]oid // what is read, the view
 	Stored    [][2]oid // a view that is read, the materialized view
+	Foreign   [][2]oid // what the options of a foreign table name, the foreign table
 	Keys      []catalogKey
+	Generated []catalogGenerated // of tables whose keys others follow
 	Triggers  []catalogTrigger
+	Changers  []catalogRoutine // the functions of row triggers that may change the row before it is written
 	// what the conditions of triggers call
 	Conditions []catalogTrigger
 	Rules      []catalogRule
@@ -49,7 +52,10 @@ type catalog struct {
 	Routines      []catalogRoutine
 	Operators     []catalogCode
 	Types         []catalogCode
-	Epoch         bool // fencing.write_epoch is there
+	Namesakes     []catalogRelation // relations of the bare name of a protected one or its family, these among them
+	SystemViews   []catalogRelation // views over system catalogs or schema fencing
+	Comparisons   bool              // there is a user's own < <= > >= over integers
+	Epoch         bool              // fencing.write_epoch is there
 
 	stamp string // of the catalogs when it was read
 	order uint64 // among the readings of its connector
@@ -69,16 +75,23 @@ type (
 	catalogRelation struct {
 		OID          oid
 		Schema, Name string
-		Columns      []string // of a view
+		IsTable      bool     // of a namesake: partitioned or not, and no view or foreign table
+		Columns      []string // of a view or foreign table
 	}
 	catalogKey struct {
 		Child, Parent  oid
 		Delete, Update string   // actions, as in pg_constraint
 		From, To       []string // the child's columns, and the parent's
 	}
+	catalogGenerated struct {
+		Relation     oid
+		Column, From string // a generated column, and one that it is generated from
+	}
 	catalogTrigger struct {
 		Relation, Function oid
-		Schema, Name       string // the function's
+		Trigger            string   // its own name
+		Columns            []string // of UPDATE OF
+		Schema, Name       string   // the function's
 		Type               int
 		Fires              bool
 		Args               string // each ends with \000
@@ -120,8 +133,12 @@ func (r *catalogRule) read() *routineBody {
 	return readWords("sql", words)
 }
 
-// readCatalog reads the catalog for the tables.
+// readCatalog reads the catalog for the tables. Without any there is nothing
+// to read.
 func (c *Connector) readCatalog(ctx context.Context, conn *pgx.Conn, tables []heldTable) (*catalog, error) {
+	if len(tables) == 0 {
+		return &catalog{order: c.readings.Add(1)}, nil
+	}
 	names, err := json.Marshal(tables)
 	if err != nil {
 		return nil, fmt.Errorf("fencerow: %w", err)

@@ -1,36 +1,71 @@
 -- What the catalog says of the protected tables in $1, a JSON list of {Schema, Name}, as one JSON document.
 -- Relations and routines go by their oids. What the routines do, routine.go reads.
+--
+-- Everything is looked up from the protected tables by indexes, one relation after the other, so that the cost grows with what
+-- is found and not with the database. The planner can't know how little that is: its guesses, multiplied by each step of a
+-- recursion, would bring in the JIT compiler. So each set is handed on as an array, between bounds that every oid is
+-- within: the planner takes that for a row or two, and goes by the indexes.
 WITH RECURSIVE
-held AS (
-  SELECT (w.ordinality - 1)::pg_catalog.int4 AS i, c.oid
-    FROM pg_catalog.json_array_elements($1::text::pg_catalog.json) WITH ORDINALITY w (t, ordinality)
-    JOIN pg_catalog.pg_namespace n ON n.nspname = w.t->>'Schema'
-    JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.t->>'Name' AND c.relkind IN ('r', 'p')),
+given AS MATERIALIZED (
+  SELECT (w.ordinality - 1)::pg_catalog.int4 AS i, (w.t->>'Schema')::pg_catalog.name AS schema, (w.t->>'Name')::pg_catalog.name AS name
+    FROM pg_catalog.json_array_elements($1::text::pg_catalog.json) WITH ORDINALITY w (t, ordinality)),
+held AS MATERIALIZED (
+  SELECT g.i, c.oid
+    FROM given g
+    JOIN pg_catalog.pg_namespace n ON n.nspname = g.schema
+    JOIN pg_catalog.pg_class c ON c.relname = g.name AND c.relnamespace = n.oid AND c.relkind IN ('r', 'p')),
 -- the protected tables with their partitions and children
 down AS (
-  SELECT oid FROM held
+  SELECT h.oid FROM pg_catalog.unnest(ARRAY(SELECT oid FROM held)) h (oid) WHERE h.oid BETWEEN '1' AND '4294967295'
   UNION
-  SELECT i.inhrelid FROM down d JOIN pg_catalog.pg_inherits i ON i.inhparent = d.oid),
-views AS MATERIALIZED (
-  SELECT DISTINCT d.refobjid AS base, r.ev_class AS view
-    FROM pg_catalog.pg_rewrite r
-    JOIN pg_catalog.pg_class v ON v.oid = r.ev_class AND v.relkind = 'v'
-    JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = r.oid
-                               AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid <> r.ev_class
-   WHERE r.rulename = '_RETURN' AND r.oid >= 16384),
--- a write of upper may be one of lower
-edges AS MATERIALIZED (
-  SELECT base AS lower, view AS upper FROM views
-  UNION ALL SELECT inhrelid, inhparent FROM pg_catalog.pg_inherits
-  UNION ALL SELECT conrelid, confrelid FROM pg_catalog.pg_constraint WHERE contype = 'f'),
+  SELECT e.oid
+    FROM down d
+   CROSS JOIN LATERAL pg_catalog.unnest(ARRAY(SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = d.oid)) e (oid)
+   WHERE e.oid BETWEEN '1' AND '4294967295'),
+-- and their ancestors
+family AS (
+  SELECT s.oid FROM pg_catalog.unnest(ARRAY(SELECT oid FROM down)) s (oid) WHERE s.oid BETWEEN '1' AND '4294967295'
+  UNION
+  SELECT e.oid
+    FROM family f
+   CROSS JOIN LATERAL pg_catalog.unnest(ARRAY(SELECT i.inhparent FROM pg_catalog.pg_inherits i WHERE i.inhrelid = f.oid)) e (oid)
+   WHERE e.oid BETWEEN '1' AND '4294967295'),
 user_rules AS MATERIALIZED (
   SELECT r.oid, r.ev_class AS rel, r.ev_type AS event, r.ev_enabled <> 'D' AS fires, pg_catalog.pg_get_ruledef(r.oid) AS src
     FROM pg_catalog.pg_rewrite r WHERE r.rulename <> '_RETURN' AND r.oid >= 16384),
--- tables with rules among them, since what these write is told later
+-- the names in a foreign table's options, and its own: by one of them it may lead back here, over whatever server
+foreign_names AS MATERIALIZED (
+  SELECT DISTINCT t.ftrelid AS rel, s.name::pg_catalog.name AS name
+    FROM pg_catalog.pg_foreign_table t
+    JOIN pg_catalog.pg_class c ON c.oid = t.ftrelid
+   CROSS JOIN LATERAL (
+     SELECT c.relname::text WHERE NOT COALESCE(t.ftoptions::text ~* 'table(_?name)?=', false)
+     UNION ALL
+     SELECT w.name
+       FROM pg_catalog.unnest(t.ftoptions) o (text)
+      CROSS JOIN LATERAL (SELECT pg_catalog.substr(o.text, pg_catalog.strpos(o.text, '=') + 1) AS value) v
+      CROSS JOIN LATERAL (SELECT v.value UNION ALL SELECT w FROM pg_catalog.regexp_split_to_table(v.value || ' ' || pg_catalog.lower(v.value), E'[^[:alnum:]_$]+') w) w (name)) s (name)
+   WHERE s.name <> ''),
+foreign_tables AS MATERIALIZED (
+  SELECT DISTINCT c.oid AS base, f.rel
+    FROM foreign_names f
+    JOIN pg_catalog.pg_class c ON c.relname = f.name AND c.oid <> f.rel AND c.relkind IN ('r', 'p', 'v', 'f', 'm')),
+-- what a write of which may be one of these; tables with rules among them, since what these write is told later
 up AS (
-  SELECT oid FROM (SELECT oid FROM down UNION SELECT rel FROM user_rules) s
+  SELECT s.oid FROM pg_catalog.unnest(ARRAY(SELECT oid FROM down UNION SELECT rel FROM user_rules)) s (oid) WHERE s.oid BETWEEN '1' AND '4294967295'
   UNION
-  SELECT e.upper FROM up u JOIN edges e ON e.lower = u.oid),
+  SELECT e.oid
+    FROM up u
+   CROSS JOIN LATERAL pg_catalog.unnest(ARRAY(
+     SELECT i.inhparent FROM pg_catalog.pg_inherits i WHERE i.inhrelid = u.oid
+     UNION ALL SELECT k.confrelid FROM pg_catalog.pg_constraint k WHERE k.conrelid = u.oid AND k.contype = 'f'
+     UNION ALL SELECT f.rel FROM foreign_tables f WHERE f.base = u.oid
+     UNION ALL SELECT r.ev_class
+       FROM pg_catalog.pg_depend d
+       JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND r.rulename = '_RETURN' AND r.ev_class <> u.oid
+       JOIN pg_catalog.pg_class v ON v.oid = r.ev_class AND v.relkind = 'v'
+      WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = u.oid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass)) e (oid)
+   WHERE e.oid BETWEEN '1' AND '4294967295'),
 -- an aggregate stands as the calls of its functions; defaults of arguments stand behind the body
 routines AS MATERIALIZED (
   SELECT p.oid, p.proname, n.nspname, l.lanname,
@@ -47,44 +82,60 @@ routines AS MATERIALIZED (
    WHERE p.oid >= 16384 AND n.nspname <> 'fencing'
      AND (l.lanname NOT IN ('c', 'internal') OR a.aggfnoid IS NOT NULL)
      AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e')),
--- none matter unless one names such a relation, or may by an escape or a trigger's arguments, and may write; then any may, by
--- what it calls
+-- how the names of these relations begin, up to what may be escaped in a body; NULL if there are too many for a pattern
+beginnings AS MATERIALIZED (
+  SELECT CASE WHEN pg_catalog.count(*) <= 64 THEN pg_catalog.string_agg(pg_catalog.regexp_replace(b.name, E'([!-#%-/:-@\\[-^`{-~$])', E'\\\\\\1', 'g'), '|') END AS pattern
+    FROM (SELECT DISTINCT pg_catalog."left"(pg_catalog."substring"(pg_catalog.lower(c.relname::text COLLATE "C"), E'^[^"''\\\\]*'), 4) AS name
+            FROM pg_catalog.unnest(ARRAY(SELECT oid FROM up UNION SELECT oid FROM family)) u (oid) JOIN pg_catalog.pg_class c USING (oid)) b),
+-- No routine matters unless one may name such a relation, or have a name that is escaped, continued on the next line or a trigger's
+-- argument, and may write; then any may matter, by what it calls. This is rough, so as to be quick.
 known AS MATERIALIZED (
   SELECT r.* FROM routines r
    WHERE EXISTS (SELECT FROM (SELECT pg_catalog.lower(r.src COLLATE "C") AS src FROM routines r) o
-                  WHERE o.src ~ E'\\m(insert|update|delete|merge|truncate|copy|execute|alter|drop|create|refresh)\\M|\\\\'
-                    AND o.src ~ (SELECT E'u&["'']|\\me''[^'']*\\\\|' || pg_catalog.string_agg(DISTINCT pg_catalog.regexp_replace(pg_catalog.lower(c.relname::text COLLATE "C"), E'([!-#%-/:-@\\[-^`{-~$])', E'\\\\\\1', 'g'), '|')
-                                   FROM up JOIN pg_catalog.pg_class c USING (oid)))
+                  WHERE o.src ~ E'insert|update|delete|merge|truncate|copy|execute|alter|drop|create|refresh|into|import|\\\\|''[ \\t\\f\\v]*(--[^\\n\\r]*)?[\\n\\r]([ \\t\\f\\v\\n\\r]|--[^\\n\\r]*[\\n\\r])*'''
+                    AND o.src ~ (SELECT COALESCE(E'u&["'']|e''[^'']*\\\\|alter\\s+schema|import\\s+foreign|''[ \\t\\f\\v]*(--[^\\n\\r]*)?[\\n\\r]([ \\t\\f\\v\\n\\r]|--[^\\n\\r]*[\\n\\r])*''|' || pattern, '') FROM beginnings))
       OR EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgnargs > 0 AND NOT t.tgisinternal AND t.tgfoid >= 16384)),
--- what an object runs: by pg_depend, and a cast's type, a constraint's domain and a row's type by their columns
-needs AS MATERIALIZED (
-  SELECT d.classid AS class, d.objid AS oid, d.refclassid AS refclass, d.refobjid AS ref
-    FROM pg_catalog.pg_depend d
-   WHERE d.objid >= 16384 AND d.refclassid IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass, 'pg_catalog.pg_type'::pg_catalog.regclass)
-     AND d.classid IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass, 'pg_catalog.pg_type'::pg_catalog.regclass,
-                       'pg_catalog.pg_class'::pg_catalog.regclass, 'pg_catalog.pg_constraint'::pg_catalog.regclass, 'pg_catalog.pg_attrdef'::pg_catalog.regclass,
-                       'pg_catalog.pg_policy'::pg_catalog.regclass, 'pg_catalog.pg_trigger'::pg_catalog.regclass, 'pg_catalog.pg_rewrite'::pg_catalog.regclass)
-  UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, c.casttarget, 'pg_catalog.pg_proc'::pg_catalog.regclass, c.castfunc
-    FROM pg_catalog.pg_cast c WHERE c.castfunc >= 16384 AND c.casttarget >= 16384
-  UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, c.contypid, d.refclassid, d.refobjid
-    FROM pg_catalog.pg_constraint c
-    JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND d.objid = c.oid
-   WHERE c.contypid <> 0
-  UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, c.reltype, 'pg_catalog.pg_type'::pg_catalog.regclass, a.atttypid
-    FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid AND c.relkind IN ('c', 'r', 'p', 'f', 'v', 'm')
-   WHERE a.atttypid >= 16384 AND a.attnum > 0 AND NOT a.attisdropped),
--- routines are followed by what calls them elsewhere, and so are none of their own here
+-- What runs them: by pg_depend, and the type of a domain's constraint, of a row with such a column and of a cast's result.
+-- Routines are followed by what calls them elsewhere, and so are none of their own here.
 runs AS (
-  SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid AS class, oid, oid AS fn FROM known
+  SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid AS class, k.oid, k.oid AS fn
+    FROM pg_catalog.unnest(ARRAY(SELECT oid FROM known)) k (oid) WHERE k.oid BETWEEN '1' AND '4294967295'
   UNION
-  SELECT n.class, n.oid, r.fn FROM runs r JOIN needs n ON n.refclass = r.class AND n.ref = r.oid
-   WHERE r.class <> 'pg_catalog.pg_proc'::pg_catalog.regclass OR r.oid = r.fn),
+  SELECT e.class, e.oid, r.fn
+    FROM runs r
+   CROSS JOIN LATERAL (
+     SELECT d.classid, d.objid
+       FROM pg_catalog.pg_depend d
+      WHERE d.refclassid = r.class AND d.refobjid = r.oid AND d.objid >= 16384
+        AND r.class IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass, 'pg_catalog.pg_type'::pg_catalog.regclass)
+        AND d.classid IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass, 'pg_catalog.pg_type'::pg_catalog.regclass,
+                          'pg_catalog.pg_class'::pg_catalog.regclass, 'pg_catalog.pg_constraint'::pg_catalog.regclass, 'pg_catalog.pg_attrdef'::pg_catalog.regclass,
+                          'pg_catalog.pg_policy'::pg_catalog.regclass, 'pg_catalog.pg_trigger'::pg_catalog.regclass, 'pg_catalog.pg_rewrite'::pg_catalog.regclass)
+     UNION ALL
+     SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, c.casttarget
+       FROM pg_catalog.pg_depend d
+       JOIN pg_catalog.pg_cast c ON c.oid = d.objid AND c.castfunc = r.oid AND c.casttarget >= 16384
+      WHERE r.class = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.refclassid = r.class AND d.refobjid = r.oid AND d.classid = 'pg_catalog.pg_cast'::pg_catalog.regclass
+     UNION ALL
+     SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, c.contypid
+       FROM pg_catalog.pg_constraint c
+      WHERE r.class = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND c.oid = r.oid AND c.contypid <> 0
+     UNION ALL
+     SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, c.reltype
+       FROM pg_catalog.pg_depend d
+       JOIN pg_catalog.pg_class c ON c.oid = d.objid AND c.relkind IN ('c', 'r', 'p', 'f', 'v', 'm')
+      WHERE r.class = 'pg_catalog.pg_type'::pg_catalog.regclass AND d.refclassid = r.class AND d.refobjid = r.oid
+        AND d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.objsubid > 0) e (class, oid)
+   WHERE (r.class <> 'pg_catalog.pg_proc'::pg_catalog.regclass OR r.oid = r.fn) AND e.oid BETWEEN '1' AND '4294967295'),
 -- a value of a type with a cast to a built-in one runs nothing until it is cast; between two built-in ones the target tells
 types AS MATERIALIZED (
   SELECT oid, fn FROM runs WHERE class = 'pg_catalog.pg_type'::pg_catalog.regclass
   UNION
-  SELECT t.oid, c.castfunc FROM pg_catalog.pg_cast c JOIN pg_catalog.pg_type t ON CASE WHEN c.castsource >= 16384 THEN c.castsource ELSE c.casttarget END IN (t.oid, t.typelem)
-   WHERE c.casttarget < 16384 AND c.castfunc IN (SELECT oid FROM known)),
+  SELECT a.oid, c.castfunc
+    FROM pg_catalog.pg_cast c
+    JOIN pg_catalog.pg_type t ON t.oid = CASE WHEN c.castsource >= 16384 THEN c.castsource ELSE c.casttarget END
+   CROSS JOIN LATERAL (VALUES (t.oid), (t.typarray)) a (oid)
+   WHERE c.casttarget < 16384 AND c.castfunc >= 16384 AND c.castfunc IN (SELECT oid FROM known)),
 -- tables whose defaults, checks, policies, index or partition expressions or columns call one
 uses AS MATERIALIZED (
   SELECT DISTINCT COALESCE(a.adrelid, c.conrelid, p.polrelid, i.indrelid, k.oid) AS rel, r.fn
@@ -95,46 +146,108 @@ uses AS MATERIALIZED (
     LEFT JOIN pg_catalog.pg_index i ON r.class = 'pg_catalog.pg_class'::pg_catalog.regclass AND i.indexrelid = r.oid
     LEFT JOIN pg_catalog.pg_class k ON r.class = 'pg_catalog.pg_class'::pg_catalog.regclass AND k.oid = r.oid AND k.relkind IN ('r', 'p', 'f')
    WHERE COALESCE(a.adrelid, c.conrelid, p.polrelid, i.indrelid, k.oid) IS NOT NULL),
--- conditions of triggers and of rules, and what a view runs when it is read
-conditions AS MATERIALIZED (
-  SELECT t.tgrelid AS rel, r.fn, t.tgtype AS type, t.tgenabled <> 'D' AS fires
+-- triggers and the conditions of triggers, and what rules run, a view's when it is read
+fired AS MATERIALIZED (
+  SELECT t.tgrelid AS rel, r.fn, t.tgtype AS type, t.tgenabled <> 'D' AS fires, t.tgfoid <> r.fn AS condition
     FROM runs r JOIN pg_catalog.pg_trigger t ON r.class = 'pg_catalog.pg_trigger'::pg_catalog.regclass AND t.oid = r.oid
-   WHERE t.tgfoid <> r.fn AND NOT t.tgisinternal),
+   WHERE NOT t.tgisinternal),
 reads AS MATERIALIZED (
   SELECT DISTINCT w.ev_class AS rel, r.fn, CASE w.rulename WHEN '_RETURN' THEN '' ELSE w.ev_type::text END AS event, w.ev_enabled <> 'D' AS fires
     FROM runs r JOIN pg_catalog.pg_rewrite w ON r.class = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND w.oid = r.oid),
+-- up, from these as well
 reach AS (
-  SELECT oid FROM (SELECT oid FROM up
-                   UNION SELECT rel FROM uses UNION SELECT rel FROM conditions UNION SELECT rel FROM reads
-                   UNION SELECT t.tgrelid FROM pg_catalog.pg_trigger t WHERE NOT t.tgisinternal AND t.tgfoid IN (SELECT oid FROM known)) s
+  SELECT s.oid FROM pg_catalog.unnest(ARRAY(SELECT oid FROM up UNION SELECT rel FROM uses UNION SELECT rel FROM fired UNION SELECT rel FROM reads)) s (oid) WHERE s.oid BETWEEN '1' AND '4294967295'
   UNION
-  SELECT e.upper FROM reach r JOIN edges e ON e.lower = r.oid),
--- materialized views run what the views they read do, when they are refreshed
-stored AS MATERIALIZED (
-  SELECT DISTINCT d.refobjid AS base, r.ev_class AS view
-    FROM pg_catalog.pg_rewrite r
-    JOIN pg_catalog.pg_class v ON v.oid = r.ev_class AND v.relkind = 'm'
-    JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = r.oid
-                               AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid <> r.ev_class
-   WHERE r.oid >= 16384 AND d.refobjid IN (SELECT view FROM views))
+  SELECT e.oid
+    FROM reach u
+   CROSS JOIN LATERAL pg_catalog.unnest(ARRAY(
+     SELECT i.inhparent FROM pg_catalog.pg_inherits i WHERE i.inhrelid = u.oid
+     UNION ALL SELECT k.confrelid FROM pg_catalog.pg_constraint k WHERE k.conrelid = u.oid AND k.contype = 'f'
+     UNION ALL SELECT f.rel FROM foreign_tables f WHERE f.base = u.oid
+     UNION ALL SELECT r.ev_class
+       FROM pg_catalog.pg_depend d
+       JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND r.rulename = '_RETURN' AND r.ev_class <> u.oid
+       JOIN pg_catalog.pg_class v ON v.oid = r.ev_class AND v.relkind = 'v'
+      WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = u.oid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass)) e (oid)
+   WHERE e.oid BETWEEN '1' AND '4294967295'),
+reached AS MATERIALIZED (
+  SELECT u.oid FROM pg_catalog.unnest(ARRAY(SELECT oid FROM reach)) u (oid) WHERE u.oid BETWEEN '1' AND '4294967295'),
+-- views over these, materialized ones too: they run what the views they read do, when they are refreshed
+views AS MATERIALIZED (
+  SELECT DISTINCT u.oid AS base, v.oid AS view, v.relkind AS kind
+    FROM reached u
+    JOIN pg_catalog.pg_depend d ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = u.oid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass
+    JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND r.rulename = '_RETURN' AND r.ev_class <> u.oid
+    JOIN pg_catalog.pg_class b ON b.oid = u.oid
+    JOIN pg_catalog.pg_class v ON v.oid = r.ev_class AND (v.relkind = 'v' OR v.relkind = 'm' AND b.relkind = 'v')),
+keys AS MATERIALIZED (
+  SELECT k.* FROM reached u JOIN pg_catalog.pg_constraint k ON k.conrelid = u.oid AND k.contype = 'f'),
+triggers AS MATERIALIZED (
+  SELECT t.oid, t.tgrelid, t.tgname, t.tgfoid, t.tgtype, t.tgenabled <> 'D' AS fires, t.tgargs, p.proname, n.nspname,
+         (SELECT pg_catalog.json_agg(a.attname) FROM pg_catalog.pg_attribute a WHERE a.attrelid = t.tgrelid AND a.attnum = ANY (t.tgattr)) AS columns
+    FROM reached u
+    JOIN pg_catalog.pg_trigger t ON t.tgrelid = u.oid AND NOT t.tgisinternal
+    JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
+    JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace),
+-- views over system catalogs, on most of which there are no dependencies, and over schema fencing; foreign tables whose options
+-- name such a schema
+system_views AS (
+  SELECT s.oid
+    FROM pg_catalog.unnest(ARRAY(
+      SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE r.rulename = '_RETURN' AND r.oid >= 16384
+         AND r.ev_action::text ~ E':relid ([1-9]\\d{0,3}|1[0-5]\\d{3}|16[0-2]\\d\\d|163[0-7]\\d|1638[0-3]) '
+      UNION SELECT r.ev_class
+        FROM pg_catalog.pg_namespace n
+        JOIN pg_catalog.pg_depend c ON c.refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass AND c.refobjid = n.oid AND c.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
+        JOIN pg_catalog.pg_depend d ON d.refclassid = c.classid AND d.refobjid = c.objid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass
+        JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND r.rulename = '_RETURN' AND r.ev_class <> c.objid
+       WHERE n.nspname = 'fencing'
+      UNION SELECT f.rel FROM foreign_names f WHERE f.name IN ('fencing', 'pg_catalog', 'information_schema'))) s (oid)
+   WHERE s.oid BETWEEN '1' AND '4294967295'
+  UNION
+  SELECT e.oid
+    FROM system_views u
+   CROSS JOIN LATERAL pg_catalog.unnest(ARRAY(
+     SELECT f.rel FROM foreign_tables f WHERE f.base = u.oid
+     UNION ALL SELECT r.ev_class
+       FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND r.rulename = '_RETURN' AND r.ev_class <> u.oid
+      WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = u.oid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass)) e (oid)
+   WHERE e.oid BETWEEN '1' AND '4294967295')
 SELECT pg_catalog.json_build_object(
   'held', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(i, oid) ORDER BY i) FROM held),
   'relations', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', c.oid, 'schema', n.nspname, 'name', c.relname,
-                   'columns', CASE c.relkind WHEN 'v' THEN (SELECT pg_catalog.json_agg(a.attname ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0) END) ORDER BY c.oid)
-                  FROM (SELECT oid FROM reach UNION SELECT view FROM stored) s JOIN pg_catalog.pg_class c USING (oid) JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-                 WHERE c.relkind IN ('r', 'p', 'v', 'f', 'm')),
-  'inherits', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(i.inhrelid, i.inhparent) ORDER BY i.inhrelid, i.inhseqno) FROM pg_catalog.pg_inherits i WHERE i.inhrelid IN (SELECT oid FROM reach)),
-  'views', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(base, view) ORDER BY base, view) FROM views WHERE base IN (SELECT oid FROM reach)),
-  'stored', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(base, view) ORDER BY base, view) FROM stored),
+                   'columns', CASE WHEN c.relkind IN ('v', 'f') THEN (SELECT pg_catalog.json_agg(a.attname ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0) END) ORDER BY c.oid)
+                  FROM pg_catalog.unnest(ARRAY(SELECT oid FROM reached UNION SELECT view FROM views)) s (oid)
+                  JOIN pg_catalog.pg_class c USING (oid) JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+                 WHERE c.relkind IN ('r', 'p', 'v', 'f', 'm') AND s.oid BETWEEN '1' AND '4294967295'),
+  'inherits', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(i.inhrelid, i.inhparent) ORDER BY i.inhrelid, i.inhseqno) FROM reached u JOIN pg_catalog.pg_inherits i ON i.inhrelid = u.oid),
+  'views', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(base, view) ORDER BY base, view) FROM views WHERE kind = 'v'),
+  'stored', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(base, view) ORDER BY base, view) FROM views WHERE kind = 'm'),
+  'foreign', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(f.base, f.rel) ORDER BY f.base, f.rel) FROM foreign_tables f WHERE f.base IN (SELECT oid FROM reached)),
   'keys', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('child', k.conrelid, 'parent', k.confrelid, 'delete', k.confdeltype, 'update', k.confupdtype,
               'from', (SELECT pg_catalog.json_agg(a.attname) FROM pg_catalog.pg_attribute a WHERE a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)),
               'to', (SELECT pg_catalog.json_agg(a.attname) FROM pg_catalog.pg_attribute a WHERE a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey))) ORDER BY k.oid)
-             FROM pg_catalog.pg_constraint k WHERE k.contype = 'f' AND k.conrelid IN (SELECT oid FROM reach)),
-  'triggers', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', t.tgrelid, 'function', t.tgfoid, 'schema', n.nspname, 'name', p.proname,
-                 'type', t.tgtype, 'fires', t.tgenabled <> 'D', 'args', pg_catalog.encode(t.tgargs, 'escape')) ORDER BY t.oid)
-                 FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
-                WHERE NOT t.tgisinternal AND t.tgrelid IN (SELECT oid FROM reach)),
-  'conditions', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'function', fn, 'type', type, 'fires', fires) ORDER BY rel, fn, type) FROM conditions),
+             FROM keys k),
+  -- a column by whose change a generated one changes: the dependency is the column's or its expression's, by the version
+  'generated', (SELECT pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_object('relation', g.attrelid, 'column', g.attname, 'from', b.attname))
+                  FROM pg_catalog.unnest(ARRAY(SELECT DISTINCT confrelid FROM keys WHERE confupdtype IN ('c', 'n', 'd'))) k (oid)
+                  JOIN pg_catalog.pg_attribute g ON g.attrelid = k.oid AND g.attnum > 0 AND g.attgenerated <> ''
+                  JOIN pg_catalog.pg_attrdef x ON x.adrelid = g.attrelid AND x.adnum = g.attnum
+                 CROSS JOIN LATERAL (
+                   SELECT d.refobjsubid FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND d.objid = x.oid
+                      AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = g.attrelid
+                   UNION ALL
+                   SELECT d.refobjsubid FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.objid = g.attrelid AND d.objsubid = g.attnum
+                      AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = g.attrelid) e
+                  JOIN pg_catalog.pg_attribute b ON b.attrelid = g.attrelid AND b.attnum = e.refobjsubid AND b.attnum > 0 AND b.attnum <> g.attnum),
+  'triggers', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', t.tgrelid, 'trigger', t.tgname, 'function', t.tgfoid, 'schema', t.nspname, 'name', t.proname,
+                 'type', t.tgtype, 'fires', t.fires, 'columns', t.columns, 'args', pg_catalog.encode(t.tgargs, 'escape')) ORDER BY t.oid)
+                 FROM triggers t),
+  -- what the functions of row triggers do before a row is written
+  'changers', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', p.oid, 'name', p.proname, 'language', l.lanname, 'source', p.prosrc) ORDER BY p.oid)
+                 FROM pg_catalog.unnest(ARRAY(SELECT DISTINCT tgfoid FROM triggers WHERE tgtype & 3 = 3 AND tgtype & 20 <> 0 AND nspname <> 'fencing')) f (oid)
+                 JOIN pg_catalog.pg_proc p USING (oid) JOIN pg_catalog.pg_language l ON l.oid = p.prolang WHERE f.oid BETWEEN '1' AND '4294967295'),
+  'conditions', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'function', fn, 'type', type, 'fires', fires) ORDER BY rel, fn, type) FROM fired WHERE condition),
   'rules', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'event', event, 'source', src, 'fires', fires) ORDER BY rel, event, src) FROM user_rules),
   'reads', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'function', fn, 'event', event, 'fires', fires) ORDER BY rel, fn, event) FROM reads),
   'calls', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(oid, fn) ORDER BY oid, fn) FROM runs WHERE class = 'pg_catalog.pg_proc'::pg_catalog.regclass AND oid <> fn),
@@ -146,5 +259,18 @@ SELECT pg_catalog.json_build_object(
                   JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace),
   'types', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('schema', n.nspname, 'name', t.typname, 'function', y.fn, 'row', t.typrelid <> 0 AND c.relkind <> 'c') ORDER BY t.oid, y.fn)
               FROM types y JOIN pg_catalog.pg_type t USING (oid) JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_catalog.pg_class c ON c.oid = t.typrelid),
+  -- relations of the name of a protected table, or of one by which it is reached; which of them these are, the closure tells
+  'namesakes', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', c.oid, 'schema', n.nspname, 'name', c.relname, 'istable', c.relkind IN ('r', 'p')) ORDER BY c.oid)
+                  FROM pg_catalog.unnest(ARRAY(SELECT name FROM given UNION SELECT c.relname FROM family f JOIN pg_catalog.pg_class c USING (oid)
+                                               UNION SELECT c.relname FROM pg_catalog.unnest(ARRAY(SELECT oid FROM reach)) r (oid) JOIN pg_catalog.pg_class c USING (oid))) s (name)
+                  JOIN pg_catalog.pg_class c ON c.relname = s.name AND c.relkind IN ('r', 'p', 'f', 'v', 'm') AND c.relpersistence <> 't'
+                  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname NOT IN ('pg_catalog', 'information_schema')),
+  'systemviews', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', c.oid, 'schema', n.nspname, 'name', c.relname) ORDER BY c.oid)
+                    FROM pg_catalog.unnest(ARRAY(SELECT oid FROM system_views)) s (oid)
+                    JOIN pg_catalog.pg_class c ON c.oid = s.oid AND c.relkind IN ('v', 'f') AND c.oid >= 16384
+                    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname <> 'fencing' WHERE s.oid BETWEEN '1' AND '4294967295'),
+  -- which a search_path with pg_catalog behind could put in the place of the built-in ones: those of the same types
+  'comparisons', EXISTS (SELECT FROM pg_catalog.pg_operator o WHERE o.oprname IN ('<', '<=', '>', '>=') AND o.oprnamespace <> 'pg_catalog'::pg_catalog.regnamespace
+                            AND o.oprleft IN (20, 21, 23) AND o.oprright IN (20, 21, 23)),
   'epoch', EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'fencing' AND c.relname = 'write_epoch')
 )::text

@@ -7,9 +7,6 @@ import (
 	"github.com/fencerow/fencerow/rewrite"
 )
 
-// tableSet is a set of protected tables, by their place among the given ones.
-type tableSet map[int]bool
-
 // closureBuilder finds out which relations and routines write which of the
 // protected tables, by going on until nothing new is found.
 type closureBuilder struct {
@@ -23,6 +20,8 @@ type closureBuilder struct {
 	calls     map[string][]*reachedRoutine
 	code      map[string][]catalogCode // operators and types, by their names
 	rules     []*routineBody
+	changers  map[oid]*catalogRoutine
+	changes   map[oid]rowChange // by what is read of their bodies
 	changed   bool
 }
 
@@ -31,7 +30,7 @@ type reachedRelation struct {
 	*catalogRelation
 	family  tableSet            // it shares rows with these
 	over    tableSet            // it is a view over these
-	cascade map[string]tableSet // by event: foreign keys do; an UPDATE of a column is "UPDATE:column"
+	cascade map[string]tableSet // by event: foreign keys do; an UPDATE of a column is "UPDATE:column", of any one "UPDATE"
 	code    map[string]tableSet // by event, also one of those below: triggers, rules and the like do
 }
 
@@ -63,6 +62,7 @@ func (c *catalog) closureOf(tables []heldTable, guarded []rewrite.Name, levels .
 		b.spreadCode()
 	}
 	out := b.relationsFound()
+	b.namesFound(&out)
 	b.codeFound(&out)
 	out.GuardedFunctions, out.FoldsNames = guarded, c.folds
 	return out
@@ -72,13 +72,13 @@ func (c *catalog) closureOf(tables []heldTable, guarded []rewrite.Name, levels .
 func (b *closureBuilder) prepare() {
 	b.relations, b.byName = make(map[oid]*reachedRelation), make(map[string][]*reachedRelation)
 	for i := range b.facts.Relations {
-		r := &reachedRelation{catalogRelation: &b.facts.Relations[i], family: tableSet{}, over: tableSet{}, cascade: map[string]tableSet{}, code: map[string]tableSet{}}
+		r := &reachedRelation{catalogRelation: &b.facts.Relations[i], family: b.set(), over: b.set(), cascade: map[string]tableSet{}, code: map[string]tableSet{}}
 		b.relations[r.OID] = r
 		b.byName[lowerASCII(r.Name)] = append(b.byName[lowerASCII(r.Name)], r)
 	}
 	b.routines, b.calls = make(map[oid]*reachedRoutine), make(map[string][]*reachedRoutine)
 	for i := range b.facts.Routines {
-		r := &reachedRoutine{catalogRoutine: &b.facts.Routines[i], writes: tableSet{}}
+		r := &reachedRoutine{catalogRoutine: &b.facts.Routines[i], writes: b.set()}
 		r.body, r.guarded = r.read(), slices.Contains(b.guarded, rewrite.Name{Schema: r.Schema, Name: r.Name})
 		b.routines[r.OID] = r
 		b.calls[lowerASCII(r.Name)] = append(b.calls[lowerASCII(r.Name)], r)
@@ -90,9 +90,13 @@ func (b *closureBuilder) prepare() {
 	for i := range b.facts.Rules {
 		b.rules = append(b.rules, b.facts.Rules[i].read())
 	}
+	b.changers, b.changes = make(map[oid]*catalogRoutine), make(map[oid]rowChange)
+	for i := range b.facts.Changers {
+		b.changers[b.facts.Changers[i].OID] = &b.facts.Changers[i]
+	}
 	for _, h := range b.facts.Held {
 		if r := b.relations[h[1]]; r != nil && b.chosen(int(h[0])) {
-			r.family[int(h[0])] = true
+			r.family.put(int(h[0]))
 		}
 	}
 }
@@ -115,35 +119,72 @@ func (b *closureBuilder) spreadFamily() {
 	}
 }
 
+// set returns an empty set.
+func (b *closureBuilder) set() tableSet { return newTableSet(len(b.tables)) }
+
 // add puts what is in more into a set.
 func (b *closureBuilder) add(to, more tableSet) {
-	for i := range more {
-		if !to[i] {
-			to[i], b.changed = true, true
-		}
+	if to.add(more) {
+		b.changed = true
 	}
 }
 
 // addFor puts what is in more into the set of an event.
 func (b *closureBuilder) addFor(to map[string]tableSet, event string, more tableSet) {
-	if len(more) == 0 {
+	if more.isEmpty() {
 		return
 	}
 	if to[event] == nil {
-		to[event] = tableSet{}
+		to[event] = b.set()
 	}
 	b.add(to[event], more)
 }
 
 // spreadRelations carries what a write of a relation writes to its ancestors,
-// its views and the tables that it references.
+// its views and the tables that it references, until nothing new is found. It
+// goes through the keys to and fro: a chain of tables, in whatever order they
+// were made, is followed in a few rounds.
 func (b *closureBuilder) spreadRelations() {
+	before := b.changed
+	for round := 0; ; round++ {
+		b.changed = false
+		b.spreadKeys(round%2 == 1)
+		b.spreadNames()
+		if !b.changed {
+			b.changed = before
+			return
+		}
+		before = true
+	}
+}
+
+// spreadKeys follows the foreign keys, in their order or backwards.
+func (b *closureBuilder) spreadKeys(backwards bool) {
+	for i := range b.facts.Triggers {
+		b.spreadChange(&b.facts.Triggers[i])
+	}
+	for _, g := range b.facts.Generated {
+		if r := b.relations[g.Relation]; r != nil {
+			b.addFor(r.cascade, "UPDATE:"+g.From, r.cascade["UPDATE:"+g.Column])
+		}
+	}
+	for i := range b.facts.Keys {
+		if backwards {
+			i = len(b.facts.Keys) - 1 - i
+		}
+		b.spreadKey(&b.facts.Keys[i])
+	}
+}
+
+// spreadNames carries what a write of a relation writes to what else it is
+// written by.
+func (b *closureBuilder) spreadNames() {
 	for _, i := range b.facts.Inherits {
 		if child, parent := b.relations[i[0]], b.relations[i[1]]; child != nil && parent != nil {
 			b.carry(child, parent, nil)
 		}
 	}
-	for _, v := range b.facts.Views {
+	for _, v := range slices.Concat(b.facts.Views, b.facts.Foreign) {
 		if base, view := b.relations[v[0]], b.relations[v[1]]; base != nil && view != nil {
 			b.add(view.over, base.family)
 			b.add(view.over, base.over)
@@ -154,9 +195,6 @@ func (b *closureBuilder) spreadRelations() {
 		if base, view := b.relations[v[0]], b.relations[v[1]]; base != nil && view != nil {
 			b.addFor(view.code, eventRefresh, base.code[eventRead])
 		}
-	}
-	for i := range b.facts.Keys {
-		b.spreadKey(&b.facts.Keys[i])
 	}
 }
 

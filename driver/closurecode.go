@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -15,12 +14,14 @@ var triggerEvents = map[int]string{4: "INSERT", 8: "DELETE", 16: "UPDATE", 32: "
 var ruleEvents = map[string]string{"2": "UPDATE", "3": "INSERT", "4": "DELETE"}
 
 // Events that are no changes of rows: a disabled trigger or rule is enabled, a
-// table is made like another, a view is read, a materialized one refreshed.
+// table is made like another, a view is read, a materialized one refreshed, and
+// a relation is given a name.
 const (
 	eventEnable  = "ENABLE"
 	eventLike    = "LIKE"
 	eventRead    = "READ"
 	eventRefresh = "REFRESH"
+	eventCreate  = "CREATE"
 )
 
 // spreadCode adds up what routines, triggers and rules write.
@@ -106,8 +107,12 @@ func (b *closureBuilder) rule(relation oid, event string, fires bool, tables tab
 
 // written returns what a body writes, as far as is known by now.
 func (b *closureBuilder) written(body *routineBody) tableSet {
-	out := tableSet{}
+	out := b.set()
 	for _, t := range body.targets {
+		if t.event == eventCreate {
+			b.shadowed(out, t.Name)
+			continue
+		}
 		for _, r := range b.byName[t.Name.Name] {
 			if t.Schema == "" || t.Schema == lowerASCII(r.Schema) {
 				r.effects(out, t.event, t.columns)
@@ -117,7 +122,7 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 	for _, call := range body.calls {
 		for _, r := range b.calls[call.Name] {
 			if call.Schema == "" || call.Schema == lowerASCII(r.Schema) {
-				maps.Copy(out, r.unguarded())
+				out.add(r.unguarded())
 			}
 		}
 	}
@@ -127,36 +132,53 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 		}
 		for _, c := range list {
 			if f := b.routines[c.Function]; f != nil && (!c.Row || body.casts[name]) {
-				maps.Copy(out, f.unguarded())
+				out.add(f.unguarded())
 			}
 		}
 	}
 	if body.dynamic {
-		maps.Copy(out, b.named(body.words))
+		out.add(b.named(body.words))
 	}
 	return out
 }
 
+// shadowed adds the tables whose name a body gives to something else, in whatever
+// schema: a later statement may then find that in their place. Without a name
+// it is any, or any of the schema.
+func (b *closureBuilder) shadowed(out tableSet, n rewrite.Name) {
+	if n.Name != "" {
+		for _, r := range b.byName[n.Name] {
+			out.add(r.family)
+		}
+		return
+	}
+	for _, r := range b.relations {
+		if n.Schema == "" || n.Schema == lowerASCII(r.Schema) {
+			out.add(r.family)
+		}
+	}
+}
+
 // named returns what SQL that has these words could write.
 func (b *closureBuilder) named(words map[string]bool) tableSet {
-	out := tableSet{}
+	out := b.set()
 	for word := range words {
 		for _, r := range b.byName[word] {
-			maps.Copy(out, r.family)
-			maps.Copy(out, r.over)
+			out.add(r.family)
+			out.add(r.over)
 			for event, tables := range r.cascade {
 				if event != "TRUNCATE" || words["cascade"] {
-					maps.Copy(out, tables)
+					out.add(tables)
 				}
 			}
 			for event, tables := range r.code {
 				if event != eventLike && event != eventEnable {
-					maps.Copy(out, tables)
+					out.add(tables)
 				}
 			}
 		}
 		for _, r := range b.calls[word] {
-			maps.Copy(out, r.unguarded())
+			out.add(r.unguarded())
 		}
 	}
 	return out
@@ -164,15 +186,15 @@ func (b *closureBuilder) named(words map[string]bool) tableSet {
 
 // effects adds what an event on the relation writes.
 func (r *reachedRelation) effects(out tableSet, event string, columns []string) {
-	maps.Copy(out, r.family)
-	maps.Copy(out, r.over)
+	out.add(r.family)
+	out.add(r.over)
 	if event == "" { // a change of structure
-		maps.Copy(out, r.code[eventEnable])
+		out.add(r.code[eventEnable])
 		return
 	}
 	for _, key := range r.keys(event, columns) {
-		maps.Copy(out, r.cascade[key])
-		maps.Copy(out, r.code[key])
+		out.add(r.cascade[key])
+		out.add(r.code[key])
 	}
 }
 

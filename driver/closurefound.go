@@ -11,13 +11,20 @@ import (
 // relationsFound returns the closure's relations.
 func (b *closureBuilder) relationsFound() rewrite.Closure {
 	var out rewrite.Closure
+	foreign := make(map[oid]bool)
+	for _, f := range b.facts.Foreign {
+		foreign[f[1]] = true
+	}
 	for i := range b.facts.Relations {
 		r := b.relations[b.facts.Relations[i].OID]
-		if of := sorted(r.family); len(of) > 0 && !b.isChosen(r.name()) {
-			out.Relatives = append(out.Relatives, rewrite.Relative{Name: r.name(), Of: b.tableName(of[0])})
+		if of := r.family.next(0); of >= 0 && !b.isChosen(r.name()) {
+			out.Relatives = append(out.Relatives, rewrite.Relative{Name: r.name(), Of: b.tableName(of)})
 		}
-		if len(r.over) > 0 {
+		if !r.over.isEmpty() {
 			out.Views = append(out.Views, r.name())
+			if foreign[r.OID] {
+				out.ForeignTables = append(out.ForeignTables, r.name())
+			}
 		}
 		out.Cascades = append(out.Cascades, b.cascadesOf(r)...)
 		out.Writers = append(out.Writers, b.writersOf(r)...)
@@ -25,31 +32,66 @@ func (b *closureBuilder) relationsFound() rewrite.Closure {
 	return out
 }
 
-// cascadesOf returns what foreign keys do to protected tables when the
-// relation's rows change.
-func (b *closureBuilder) cascadesOf(r *reachedRelation) (out []rewrite.Cascade) {
-	all := tableSet{}
-	for _, tables := range r.cascade {
-		maps.Copy(all, tables)
+// namesFound adds what a bare name, an operator or a view could stand for that
+// isn't protected.
+func (b *closureBuilder) namesFound(out *rewrite.Closure) {
+	matters := make(map[string]bool)
+	for i, t := range b.tables {
+		matters[t.Name] = matters[t.Name] || b.chosen(i)
 	}
-	for _, i := range sorted(all) {
-		c := rewrite.Cascade{Name: r.name(), Into: b.tableName(i), ChildWall: b.tables[i].wall}
-		for _, event := range slices.Sorted(maps.Keys(r.cascade)) {
-			if !r.cascade[event][i] {
-				continue
-			}
-			switch column, isUpdate := strings.CutPrefix(event, "UPDATE:"); {
-			case isUpdate:
-				c.UpdateOf = append(c.UpdateOf, column)
-			case event == "DELETE":
-				c.Delete = true
-			case event == "TRUNCATE":
-				c.Truncate = true
-			}
+	for _, r := range b.relations {
+		matters[r.Name] = matters[r.Name] || r.reaches()
+	}
+	for _, n := range b.facts.Namesakes {
+		name := rewrite.Name{Schema: n.Schema, Name: n.Name}
+		if r := b.relations[n.OID]; matters[n.Name] && (r == nil || !r.reaches()) && !b.isChosen(name) {
+			out.Namesakes = append(out.Namesakes, rewrite.Namesake{Name: name, IsTable: n.IsTable})
 		}
-		out = append(out, c)
+	}
+	for _, v := range b.facts.SystemViews {
+		out.SystemViews = append(out.SystemViews, rewrite.Name{Schema: v.Schema, Name: v.Name})
+	}
+	out.SystemViews = unique(out.SystemViews)
+	out.HasComparisons = b.facts.Comparisons
+}
+
+// cascadesOf returns what foreign keys do to protected tables when the
+// relation's rows change. One table is named for each event, one without a wall
+// if there is any, since that is what an event is refused for.
+func (b *closureBuilder) cascadesOf(r *reachedRelation) (out []rewrite.Cascade) {
+	into := make(map[int]*rewrite.Cascade)
+	for _, event := range slices.Sorted(maps.Keys(r.cascade)) {
+		i := b.withoutWall(r.cascade[event])
+		c := into[i]
+		if c == nil {
+			c = &rewrite.Cascade{Name: r.name(), Into: b.tableName(i), ChildWall: b.tables[i].wall}
+			into[i] = c
+		}
+		switch column, isColumn := strings.CutPrefix(event, "UPDATE:"); {
+		case isColumn:
+			c.UpdateOf = append(c.UpdateOf, column)
+		case event == "UPDATE":
+			c.Update = true
+		case event == "DELETE":
+			c.Delete = true
+		case event == "TRUNCATE":
+			c.Truncate = true
+		}
+	}
+	for _, i := range slices.Sorted(maps.Keys(into)) {
+		out = append(out, *into[i])
 	}
 	return out
+}
+
+// withoutWall returns a table of a set, one without a wall if there is any.
+func (b *closureBuilder) withoutWall(tables tableSet) int {
+	for i := range tables.all {
+		if !b.tables[i].wall {
+			return i
+		}
+	}
+	return tables.next(0)
 }
 
 // writersOf returns what triggers and rules write when the relation's rows
@@ -60,7 +102,7 @@ func (b *closureBuilder) writersOf(r *reachedRelation) (out []rewrite.Writer) {
 		if event == eventRead {
 			continue // no statement that reads is refused
 		}
-		for i := range r.code[event] {
+		for i := range r.code[event].all {
 			events[i] = append(events[i], event)
 		}
 	}
@@ -73,10 +115,10 @@ func (b *closureBuilder) writersOf(r *reachedRelation) (out []rewrite.Writer) {
 // codeFound adds the closure's routines, and what calls them or guards tables.
 func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 	writes := func(function oid) bool {
-		return b.routines[function] != nil && len(b.routines[function].unguarded()) > 0
+		return b.routines[function] != nil && !b.routines[function].unguarded().isEmpty()
 	}
 	for i := range b.facts.Routines {
-		if r := b.routines[b.facts.Routines[i].OID]; len(r.writes) > 0 {
+		if r := b.routines[b.facts.Routines[i].OID]; !r.writes.isEmpty() {
 			out.Functions = append(out.Functions, r.name())
 		}
 	}
@@ -95,17 +137,7 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 			out.EventTriggers = append(out.EventTriggers, b.routines[f].name())
 		}
 	}
-	for _, t := range b.facts.Triggers {
-		r := b.relations[t.Relation]
-		if r == nil || len(r.family) == 0 {
-			continue
-		}
-		out.TriggerFunctions = append(out.TriggerFunctions, rewrite.Name{Schema: t.Schema, Name: t.Name})
-		const row, before, insert = 1, 2, 4
-		if t.Type&(row|before|insert) == row|before|insert && t.Schema != "fencing" {
-			out.InsertTriggers = append(out.InsertTriggers, r.name())
-		}
-	}
+	b.triggersFound(out)
 	if b.facts.Epoch {
 		out.Sequences = append(out.Sequences, rewrite.Name{Schema: "fencing", Name: "write_epoch"})
 	}
@@ -119,15 +151,70 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 	}
 }
 
+// triggersFound adds the functions of triggers on protected tables, and the
+// triggers that may change a token on its way.
+func (b *closureBuilder) triggersFound(out *rewrite.Closure) {
+	for i := range b.facts.Triggers {
+		t := &b.facts.Triggers[i]
+		r := b.relations[t.Relation]
+		if r == nil || r.family.isEmpty() {
+			continue
+		}
+		out.TriggerFunctions = append(out.TriggerFunctions, rewrite.Name{Schema: t.Schema, Name: t.Name})
+		changed := b.tokenChanged(t, r)
+		if changed.isEmpty() {
+			continue
+		}
+		if t.Type&insertEvent != 0 {
+			out.InsertTriggers = append(out.InsertTriggers, r.name())
+		}
+		if i := b.withoutWall(changed); !b.tables[i].wall {
+			b.tokenTrigger(out, t, r)
+		}
+	}
+}
+
+// tokenTrigger adds a trigger to its relation and all ancestors, through which
+// its rows are written.
+func (b *closureBuilder) tokenTrigger(out *rewrite.Closure, t *catalogTrigger, r *reachedRelation) {
+	var events []string
+	above := b.above(r)
+	for _, event := range []int{insertEvent, updateEvent} {
+		// a row that an UPDATE moves to a partition is inserted there
+		if t.Type&event != 0 || event == updateEvent && len(above) > 1 {
+			events = append(events, triggerEvents[event])
+		}
+	}
+	for _, a := range above {
+		out.TokenTriggers = append(out.TokenTriggers, rewrite.TokenTrigger{Name: a.name(), Trigger: t.Trigger, Function: rewrite.Name{Schema: t.Schema, Name: t.Name}, Events: events})
+	}
+}
+
+// above returns a relation and its ancestors.
+func (b *closureBuilder) above(r *reachedRelation) []*reachedRelation {
+	out := []*reachedRelation{r}
+	for next := 0; next < len(out); next++ {
+		for _, i := range b.facts.Inherits {
+			if parent := b.relations[i[1]]; i[0] == out[next].OID && parent != nil && !slices.Contains(out, parent) {
+				out = append(out, parent)
+			}
+		}
+	}
+	return out
+}
+
 // unique sorts names, and keeps each once.
 func unique(names []rewrite.Name) []rewrite.Name {
 	slices.SortFunc(names, func(a, b rewrite.Name) int { return strings.Compare(a.Schema+"\x00"+a.Name, b.Schema+"\x00"+b.Name) })
 	return slices.Compact(names)
 }
 
-func sorted(tables tableSet) []int { return slices.Sorted(maps.Keys(tables)) }
-
 func (r *reachedRoutine) name() rewrite.Name { return rewrite.Name{Schema: r.Schema, Name: r.Name} }
+
+// reaches reports whether a write of the relation may write a protected table.
+func (r *reachedRelation) reaches() bool {
+	return !r.family.isEmpty() || !r.over.isEmpty() || len(r.cascade) > 0 || len(r.code) > 0
+}
 
 func (r *reachedRelation) name() rewrite.Name {
 	return rewrite.Name{Schema: r.Schema, Name: r.Name}

@@ -233,9 +233,13 @@ func (c *Connector) lookAgain(ctx context.Context, conn *pgx.Conn) error {
 
 // stampNow reads the registry's generation and the catalog's stamp.
 func (c *Connector) stampNow(ctx context.Context, conn *pgx.Conn) (generation int64, stamp string, err error) {
-	query := `SELECT COALESCE((SELECT pg_catalog.max(value) FROM fencing.generation), 0), (` + stampQuery + `)`
+	stampOf := stampQuery
+	if p := c.current.Load(); p != nil && len(p.tables) == 0 {
+		stampOf = `SELECT ''` // nothing was read, see readCatalog
+	}
+	query := `SELECT COALESCE((SELECT pg_catalog.max(value) FROM fencing.generation), 0), (` + stampOf + `)`
 	if c.settings.fromCode {
-		query = `SELECT 0::pg_catalog.int8, (` + stampQuery + `)`
+		query = `SELECT 0::pg_catalog.int8, (` + stampOf + `)`
 	}
 	if err := conn.QueryRow(ctx, query, ownMode(conn)).Scan(&generation, &stamp); err != nil {
 		return 0, "", fmt.Errorf("fencerow: look for changes of what is protected: %w", err)

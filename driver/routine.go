@@ -23,7 +23,7 @@ type routineBody struct {
 // bodyTarget is a table that a statement in a body writes.
 type bodyTarget struct {
 	rewrite.Name
-	event   string   // INSERT, UPDATE, DELETE, TRUNCATE, REFRESH or "" for a change of structure
+	event   string   // INSERT, UPDATE, DELETE, TRUNCATE, REFRESH, CREATE for a name that is given, or "" for a change of structure
 	columns []string // of an UPDATE, where they can be told
 }
 
@@ -36,16 +36,17 @@ func readWords(language string, tokens []bodyToken) *routineBody {
 	// an aggregate's language is internal
 	body := &routineBody{words: make(map[string]bool, len(tokens)), casts: make(map[string]bool),
 		dynamic: language != "sql" && language != "plpgsql" && language != "internal"}
-	read(tokens, body, false)
+	read(tokens, &routineReader{body: body, plpgsql: language == "plpgsql"})
 	return body
 }
 
 // read reads a body, or what stands in one of its strings.
-func read(tokens []bodyToken, body *routineBody, inString bool) {
-	r := &routineReader{tokens: tokens, body: body, inString: inString}
+func read(tokens []bodyToken, r *routineReader) {
+	body := r.body
+	r.tokens = tokens
 	for i, t := range tokens {
 		if t.kind == stringToken {
-			read(t.inner, body, true)
+			read(t.inner, &routineReader{body: body, inString: true})
 			continue
 		}
 		if t.kind != punctToken || t.isOperator() {
@@ -59,6 +60,7 @@ type routineReader struct {
 	tokens   []bodyToken
 	body     *routineBody
 	inString bool // the statement may go on in another string
+	plpgsql  bool // INTO names a variable
 }
 
 // token returns the i-th token, an empty one past the ends.
@@ -112,6 +114,21 @@ func (r *routineReader) at(i int) {
 	case "alter", "drop":
 		if next == "table" {
 			r.list(i+1, "")
+		}
+		if r.word(i) == "alter" {
+			r.moves(i + 1)
+		}
+	case "create":
+		r.creates(i + 1)
+	case "into":
+		r.selectsInto(i)
+	case "rename":
+		if next == "to" {
+			r.target(i+2, eventCreate)
+		}
+	case "import":
+		if next == "foreign" { // tables of whatever names
+			r.body.targets = append(r.body.targets, bodyTarget{event: eventCreate})
 		}
 	case "trigger", "rule", "policy":
 		// what a body makes of these, or takes away, may reach what it names
@@ -186,6 +203,65 @@ func (r *routineReader) name(i int) (rewrite.Name, int) {
 func (r *routineReader) target(i int, event string) {
 	if n, _ := r.name(i); n.Name != "" {
 		r.body.targets = append(r.body.targets, bodyTarget{Name: n, event: event})
+	}
+}
+
+// creates reads the name of a table or view that is made.
+func (r *routineReader) creates(i int) {
+	for slices.Contains([]string{"or", "replace", "global", "local", "temp", "temporary", "unlogged", "recursive", "foreign", "materialized"}, r.word(i)) {
+		i++
+	}
+	if r.word(i) != "table" && r.word(i) != "view" {
+		return
+	}
+	for i++; r.word(i) == "if" || r.word(i) == "not" || r.word(i) == "exists"; i++ {
+	}
+	r.target(i, eventCreate)
+}
+
+// selectsInto reads the table that SELECT INTO makes. In PL/pgSQL it would be a
+// variable, and in a string not every INTO is a statement's.
+func (r *routineReader) selectsInto(i int) {
+	if before := r.word(i - 1); before == "insert" || before == "merge" {
+		return
+	}
+	kind := i + 1
+	for slices.Contains([]string{"local", "global", "temp", "temporary", "unlogged", "table"}, r.word(kind)) {
+		kind++
+	}
+	if kind == i+1 && (r.plpgsql || !r.selects(i)) {
+		return
+	}
+	r.target(kind, eventCreate)
+}
+
+// selects reports whether SELECT stands before a token of its statement.
+func (r *routineReader) selects(i int) bool {
+	for i--; i >= 0; i-- {
+		if w := r.word(i); w == "select" || w == ";" {
+			return w == "select"
+		}
+	}
+	return false
+}
+
+// moves reads what ALTER brings from another schema, or a schema that it
+// changes.
+func (r *routineReader) moves(i int) {
+	if r.word(i) == "schema" {
+		n, end := r.name(i + 1)
+		r.body.targets = append(r.body.targets, bodyTarget{Name: rewrite.Name{Schema: n.Name}, event: eventCreate})
+		if r.word(end) == "rename" {
+			n, _ = r.name(end + 2)
+			r.body.targets = append(r.body.targets, bodyTarget{Name: rewrite.Name{Schema: n.Name}, event: eventCreate})
+		}
+		return
+	}
+	for slices.Contains([]string{"foreign", "materialized"}, r.word(i)) {
+		i++
+	}
+	if (r.word(i) == "table" || r.word(i) == "view") && r.has(i, "set", "schema") {
+		r.target(i+1, eventCreate)
 	}
 }
 

@@ -56,7 +56,9 @@ func lexBody(s string, code bool) (into []bodyToken) {
 		case code && strings.HasPrefix(s, "/*"):
 			n = endOfComment(s)
 		case s[0] == '"' || s[0] == '\'' || prefixed(s) > 0:
-			t, n = lexQuoted(s, code)
+			var joined []bodyToken
+			t, joined, n = lexQuoted(s, code)
+			into = append(into, joined...)
 		case isWordByte(s[0]) && s[0] != '$':
 			n = runEnd(s)
 			t = bodyToken{text: lowerASCII(s[:n]), kind: wordToken}
@@ -92,34 +94,67 @@ func prefixed(s string) int {
 
 var uescape = regexp.MustCompile(`^\s*(?i:uescape)\s*'(.)'`)
 
-// lexQuoted reads a string or a quoted name, with its escapes.
-func lexQuoted(s string, code bool) (bodyToken, int) {
+// lexQuoted reads a string or a quoted name, with its escapes. A string that
+// goes on behind the end of a line is one constant. Where the text may be only a
+// piece of SQL, so that the quotes may be of other strings, it is read in
+// either way: as the pieces, too.
+func lexQuoted(s string, code bool) (t bodyToken, pieces []bodyToken, n int) {
 	before := prefixed(s)
 	quote := s[before]
 	length, closed := closing(s[before:], quote, before == 1)
-	n := before + length
+	n = before + length
 	if !closed && quote == '"' || !closed && !code {
-		return bodyToken{text: s[:1]}, 1 // a piece of text, with a quote in it
+		return bodyToken{text: s[:1]}, nil, 1 // a piece of text, with a quote in it
 	}
-	text := s[before+1 : n]
-	if closed {
-		text = text[:len(text)-1]
+	text := unquote(s[before:n], quote, before == 1, closed)
+	whole := text
+	for closed && quote == '\'' {
+		gap := len(continuation.FindString(s[n:]))
+		if gap == 0 {
+			break
+		}
+		length, closed = closing(s[n+gap-1:], quote, before == 1)
+		if !closed && !code {
+			break
+		}
+		piece := unquote(s[n+gap-1:n+gap-1+length], quote, before == 1, closed)
+		if !code {
+			pieces = append(pieces, bodyToken{kind: stringToken, inner: lexBody(text, false)})
+			text = piece
+		}
+		whole, n = whole+piece, n+gap-1+length
 	}
-	text = strings.ReplaceAll(text, string([]byte{quote, quote}), string(quote))
-	switch before {
-	case 1:
-		text = unescape(text)
-	case 2:
+	if pieces != nil {
+		pieces = append(pieces, bodyToken{kind: stringToken, inner: lexBody(text, false)})
+	}
+	if before == 2 {
 		escape := "\\"
 		if m := uescape.FindStringSubmatch(s[n:]); m != nil {
 			escape, n = m[1], n+len(m[0])
 		}
-		text = unescapeUnicode(text, escape)
+		whole = unescapeUnicode(whole, escape)
 	}
 	if quote == '"' {
-		return bodyToken{text: lowerASCII(text), kind: nameToken}, n
+		return bodyToken{text: lowerASCII(whole), kind: nameToken}, nil, n
 	}
-	return bodyToken{kind: stringToken, inner: lexBody(text, false)}, n
+	return bodyToken{kind: stringToken, inner: lexBody(whole, false)}, pieces, n
+}
+
+// continuation is what stands between two pieces of one string, with the quote of
+// the second: white space and comments, and the end of a line among them.
+var continuation = regexp.MustCompile(`^[ \t\f\v]*(?:--[^\n\r]*)?[\n\r](?:[ \t\f\v\n\r]|--[^\n\r]*[\n\r])*'`)
+
+// unquote takes the quotes away, and decodes what is written in them.
+func unquote(s string, quote byte, escapes, closed bool) string {
+	text := s[1:]
+	if closed {
+		text = text[:len(text)-1]
+	}
+	text = strings.ReplaceAll(text, string([]byte{quote, quote}), string(quote))
+	if escapes {
+		text = unescape(text)
+	}
+	return text
 }
 
 var unicodeEscape = regexp.MustCompile(`^(?:[0-9A-Fa-f]{4}|\+[0-9A-Fa-f]{6})`)

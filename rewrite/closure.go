@@ -19,6 +19,9 @@ type Closure struct {
 	// Views are views over protected tables. They are read freely and never
 	// written: their token column may be another column of the table.
 	Views []Name
+	// ForeignTables are those of Views that are foreign tables, whose options name
+	// a protected table or what leads to one.
+	ForeignTables []Name
 	// Cascades are tables whose foreign keys, over any number of steps, change
 	// protected rows.
 	Cascades []Cascade
@@ -38,9 +41,12 @@ type Closure struct {
 	// column can also be reset through its table (RESTART IDENTITY), which is
 	// not looked at: let tokens come from a sequence of their own.
 	Sequences []Name
-	// InsertTriggers are protected tables with a user's BEFORE INSERT trigger,
-	// which may change the token that EXCLUDED shows.
+	// InsertTriggers are protected tables with a BEFORE INSERT trigger that may
+	// change the token that EXCLUDED shows.
 	InsertTriggers []Name
+	// TokenTriggers are the triggers that may change the token which a protected
+	// table's row is to get, and that no wall catches.
+	TokenTriggers []TokenTrigger
 	// EventTriggers are the functions of event triggers that write protected
 	// tables: whatever changes a structure runs them.
 	EventTriggers []Name
@@ -81,7 +87,8 @@ type Cascade struct {
 	Name
 	Into      Name     // the protected table that is changed
 	Delete    bool     // by a DELETE (ON DELETE CASCADE, SET NULL, SET DEFAULT)
-	UpdateOf  []string // by an UPDATE of one of these columns (ON UPDATE ...)
+	Update    bool     // by any UPDATE: a trigger may change a key (ON UPDATE ...)
+	UpdateOf  []string // by an UPDATE of one of these columns
 	Truncate  bool     // by a TRUNCATE ... CASCADE
 	ChildWall bool     // the protected table has its wall, which judges the cascade
 }
@@ -93,14 +100,25 @@ type Writer struct {
 	Events []string // "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFRESH", "LIKE" (CREATE TABLE (LIKE ...) takes it over), "ENABLE" (its trigger or rule is disabled)
 }
 
+// TokenTrigger is a trigger that may change the token of a protected table's
+// row.
+type TokenTrigger struct {
+	Name              // the relation whose writes fire it
+	Trigger  string   // its own name
+	Function Name     // that it runs
+	Events   []string // "INSERT", "UPDATE"
+}
+
 // relation is everything the policy knows under one name.
 type relation struct {
 	Name
 	table    *Table // it is protected, by itself or with a relative
 	view     bool
 	system   bool // a view through which a system catalog or schema fencing is written
+	foreign  bool // a foreign table
 	cascades []Cascade
 	writers  []Writer
+	triggers []TokenTrigger
 }
 
 // WithClosure returns the policy with what else can reach its tables.
@@ -127,6 +145,9 @@ func (p *Policy) WithClosure(c Closure) (*Policy, error) {
 	for _, n := range c.Namesakes {
 		q.namesakes[n.Name.Name] = append(q.namesakes[n.Name.Name], n)
 	}
+	for _, f := range c.ForeignTables {
+		q.relation(f).foreign = true
+	}
 	for _, cascade := range c.Cascades {
 		if _, err := p.protected(cascade.Into); err != nil {
 			return nil, fmt.Errorf("cascade from %q: %w", cascade.Name, err)
@@ -137,6 +158,10 @@ func (p *Policy) WithClosure(c Closure) (*Policy, error) {
 	for _, w := range c.Writers {
 		r := q.relation(w.Name)
 		r.writers = append(r.writers, w)
+	}
+	for _, t := range c.TokenTriggers {
+		r := q.relation(t.Name)
+		r.triggers = append(r.triggers, t)
 	}
 	q.setClosure(c)
 	return &q, nil

@@ -11,11 +11,16 @@ import (
 func (c *checker) checkIndirect(t target, event string, sets []*node) {
 	for _, r := range t.relations {
 		if r.view {
-			c.report(violation(ViewWrite, t.at, "%s through view %q over a protected table cannot be proved: the view's columns may be others than the table's; write the table itself", event, r.Name))
+			c.reportView(t, event, r)
 		}
 		for _, w := range r.writers {
 			if slices.Contains(w.Events, strings.TrimSuffix(event, " CASCADE")) {
 				c.report(violation(IndirectWrite, t.at, "%s on %q runs a trigger or rule that writes protected table %q without a proof: use a plain connection, or make it carry a guard and drop it from the closure", event, r.Name, w.Into))
+			}
+		}
+		for _, trigger := range r.triggers {
+			if slices.Contains(trigger.Events, event) {
+				c.reportTrigger(t, event, r, trigger)
 			}
 		}
 		for _, f := range r.cascades {
@@ -26,6 +31,26 @@ func (c *checker) checkIndirect(t target, event string, sets []*node) {
 			}
 		}
 	}
+}
+
+// reportView refuses a write through a view, or a foreign table that is like one.
+func (c *checker) reportView(t target, event string, r *relation) {
+	if r.foreign {
+		c.report(violation(ViewWrite, t.at, "%s through foreign table %q, whose options name a protected table or what leads to one, cannot be proved: write the table itself, or use a plain connection if the foreign table leads elsewhere", event, r.Name))
+		return
+	}
+	c.report(violation(ViewWrite, t.at, "%s through view %q over a protected table cannot be proved: the view's columns may be others than the table's; write the table itself", event, r.Name))
+}
+
+// reportTrigger refuses a write whose token a trigger may change: what was proved
+// would not be what is written.
+func (c *checker) reportTrigger(t target, event string, r *relation, trigger TokenTrigger) {
+	v := violation(TokenChanged, t.at, "%s of protected table %q fires trigger %q, whose function %s may change the token that is written: let the trigger set other columns only and return NEW, install the wall on the table, which catches it, or list the function as guarded if it never changes the token",
+		event, r.Name, trigger.Trigger, trigger.Function)
+	if len(t.tables) > 0 {
+		v.on(t.tables[0])
+	}
+	c.report(v)
 }
 
 // checkRefresh refuses to refresh a view whose query runs what writes a
@@ -62,7 +87,7 @@ func (f Cascade) reached(event string, sets []*node) bool {
 	case "TRUNCATE CASCADE":
 		return f.Truncate
 	case "UPDATE":
-		return slices.ContainsFunc(sets, func(set *node) bool { return slices.Contains(f.UpdateOf, set.str("name")) })
+		return f.Update || slices.ContainsFunc(sets, func(set *node) bool { return slices.Contains(f.UpdateOf, set.str("name")) })
 	}
 	return false
 }

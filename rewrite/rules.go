@@ -33,7 +33,8 @@ const (
 	CascadeWrite      Rule = "FR211"
 	IndirectWrite     Rule = "FR212"
 	WallRefused       Rule = "FR213"
-	AmbiguousName     Rule = "FR214"
+	TokenChanged      Rule = "FR214"
+	AmbiguousName     Rule = "FR215"
 
 	NoToken         Rule = "FR301"
 	InvalidToken    Rule = "FR302"
@@ -93,6 +94,7 @@ var ruleTable = []RuleInfo{
 	{CascadeWrite, "cascade-write", "a write whose foreign keys change rows of a protected table"},
 	{IndirectWrite, "indirect-write", "a write to a table whose triggers or rules write a protected one"},
 	{WallRefused, "wall-refused", "a statement that the database's own triggers refused"},
+	{TokenChanged, "token-changed", "a write to a protected table whose own trigger may change the token"},
 	{AmbiguousName, "ambiguous-name", "an unguarded statement whose bare table name turned out to be a protected table's when it ran"},
 
 	{NoToken, "no-token", "a protected write without a token in the context"},

@@ -90,6 +90,7 @@ func (l ruleLine) policy(t *testing.T) *Policy {
 	c := p.closure
 	c.Cascades = append(slices.Clone(c.Cascades), l.Closure.Cascades...)
 	c.Writers = append(slices.Clone(c.Writers), l.Closure.Writers...)
+	c.TokenTriggers = append(slices.Clone(c.TokenTriggers), l.Closure.TokenTriggers...)
 	c.Operators = append(slices.Clone(c.Operators), l.Closure.Operators...)
 	c.GuardedFunctions = append(slices.Clone(c.GuardedFunctions), l.Closure.GuardedFunctions...)
 	p, err = p.WithClosure(c)

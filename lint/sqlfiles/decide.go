@@ -54,6 +54,7 @@ var inMigrations = map[rewrite.Rule]decision{
 	rewrite.CascadeWrite:      {report, "the wall sees each row that a cascade changes"},
 	rewrite.IndirectWrite:     {report, "the wall sees each row that a trigger or rule writes"},
 	rewrite.WallRefused:       {pass, notInFiles},
+	rewrite.TokenChanged:      {report, "the wall sees the row as the trigger has made it"},
 
 	rewrite.NoToken:         {pass, notInFiles},
 	rewrite.InvalidToken:    {pass, notInFiles},
