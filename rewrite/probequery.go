@@ -32,7 +32,7 @@ func (m meant) countNewer() (Probe, error) {
 		Arg:      pg_query.MakeParamRefNode(0, -1), // as Probe.Args has it
 		TypeName: &pg_query.TypeName{Names: stringNodes("pg_catalog", "int8"), Typemod: -1},
 	}}}
-	newer := pg_query.MakeAExprNode(pg_query.A_Expr_Kind_AEXPR_OP, stringNodes(">"), m.tokenColumn(), token, -1)
+	newer := pg_query.MakeAExprNode(pg_query.A_Expr_Kind_AEXPR_OP, stringNodes("pg_catalog", ">"), m.tokenColumn(), token, -1)
 	return m.query(call, append(slices.Clone(m.where), newer))
 }
 
