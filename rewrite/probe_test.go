@@ -30,7 +30,7 @@ var probed = map[string]struct {
 	"by key": {
 		`UPDATE protected_rows SET value = 'x', last_token = $2 WHERE id = $1 AND last_token < $2`,
 		[]Probe{{`SELECT pg_catalog.max(protected_rows.last_token) FROM protected_rows WHERE id = $1`, []int{1}}},
-		[]Probe{{`SELECT pg_catalog.count(*) FROM protected_rows WHERE id = $1 AND protected_rows.last_token > $2::bigint`, []int{1, 0}}},
+		[]Probe{{`SELECT pg_catalog.count(*) FROM protected_rows WHERE id = $1 AND protected_rows.last_token OPERATOR(pg_catalog.>) $2::bigint`, []int{1, 0}}},
 		[]found{
 			{[]any{1, tokenctx.Arg}, []any{int64(7)}, []int64{0}},
 			{[]any{2, tokenctx.Arg}, []any{int64(8)}, []int64{0}},
@@ -45,7 +45,7 @@ var probed = map[string]struct {
 			{`SELECT pg_catalog.max(protected_rows.last_token) FROM protected_rows WHERE id IN (1, 2, 3)`, nil},
 		},
 		[]Probe{
-			{`SELECT pg_catalog.count(*) FROM protected_rows WHERE id IN (1, 2, 3) AND value = $1 AND protected_rows.last_token > $2::bigint`, []int{1, 0}},
+			{`SELECT pg_catalog.count(*) FROM protected_rows WHERE id IN (1, 2, 3) AND value = $1 AND protected_rows.last_token OPERATOR(pg_catalog.>) $2::bigint`, []int{1, 0}},
 		},
 		[]found{
 			{[]any{"row", tokenctx.Arg, "x"}, []any{int64(9), int64(9)}, []int64{1}},
@@ -55,13 +55,13 @@ var probed = map[string]struct {
 	"alternatives": {
 		`UPDATE public."Order Items" AS o SET "Qty" = 5, fence = $1 WHERE (id = 3 OR "Qty" = 1) AND o.fence < $1`,
 		[]Probe{{`SELECT pg_catalog.max(o.fence) FROM public."Order Items" o WHERE id = 3 OR "Qty" = 1`, nil}},
-		[]Probe{{`SELECT pg_catalog.count(*) FROM public."Order Items" o WHERE (id = 3 OR "Qty" = 1) AND o.fence > $1::bigint`, []int{0}}},
+		[]Probe{{`SELECT pg_catalog.count(*) FROM public."Order Items" o WHERE (id = 3 OR "Qty" = 1) AND o.fence OPERATOR(pg_catalog.>) $1::bigint`, []int{0}}},
 		[]found{{[]any{tokenctx.Arg}, []any{int64(9)}, []int64{1}}},
 	},
 	"all rows": {
 		`DELETE FROM ONLY protected_rows WHERE last_token < $1`,
 		[]Probe{{`SELECT pg_catalog.max(protected_rows.last_token) FROM ONLY protected_rows`, nil}},
-		[]Probe{{`SELECT pg_catalog.count(*) FROM ONLY protected_rows WHERE protected_rows.last_token > $1::bigint`, []int{0}}},
+		[]Probe{{`SELECT pg_catalog.count(*) FROM ONLY protected_rows WHERE protected_rows.last_token OPERATOR(pg_catalog.>) $1::bigint`, []int{0}}},
 		[]found{{[]any{tokenctx.Arg}, []any{int64(9)}, []int64{1}}},
 	},
 	"by key alone": {
@@ -77,7 +77,7 @@ var probed = map[string]struct {
 	"upsert": {
 		`INSERT INTO protected_rows (id, value, last_token) VALUES ($1, 'x', $2), ($3::bigint, 'x', $2) ON CONFLICT (id) DO UPDATE SET value = EXCLUDED.value, last_token = EXCLUDED.last_token WHERE protected_rows.last_token < EXCLUDED.last_token`,
 		[]Probe{{`SELECT pg_catalog.max(protected_rows.last_token) FROM protected_rows WHERE id = $1 OR id = $2::bigint`, []int{1, 3}}},
-		[]Probe{{`SELECT pg_catalog.count(*) FROM protected_rows WHERE (id = $1 OR id = $2::bigint) AND protected_rows.last_token > $3::bigint`, []int{1, 3, 0}}},
+		[]Probe{{`SELECT pg_catalog.count(*) FROM protected_rows WHERE (id = $1 OR id = $2::bigint) AND protected_rows.last_token OPERATOR(pg_catalog.>) $3::bigint`, []int{1, 3, 0}}},
 		[]found{
 			{[]any{1, tokenctx.Arg, 3}, []any{int64(9)}, []int64{1}},
 			{[]any{1, tokenctx.Arg, 2}, []any{int64(8)}, []int64{0}},
@@ -87,20 +87,20 @@ var probed = map[string]struct {
 	"upsert by two columns": {
 		`INSERT INTO metrics AS m (id, day, v, last_token) VALUES ($1, $2, 1, $3) ON CONFLICT (id, day) DO UPDATE SET v = 2, last_token = $3 WHERE m.last_token < $3`,
 		[]Probe{{`SELECT pg_catalog.max(m.last_token) FROM metrics m WHERE id = $1 AND day = $2`, []int{1, 2}}},
-		[]Probe{{`SELECT pg_catalog.count(*) FROM metrics m WHERE (id = $1 AND day = $2) AND m.last_token > $3::bigint`, []int{1, 2, 0}}},
+		[]Probe{{`SELECT pg_catalog.count(*) FROM metrics m WHERE (id = $1 AND day = $2) AND m.last_token OPERATOR(pg_catalog.>) $3::bigint`, []int{1, 2, 0}}},
 		[]found{{[]any{3, 2, tokenctx.Arg}, []any{int64(9)}, []int64{1}}, {[]any{3, 1, tokenctx.Arg}, []any{nil}, []int64{0}}},
 	},
 	"merge of values": {
 		`MERGE INTO protected_rows AS t USING (VALUES ($1::bigint, $2::text), (3, 'c')) AS s(id, v) ON t.id = s.id AND t.grp = 0
 			WHEN MATCHED AND t.last_token < $3 THEN UPDATE SET value = s.v, last_token = $3 WHEN NOT MATCHED THEN INSERT (id, value, last_token) VALUES (s.id, s.v, $3)`,
 		[]Probe{{`SELECT pg_catalog.max(t.last_token) FROM protected_rows t, (VALUES ($1::bigint, $2::text), (3, 'c')) s(id, v) WHERE t.id = s.id AND t.grp = 0`, []int{1, 2}}},
-		[]Probe{{`SELECT pg_catalog.count(*) FROM protected_rows t, (VALUES ($1::bigint, $2::text), (3, 'c')) s(id, v) WHERE (t.id = s.id AND t.grp = 0) AND t.last_token > $3::bigint`, []int{1, 2, 0}}},
+		[]Probe{{`SELECT pg_catalog.count(*) FROM protected_rows t, (VALUES ($1::bigint, $2::text), (3, 'c')) s(id, v) WHERE (t.id = s.id AND t.grp = 0) AND t.last_token OPERATOR(pg_catalog.>) $3::bigint`, []int{1, 2, 0}}},
 		[]found{{[]any{1, "a", tokenctx.Arg}, []any{int64(9)}, []int64{1}}, {[]any{99, "a", tokenctx.Arg}, []any{int64(9)}, []int64{1}}},
 	},
 	"merge of one row": {
 		`MERGE INTO public.metrics USING (SELECT $1::bigint AS id, $2::text::int AS day, $3::bigint AS tok) s ON metrics.id = s.id AND metrics.day = s.day WHEN MATCHED AND metrics.last_token < $3 THEN DELETE`,
 		[]Probe{{`SELECT pg_catalog.max(metrics.last_token) FROM public.metrics, (SELECT $1::bigint AS id, $2::text::int AS day, $3::bigint AS tok) s WHERE metrics.id = s.id AND metrics.day = s.day`, []int{1, 2, 3}}},
-		[]Probe{{`SELECT pg_catalog.count(*) FROM public.metrics, (SELECT $1::bigint AS id, $2::text::int AS day, $3::bigint AS tok) s WHERE (metrics.id = s.id AND metrics.day = s.day) AND metrics.last_token > $4::bigint`, []int{1, 2, 3, 0}}},
+		[]Probe{{`SELECT pg_catalog.count(*) FROM public.metrics, (SELECT $1::bigint AS id, $2::text::int AS day, $3::bigint AS tok) s WHERE (metrics.id = s.id AND metrics.day = s.day) AND metrics.last_token OPERATOR(pg_catalog.>) $4::bigint`, []int{1, 2, 3, 0}}},
 		[]found{
 			{[]any{1, "2", tokenctx.Arg}, []any{int64(7)}, []int64{0}},
 			{[]any{2, "1", tokenctx.Arg}, []any{int64(8)}, []int64{0}},
@@ -124,7 +124,7 @@ var probed = map[string]struct {
 	"a list under a name, by key": {
 		`WITH _data (id, value) AS (VALUES (1::bigint, 'x'::text), ($2, 'y')) UPDATE protected_rows AS r SET value = _data.value, last_token = $1 FROM _data WHERE (r.id = _data.id) AND r.last_token < $1`,
 		[]Probe{{`WITH _data(id, value) AS (VALUES (1::bigint, 'x'::text), ($1, 'y')) SELECT pg_catalog.max(r.last_token) FROM protected_rows r, _data WHERE r.id = _data.id`, []int{2}}},
-		[]Probe{{`WITH _data(id, value) AS (VALUES (1::bigint, 'x'::text), ($2, 'y')) SELECT pg_catalog.count(*) FROM protected_rows r, _data WHERE r.id = _data.id AND r.last_token > $1::bigint`, []int{0, 2}}},
+		[]Probe{{`WITH _data(id, value) AS (VALUES (1::bigint, 'x'::text), ($2, 'y')) SELECT pg_catalog.count(*) FROM protected_rows r, _data WHERE r.id = _data.id AND r.last_token OPERATOR(pg_catalog.>) $1::bigint`, []int{0, 2}}},
 		[]found{
 			{[]any{tokenctx.Arg, 2}, []any{int64(8)}, []int64{0}},
 			{[]any{tokenctx.Arg, 3}, []any{int64(9)}, []int64{1}},
@@ -133,7 +133,7 @@ var probed = map[string]struct {
 	"a list in USING": {
 		`DELETE FROM protected_rows USING (VALUES (1), ($2::int)) v(id) WHERE protected_rows.id = v.id AND protected_rows.last_token < $1`,
 		[]Probe{{`SELECT pg_catalog.max(protected_rows.last_token) FROM protected_rows, (VALUES (1), ($1::int)) v(id) WHERE protected_rows.id = v.id`, []int{2}}},
-		[]Probe{{`SELECT pg_catalog.count(*) FROM protected_rows, (VALUES (1), ($1::int)) v(id) WHERE protected_rows.id = v.id AND protected_rows.last_token > $2::bigint`, []int{2, 0}}},
+		[]Probe{{`SELECT pg_catalog.count(*) FROM protected_rows, (VALUES (1), ($1::int)) v(id) WHERE protected_rows.id = v.id AND protected_rows.last_token OPERATOR(pg_catalog.>) $2::bigint`, []int{2, 0}}},
 		[]found{
 			{[]any{tokenctx.Arg, 3}, []any{int64(9)}, []int64{1}},
 			{[]any{tokenctx.Arg, 99}, []any{int64(7)}, []int64{0}},
