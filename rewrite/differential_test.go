@@ -44,9 +44,46 @@ var casesTemplate = localpg.Template{Name: "cases", Setup: func(ctx context.Cont
 	if err != nil {
 		return err
 	}
-	_, err = conn.Exec(ctx, string(schema)+`ALTER TABLE rows_inh ADD PRIMARY KEY (id);`+resetRows)
+	_, err = conn.Exec(ctx, string(schema)+`ALTER TABLE rows_inh ADD PRIMARY KEY (id);`+pathSchema+resetRows)
 	return err
 }}
+
+// pathSchema has what an unseen search path can lead to: comparisons that let
+// every token through, and a function that sets the path as an application's
+// would.
+const pathSchema = `
+	CREATE SCHEMA evil;
+	CREATE FUNCTION evil.both(bigint, bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+	CREATE FUNCTION evil.small(bigint, int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+	CREATE FUNCTION evil.large(int, bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+	DO $$ DECLARE op text; BEGIN
+	  FOREACH op IN ARRAY ARRAY['<', '<=', '>', '>='] LOOP
+	    EXECUTE format('CREATE OPERATOR evil.%s (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.both)', op);
+	    EXECUTE format('CREATE OPERATOR evil.%s (LEFTARG = bigint, RIGHTARG = int, FUNCTION = evil.small)', op);
+	    EXECUTE format('CREATE OPERATOR evil.%s (LEFTARG = int, RIGHTARG = bigint, FUNCTION = evil.large)', op);
+	  END LOOP; END $$;
+	CREATE FUNCTION set_tenant(t text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_catalog.set_config('search_path', t, false); END $$;`
+
+// genPath is the path that the session has come to without the check's seeing
+// it, "" if it is what the session began with.
+var genPath = rapid.SampledFrom([]string{"", "", "app, public", "other, public", "evil, pg_catalog, public", "evil, other, pg_catalog, app, public", "pg_temp, app"})
+
+// enter brings the holder's session to a path.
+func (l *lab) enter(ctx context.Context, path string) error {
+	if path == "" {
+		return nil
+	}
+	_, err := l.holder.Exec(ctx, `SELECT public.set_tenant($1)`, path)
+	return err
+}
+
+// sentText is what the driver sends for a plan.
+func sentText(plan *Plan) string {
+	if plan.Guarded() {
+		return plan.Attested()
+	}
+	return plan.Text()
+}
 
 // resetRows puts the rows back: of each protected table rows without a token,
 // with an older, an equal and a newer one than the holder's.
@@ -200,9 +237,12 @@ type generated struct {
 	sql  string
 	args []any
 	mode Mode
+	path string // of the session, unseen by the check
 }
 
-func (s generated) String() string { return fmt.Sprintf("%s mode: %s -- %v", s.mode, s.sql, s.args) }
+func (s generated) String() string {
+	return fmt.Sprintf("%s mode: %s -- %v under path %q", s.mode, s.sql, s.args, s.path)
+}
 
 var genStatement = rapid.Custom(func(t *rapid.T) generated {
 	g := &gen{t: t}
@@ -261,7 +301,7 @@ func (l *lab) try(policies map[Mode]*Policy, s generated) string {
 			return what + "\nsent as: " + plan.Text()
 		}
 	}
-	s.sql = plan.Text()
+	s.sql = sentText(plan)
 	if what := l.alone(ctx, plan, s, args); what != "" {
 		return what
 	}
@@ -276,6 +316,9 @@ func (l *lab) alone(ctx context.Context, plan *Plan, s generated, args []any) st
 	}
 	defer func() { _ = tx.Rollback(ctx) }()
 	l.ran++
+	if err := l.enter(ctx, s.path); err != nil {
+		return "enter the path: " + err.Error()
+	}
 	if err := send(ctx, l.holder, s.sql, args); err != nil {
 		l.failed++
 		return ""
@@ -308,6 +351,9 @@ func (l *lab) race(ctx context.Context, s generated, args []any) (what string) {
 	if _, err := l.newer.Exec(ctx, "BEGIN;"+newerHolder); err != nil {
 		return "newer holder: " + err.Error()
 	}
+	if err := l.enter(ctx, s.path); err != nil {
+		return "enter the path: " + err.Error()
+	}
 	done := make(chan error, 1)
 	go func() { done <- send(ctx, l.holder, s.sql, args) }()
 	waits, finished := l.waits(ctx, done)
@@ -324,7 +370,7 @@ func (l *lab) race(ctx context.Context, s generated, args []any) (what string) {
 	if !finished {
 		<-done
 	}
-	_, _ = l.holder.Exec(ctx, "ROLLBACK")
+	_, _ = l.holder.Exec(ctx, "ROLLBACK; RESET search_path")
 	after, err := readRows(ctx, l.watch)
 	if err != nil {
 		return "read the rows: " + err.Error()
@@ -408,6 +454,7 @@ func TestDifferential(t *testing.T) {
 	start := time.Now()
 	rapid.Check(t, func(t *rapid.T) {
 		s := trim(genStatement.Draw(t, "statement"))
+		s.path = genPath.Draw(t, "path")
 		if what := l.try(policies, s); what != "" {
 			l.recover(t)
 			t.Fatalf("%s\n%s", what, s)

@@ -38,6 +38,7 @@ var genTables = []genTable{
 	{name: "PROTECTED_ROWS", ref: "Protected_Rows", key: "id", value: "value", token: "LAST_TOKEN"},
 	{name: `"Order Items"`, ref: `"Order Items"`, key: "id", value: `"Qty"`, number: true, token: "fence"},
 	{name: "app.accounts", ref: "accounts", key: "id", value: "balance", number: true, token: "last_token"},
+	{name: "accounts", ref: "accounts", key: "id", value: "balance", number: true, token: "last_token"},
 	{name: "accounts_child", ref: "accounts_child", key: "id", value: "note", token: "last_token"},
 	{name: "metrics", ref: "metrics", key: "id", value: "v", number: true, token: "last_token", more: []string{"day", "1"}},
 	{name: "metrics_1", ref: "metrics_1", key: "id", value: "v", number: true, token: "last_token", more: []string{"day", "1"}},

@@ -44,6 +44,17 @@ var holes = []hole{
 	{"a writing function may be called", "function.go", `case c.writesProtected(schema, name):`, `case false:`},
 	{"another token than the context's is sent", "bind.go", `if v != int64(t) {`, `t = tokenctx.Token(v)
 		if false {`},
+	{"a bare name is looked up by the path that was read", "policy.go", `		return candidates
+	}
+	var hits []*relation
+	for _, r := range candidates {
+		if r.Schema == schema {`, `		schema = "public"
+	}
+	var hits []*relation
+	for _, r := range candidates {
+		if r.Schema == schema {`},
+	{"a gate is open for every table", "gate.go", `return "(CASE WHEN " + isNamesake + " THEN true ELSE " + closed + " END)"`, `return "(CASE WHEN " + isNamesake + " THEN true ELSE true END)"`},
+	{"comparisons are not qualified", "guard.go", `if c.policy.closure.HasComparisons && `, `if false && `},
 	{"a cascade is not looked at", "indirect.go", `return f.Delete`, `return false`},
 }
 
