@@ -66,21 +66,26 @@ up AS (
        JOIN pg_catalog.pg_class v ON v.oid = r.ev_class AND v.relkind = 'v'
       WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = u.oid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass)) e (oid)
    WHERE e.oid BETWEEN '1' AND '4294967295'),
--- an aggregate stands as the calls of its functions; defaults of arguments stand behind the body
+-- an aggregate stands as the calls of its functions
+aggregates AS MATERIALIZED (
+  SELECT a.aggfnoid::pg_catalog.oid AS oid, pg_catalog.string_agg(pg_catalog.format('%I.%I(', n.nspname, p.proname), ' ') AS calls
+    FROM pg_catalog.pg_aggregate a
+   CROSS JOIN LATERAL (VALUES (a.aggtransfn), (a.aggfinalfn), (a.aggcombinefn), (a.aggserialfn), (a.aggdeserialfn), (a.aggmtransfn), (a.aggminvtransfn), (a.aggmfinalfn)) f (oid)
+    JOIN pg_catalog.pg_proc p ON p.oid = f.oid
+    JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+   WHERE a.aggfnoid::pg_catalog.oid >= 16384
+   GROUP BY a.aggfnoid),
+-- defaults of arguments stand behind the body
 routines AS MATERIALIZED (
   SELECT p.oid, p.proname, n.nspname, l.lanname,
-         pg_catalog.concat_ws(E'\n', CASE WHEN a.aggfnoid IS NOT NULL THEN
-           (SELECT pg_catalog.string_agg(pg_catalog.format('%I.%I(', fn.nspname, f.proname), ' ')
-              FROM pg_catalog.pg_proc f JOIN pg_catalog.pg_namespace fn ON fn.oid = f.pronamespace
-             WHERE f.oid IN (a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn))
-           WHEN p.prosqlbody IS NOT NULL THEN pg_catalog.pg_get_function_sqlbody(p.oid)
-           ELSE p.prosrc END, ';' || pg_catalog.pg_get_expr(p.proargdefaults, 0)) AS src
+         pg_catalog.concat_ws(E'\n', CASE WHEN a.oid IS NOT NULL THEN a.calls WHEN p.prosqlbody IS NOT NULL THEN pg_catalog.pg_get_function_sqlbody(p.oid) ELSE p.prosrc END,
+                              ';' || pg_catalog.pg_get_expr(p.proargdefaults, 0)) AS src
     FROM pg_catalog.pg_proc p
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
     JOIN pg_catalog.pg_language l ON l.oid = p.prolang
-    LEFT JOIN pg_catalog.pg_aggregate a ON a.aggfnoid = p.oid
+    LEFT JOIN aggregates a ON a.oid = p.oid
    WHERE p.oid >= 16384 AND n.nspname <> 'fencing'
-     AND (l.lanname NOT IN ('c', 'internal') OR a.aggfnoid IS NOT NULL)
+     AND (l.lanname NOT IN ('c', 'internal') OR a.oid IS NOT NULL)
      AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e')),
 -- how the names of these relations begin, up to what may be escaped in a body; NULL if there are too many for a pattern
 beginnings AS MATERIALIZED (

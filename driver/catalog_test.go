@@ -49,6 +49,12 @@ func TestStamp(t *testing.T) {
 		{`CREATE MATERIALIZED VIEW mv AS SELECT 1`, true},
 		{`CREATE EVENT TRIGGER e1 ON ddl_command_end EXECUTE FUNCTION et()`, true},
 		{`ALTER EVENT TRIGGER e1 DISABLE`, true},
+		{`CREATE FOREIGN DATA WRAPPER fdw; CREATE SERVER far FOREIGN DATA WRAPPER fdw; CREATE FOREIGN TABLE away (id int) SERVER far OPTIONS (table_name 'area')`, true},
+		{`ALTER FOREIGN TABLE away OPTIONS (SET table_name 'orders')`, true},
+		{`ALTER TABLE plain ADD g text GENERATED ALWAYS AS (upper(v)) STORED`, true},
+		{`CREATE SCHEMA far; CREATE TABLE far.orders (id int)`, true},
+		{`CREATE VIEW settings AS SELECT * FROM pg_settings`, true},
+		{`CREATE OPERATOR far.<= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = int8le)`, true},
 		{`CREATE TEMP TABLE made (id int, t text NOT NULL)`, false},
 		{`INSERT INTO plain VALUES (1, 'x'); ANALYZE plain; VACUUM plain`, false},
 	} {

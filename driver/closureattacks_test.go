@@ -65,6 +65,12 @@ var closureAttacks = map[string]struct {
 	"escapes in dynamic":   {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", `BEGIN EXECUTE E'UPDATE\norder\x73 SET v = 1'; END`), []string{`SELECT f()`}, nil},
 	"backslash in string":  {body("plpgsql", `DECLARE e text := '\'; BEGIN UPDATE orders SET v = 'x'; e := e '\'; END`), []string{`SELECT f()`}, nil},
 
+	"string continued":             {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", "BEGIN EXECUTE 'UPD'\n\t'ATE ord' -- it's\n\n'ers SET v = 1'; END"), []string{`SELECT f()`}, nil},
+	"escape string continued":      {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", "BEGIN EXECUTE E'UPDATE ord'\n'e\\x72s SET v = 1'; END"), []string{`SELECT f()`}, nil},
+	"unicode string continued":     {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", "BEGIN EXECUTE U&'UPDATE ord'\n'!0065rs SET v = 1' UESCAPE '!'; END"), []string{`SELECT f()`}, nil},
+	"string continued in a string": {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", "BEGIN EXECUTE 'DO ''BEGIN UPDATE ord''\n''ers SET v = 1; END'''; END"), []string{`SELECT f()`}, nil},
+	"string continued, another":    {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", "BEGIN EXECUTE 'UPDATE pl'\n'ain SET v = 1'; END"), nil, []string{`SELECT f()`}},
+
 	"operator in a body": {body("sql", `SELECT 1::bigint ~~~ 2::bigint`), []string{`SELECT f()`}, nil},
 	"another operator":   {body("sql", `SELECT 'a' ~~ '~~~'`), []string{`SELECT f()`}, nil}, // a string may be run
 	"like operators":     {body("sql", `SELECT 'a' !~~ 'b' AND ~ 1 > 2`), nil, []string{`SELECT f()`}},

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -186,7 +187,11 @@ func (b *closureBuilder) tokenTrigger(out *rewrite.Closure, t *catalogTrigger, r
 		}
 	}
 	for _, a := range above {
-		out.TokenTriggers = append(out.TokenTriggers, rewrite.TokenTrigger{Name: a.name(), Trigger: t.Trigger, Function: rewrite.Name{Schema: t.Schema, Name: t.Name}, Events: events})
+		found := rewrite.TokenTrigger{Name: a.name(), Trigger: t.Trigger, Function: rewrite.Name{Schema: t.Schema, Name: t.Name}, Events: events}
+		// each partition has its own of one trigger
+		if !slices.ContainsFunc(out.TokenTriggers, func(other rewrite.TokenTrigger) bool { return reflect.DeepEqual(other, found) }) {
+			out.TokenTriggers = append(out.TokenTriggers, found)
+		}
 	}
 }
 

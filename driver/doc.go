@@ -81,10 +81,13 @@
 // # What else reaches a protected table
 //
 // The catalog says what a statement's text doesn't show: partitions, children
-// and ancestors of protected tables, views over them, foreign keys that change
-// their rows, triggers and rules that write them, and functions, operators and
-// types whose code does, also where it stands in a default, a check, a policy, a
-// condition or the argument of a trigger. It is read with the registry. What a
+// and ancestors of protected tables, views over them, foreign tables whose
+// options name them, triggers of theirs that may change the token, foreign keys
+// that change their rows (by generated columns and triggers, too), triggers and
+// rules that write them, and functions, operators and types whose code does,
+// also where it stands in a default, a check, a policy, a condition or the
+// argument of a trigger. Code that makes, renames or moves something to the name
+// of a protected table counts as well. It is read with the registry. What a
 // function writes is told by the words of its body: the tables that its
 // statements name as the ones they write, and the functions that it calls. One
 // that runs SQL made of strings, or is written in another language than SQL and

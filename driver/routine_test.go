@@ -34,6 +34,17 @@ func TestReadRoutine(t *testing.T) {
 		`execute 'delete from "b" where id = ' || $1`:                                                 {"DELETE .b"},
 		`execute 'update b set ' || c || ' = 1'`:                                                      {"UPDATE .b"},
 		`execute $q$ do $r$ begin delete from b; end $r$ $q$`:                                         {"DELETE .b"},
+		"execute 'delete fr' -- a comment\n\t-- another 'one'\n'om b'":                                {"DELETE .b"},
+		"execute E'delete \\x66r'\r\n'om\\040b'":                                                      {"DELETE .b"},
+		"execute U&'delete !0066r'\n'om !0062' uescape '!'":                                           {"DELETE .b"},
+		"execute 'execute ''delete fr''\n''om b'' '":                                                  {"DELETE .b"},
+		"execute 'delete from b' 'c'":                                                                 {"DELETE .b"},
+		"execute 'delete from b' /* no\n comment */ 'c'":                                              {"DELETE .b"},
+		`create temp table a.b as select 1; create or replace recursive view c (x) as select 1; create table if not exists d partition of e default`: {"CREATE a.b", "CREATE .c", "CREATE .d"},
+		`create materialized view if not exists b as select 1; create foreign table c () server s; create unlogged table d ()`:                       {"CREATE .b", "CREATE .c", "CREATE .d"},
+		`create table b.c (); create index c on b (x); create type b as (x int); create function b() returns int as ''`:                              {"CREATE b.c"},
+		`select * into temp b from c; alter table c rename to b; alter table c rename d to b; alter view a.b set schema d`:                           {"CREATE .b", " .c", "CREATE .b", " .c", "CREATE a.b"},
+		`import foreign schema a from server s into b; alter schema a rename to b`:                                                                   {"CREATE .", "CREATE a.", "CREATE b.", "CREATE .b"},
 		`select 1 from b for update of b nowait; if tg_op = 'update' then x := 1; end if; -- update b set x = 1
 			create index on b (id); copy b to stdout`: nil,
 	} {
@@ -46,6 +57,13 @@ func TestReadRoutine(t *testing.T) {
 			got = append(got, s)
 		}
 		require.Equal(t, want, got, body)
+	}
+}
+
+// In SQL, INTO makes a table; in PL/pgSQL it sets a variable.
+func TestSelectIntoRoutine(t *testing.T) {
+	for language, want := range map[string]int{"sql": 1, "plpgsql": 0} {
+		require.Len(t, readRoutine(language, `select a, b into c from d`).targets, want, language)
 	}
 }
 
