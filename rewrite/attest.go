@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -79,7 +80,7 @@ func (p *proof) attest() string {
 	if len(calls) == 0 {
 		return p.text
 	}
-	f := &fixer{checker: checker{sql: p.text}, tokens: significant(p.text)}
+	f := newFixer(p.policy, p.text, p.root, &p.lex)
 	done := make(map[*node]bool, len(calls))
 	for _, d := range p.changes {
 		call, ok := calls[d.at]
@@ -103,11 +104,21 @@ func (p *proof) attest() string {
 			return p.text
 		}
 	}
-	g, ok := callGrowth(calls)
-	if text := f.apply(); ok && g.proves(p.root, text) {
-		return text
+	var ok bool
+	if f.growth, ok = callGrowth(calls); ok && f.proves() {
+		return f.text
 	}
 	return p.text
+}
+
+// proves makes the edits, and reports whether nothing but those was made.
+func (f *fixer) proves() bool {
+	l := lexed{sql: f.apply()}
+	if l.check(f.tooDeep) != nil {
+		return false
+	}
+	stmts, err := parse(f.text)
+	return err == nil && f.made(stmts)
 }
 
 // settingCalls returns the call that each change's condition ends with, and
@@ -199,8 +210,8 @@ func (f *fixer) conditionEnd(d change) (int, bool) {
 // callInstead puts a call in the place of an inserted token: its last operand
 // is the token where it stands.
 func (f *fixer) callInstead(o operand, call string) bool {
-	at := slices.IndexFunc(f.tokens, func(t token) bool { return t.start == o.at.offset() })
-	if at < 0 {
+	at, ok := slices.BinarySearchFunc(f.tokens, o.at.offset(), func(t token, offset int) int { return cmp.Compare(t.start, offset) })
+	if !ok {
 		return false
 	}
 	t := f.tokens[at]

@@ -10,6 +10,7 @@ type proof struct {
 	root    *node       // the statement of the text, if it has any of the following
 	changes []change    // the places where it changes rows whose token goes into a setting
 	inserts []insertion // the places where it inserts such rows
+	lex     lexed
 }
 
 func (p *Plan) proof() *proof {
@@ -20,5 +21,5 @@ func (p *Plan) proof() *proof {
 	if c.text(); len(c.found) > 0 {
 		return &proof{Plan: p}
 	}
-	return &proof{p, c.single, c.guards, c.root, c.changes, c.inserts}
+	return &proof{p, c.single, c.guards, c.root, c.changes, c.inserts, c.lex}
 }

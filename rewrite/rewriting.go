@@ -48,7 +48,8 @@ func (p *Plan) Added() int {
 // or needs none. The values that a program writes back as it has read them, in
 // the place of a token, give way to it. Where the text has a guard by itself,
 // its values are the program's word on the token, and are held to it.
-func (p *Policy) rewritten(plan *Plan, sql string) (out *Plan) {
+func (p *Policy) rewritten(plan *Plan, c *checker) (out *Plan) {
+	sql := plan.text
 	if !plan.mayBeRewritten() || len(sql) > maxRewritten {
 		return nil
 	}
@@ -57,16 +58,20 @@ func (p *Policy) rewritten(plan *Plan, sql string) (out *Plan) {
 			out = nil // the text is refused as it is
 		}
 	}()
-	f := p.fixer(sql)
+	f := p.fixer(c)
 	if f == nil || !takesPlaceholders[f.root.kind()] {
 		return nil
 	}
 	f.takeover = true
-	guarded, ok := f.guard()
-	if !ok || guarded == sql && len(f.taken) == 0 {
+	switch {
+	case !f.guard() || len(f.edits)+len(f.taken) == 0:
 		return nil
+	case len(f.edits) == 0:
+		same := *plan
+		out = &same
+	default:
+		out = f.plan()
 	}
-	out = p.fullPlan(guarded)
 	if len(out.Violations) > 0 {
 		return nil
 	}

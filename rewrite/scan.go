@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -33,6 +34,35 @@ func scan(sql string) ([]token, error) {
 		tokens[i] = token{t.Token, start, end}
 	}
 	return tokens, nil
+}
+
+// lexed is a text whose tokens are found once, however often they are asked for:
+// that takes longer than the parser needs for the text.
+type lexed struct {
+	sql    string
+	tokens []token
+	err    error
+	done   bool
+}
+
+func (l *lexed) scan() ([]token, error) {
+	if !l.done {
+		l.tokens, l.err = scan(l.sql)
+		l.done = true
+	}
+	return l.tokens, l.err
+}
+
+// significant returns the tokens that are no comments.
+func (l *lexed) significant() []token {
+	tokens, err := l.scan()
+	if err != nil {
+		return nil
+	}
+	if !slices.ContainsFunc(tokens, isComment) {
+		return tokens
+	}
+	return slices.DeleteFunc(slices.Clone(tokens), isComment)
 }
 
 func isComment(t token) bool {
