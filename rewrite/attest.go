@@ -59,8 +59,9 @@ func (c *checker) inserted(table *Table, token operand) {
 
 // Attested returns the text to be sent, in which the token also goes into the
 // setting of SettingName, where a trigger of the server finds it: that of every
-// DELETE, which leaves no row with the token, and of every write to a table
-// that is [Table.Attested]. Conditions end with a call that sets it, and in
+// DELETE, which leaves no row with the token, of every UPDATE of a table that
+// [Table.Moves] rows by deleting them, and of every write to a table that is
+// [Table.Attested]. Conditions end with a call that sets it, and in
 // inserted rows the token is the result of one. The text takes the same
 // arguments as the plan's own.
 //
