@@ -72,6 +72,7 @@ type fixer struct {
 
 	takeover  bool           // values that stand in the place of a token give way to it
 	given     map[int]bool   // where placeholders are such values
+	left      []int64        // placeholders in what was left out of the text, in order
 	elsewhere map[int64]bool // what standsElsewhere found
 	taken     map[int64]bool // the placeholders whose argument is not looked at
 }
@@ -99,7 +100,7 @@ func (p *Policy) fixer(c *checker) *fixer {
 func newFixer(p *Policy, sql string, root *node, lex *lexed) *fixer {
 	return &fixer{
 		checker: checker{policy: p, sql: sql}, root: root, tokens: lex.significant(),
-		growth: make(growth), known: make(map[string]*node), pieces: make(map[string][]token),
+		growth: newGrowth(), known: make(map[string]*node), pieces: make(map[string][]token),
 	}
 }
 
@@ -290,6 +291,18 @@ func (f *fixer) expression(text string) *node {
 		f.known[text] = n
 	}
 	return n
+}
+
+// placeholder parses a placeholder, which may have a cast. Those of all numbers are
+// parsed once.
+func (f *fixer) placeholder(text string) *node {
+	digits := strings.TrimLeft(text[1:], "0123456789")
+	number := text[1 : len(text)-len(digits)]
+	n := f.expression("$1" + digits)
+	if n == nil || number == "1" {
+		return n
+	}
+	return n.withNumber(number)
 }
 
 // apply makes the edits. Those at one place keep their order.

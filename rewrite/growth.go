@@ -8,7 +8,12 @@ import (
 // growth is what is added to a statement, as its tree shows it. A text that is
 // made by adding to another one is proved to be that: it must parse to the
 // other's tree with the growth, and differ in nothing else.
-type growth map[*node]*grownNode
+type growth struct {
+	nodes map[*node]*grownNode
+	short *abridged // the other text is abridged: lists may be longer in the one made of it
+}
+
+func newGrowth() growth { return growth{nodes: make(map[*node]*grownNode)} }
 
 // grownNode is what one node has more.
 type grownNode struct {
@@ -20,10 +25,10 @@ type grownNode struct {
 }
 
 func (g growth) of(n *node) *grownNode {
-	grown := g[n]
+	grown := g.nodes[n]
 	if grown == nil {
 		grown = new(grownNode)
-		g[n] = grown
+		g.nodes[n] = grown
 	}
 	return grown
 }
@@ -31,7 +36,7 @@ func (g growth) of(n *node) *grownNode {
 // callGrowth is the growth by calls: each ends the condition of its node or, if
 // that is a token, stands in its place.
 func callGrowth(calls map[*node]string) (growth, bool) {
-	g := make(growth, len(calls))
+	g := growth{nodes: make(map[*node]*grownNode, len(calls))}
 	known := make(map[string]*node)
 	for at, call := range calls {
 		n := callTree(at, call, known)
@@ -118,8 +123,10 @@ func listOf(field *nodeField, items []*node) *node {
 
 // same reports whether a tree is n, grown, but for places in the text.
 func (g growth) same(n, after *node) bool {
-	more := g[n]
+	more := g.nodes[n]
 	switch {
+	case g.short != nil && n.is("A_Const") && g.short.strings[n.offset()]:
+		return after.is("A_Const") && n.field() == after.field() && after.get("sval") != nil
 	case more == nil:
 		return sameHead(n, after) && g.sameKids(n.kids, after.kids)
 	case more.instead != nil:
@@ -157,7 +164,7 @@ func (g growth) sameFields(a, b *node, more *node) bool {
 		if x.field() != "valuesLists" {
 			return g.same(x, y)
 		}
-		return sameHead(x, y) && slices.EqualFunc(x.kids, y.kids, func(x, y *node) bool { return g.sameRow(x, y, more) })
+		return sameHead(x, y) && g.sameItems(x.kids, y.kids, func(x, y *node) bool { return g.sameRow(x, y, more) })
 	})
 }
 
@@ -174,7 +181,7 @@ func (g growth) sameRow(a, b, more *node) bool {
 // sameKids compares the children of two nodes.
 func (g growth) sameKids(a, b []*node) bool {
 	if len(a) != len(b) {
-		return false
+		return g.sameItems(a, b, g.same)
 	}
 	if !slices.EqualFunc(a, b, func(x, y *node) bool { return x.in == y.in }) {
 		a, b = ordered(a), ordered(b)
@@ -222,7 +229,19 @@ func (n *node) restrict(member *node) {
 }
 
 // sameTree reports whether two trees are the same but for places in the text.
-func sameTree(a, b *node) bool { return growth(nil).same(a, b) }
+func sameTree(a, b *node) bool { return growth{}.same(a, b) }
+
+// sameItems compares two lists, the first of which may be abridged.
+func (g growth) sameItems(a, b []*node, same func(a, b *node) bool) bool {
+	if len(a) == len(b) {
+		return slices.EqualFunc(a, b, same)
+	}
+	if g.short == nil || len(a) != 3 || a[0].in != nil {
+		return false
+	}
+	c := g.short.between(a[1], a[2])
+	return c != nil && len(b) == len(a)+c.items && same(a[0], b[0]) && same(a[1], b[1]) && same(a[2], b[len(b)-1])
+}
 
 // sameHead reports whether two nodes are the same but for their children.
 func sameHead(a, b *node) bool {

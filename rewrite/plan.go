@@ -80,11 +80,20 @@ func (p *Policy) Plan(sql string) *Plan {
 	if p.clears(sql) {
 		return &Plan{text: sql, Cleared: true, direct: true}
 	}
+	long, args, tried := p.rewrittenLong(sql)
+	if long != nil {
+		return long
+	}
 	a := arenas.Get().(*arena)
 	defer a.release()
 	plan := p.planIn(a, sql)
-	if rewritten := p.rewritten(plan, &a.checker); rewritten != nil {
-		return rewritten
+	switch {
+	case args != nil && len(plan.Violations) == 0:
+		return plan.withArguments(args)
+	case !tried:
+		if rewritten := p.rewritten(plan, &a.checker); rewritten != nil {
+			return rewritten
+		}
 	}
 	if len(sql) > maxRewritten && len(plan.Violations) > 0 && plan.mayBeRewritten() {
 		plan.Violations[0].Fix = fmt.Sprintf("write fewer rows at once: a text of more than %d bytes is not rewritten", maxRewritten)
@@ -214,7 +223,7 @@ func (c *checker) text() {
 
 // checkText refuses what must not reach the parser.
 func (c *checker) checkText() *Violation {
-	if c.madeBy != nil {
+	if c.madeBy != nil && c.madeBy.growth.short == nil {
 		return c.lex.check(c.madeBy.tooDeep)
 	}
 	return c.lex.check(c.lex.tooDeep)

@@ -66,12 +66,12 @@ func (p *Policy) rewritten(plan *Plan, c *checker) (out *Plan) {
 	switch {
 	case !f.guard() || len(f.edits)+len(f.taken) == 0:
 		return nil
+	case len(f.edits) == 0 && len(plan.Violations) == 0:
+		return plan.withArguments(&rewriting{text: sql, given: f.highest, added: len(f.added), taken: f.taken})
 	case len(f.edits) == 0:
-		same := *plan
-		out = &same
-	default:
-		out = f.plan()
+		return nil
 	}
+	out = f.plan()
 	if len(out.Violations) > 0 {
 		return nil
 	}
@@ -81,6 +81,14 @@ func (p *Policy) rewritten(plan *Plan, c *checker) (out *Plan) {
 		out.rewriting.plain = plan
 	}
 	return out
+}
+
+// withArguments returns the plan for the same text, some arguments of which give way
+// to the token.
+func (p *Plan) withArguments(how *rewriting) *Plan {
+	same := *p
+	how.plain, same.rewriting, same.direct = p, how, false
+	return &same
 }
 
 // Plain returns the plan of the text as it was given where that is guarded by

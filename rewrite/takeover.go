@@ -99,7 +99,8 @@ func (f *fixer) take(value *node, table *Table) (token string, ok bool) {
 func (f *fixer) standsElsewhere(number int64) bool {
 	known, ok := f.elsewhere[number]
 	if !ok {
-		known = slices.ContainsFunc(f.params[number], func(at int32) bool { return !f.given[int(at)] })
+		_, known = slices.BinarySearch(f.left, number)
+		known = known || slices.ContainsFunc(f.params[number], func(at int32) bool { return !f.given[int(at)] })
 		f.elsewhere[number] = known // a row after the other asks for it
 	}
 	return known
@@ -114,7 +115,7 @@ func (f *fixer) takeItem(at, value *node, place [2]int, table *Table, cast strin
 	if o, isToken := tokenOperand(value); isToken && o.param > 0 && o.spelled() == token {
 		return true
 	}
-	item := f.expression(token + cast)
+	item := f.placeholder(token + cast)
 	if at.is("ResTarget") {
 		item = outputItem(token + cast)
 	}
@@ -139,7 +140,7 @@ func (f *fixer) replaceSet(item *node, c clauses, token string) bool {
 		for i := first; i < place[1]; i++ {
 			if f.is(i, pg_query.Token_ASCII_61) {
 				f.replace(i+1, place[1], token)
-				f.growth.of(item.get("val")).instead = f.expression(token)
+				f.growth.of(item.get("val")).instead = f.placeholder(token)
 				return true
 			}
 		}
