@@ -79,6 +79,7 @@ func abridge(sql string) *abridged {
 		c := &out.cuts[i]
 		c.at, c.start = out.shorten(c.to), out.shorten(c.second)
 	}
+	out.params = a.params[:0]
 	for _, p := range a.params {
 		if out.highest = max(out.highest, p.number); out.leavesOut(p.at) {
 			out.params = append(out.params, p)

@@ -59,6 +59,7 @@ func (f *fixer) lengthen(short *abridged) bool {
 		}
 	}
 	f.takeover, f.highest = true, short.highest
+	f.left = make([]int64, 0, len(short.params))
 	for _, param := range short.params {
 		if !short.isToken(param.at) {
 			f.left = append(f.left, param.number)
