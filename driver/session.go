@@ -49,6 +49,8 @@ const sessionQuery = `SELECT pg_catalog.current_setting('search_path'), current_
                     WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = a.attnum AND NOT u.convalidated),
                  'identity', a.attidentity <> '',
                  'generated', a.attgenerated <> '',
+                 'moves', (c.relkind = 'p' OR c.relispartition) AND EXISTS (
+                   SELECT FROM pg_catalog.pg_trigger g WHERE g.tgrelid = c.oid AND g.tgname = '~fencing_delete'),
                  'key', (SELECT pg_catalog.json_agg(k.attname ORDER BY k.attnum)
                            FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute k ON k.attrelid = i.indrelid AND k.attnum = ANY (i.indkey)
                           WHERE i.indrelid = c.oid AND i.indisprimary))
@@ -61,6 +63,7 @@ const sessionQuery = `SELECT pg_catalog.current_setting('search_path'), current_
 // column is what the catalog says of a protected table's token column.
 type column struct {
 	Found, Column, Bigint, Nullable, Identity, Generated bool
+	Moves                                                bool // an UPDATE may move rows between partitions, past the wall's trigger for DELETE
 	Type                                                 string
 	Key                                                  []string
 }
@@ -186,7 +189,7 @@ func (c *Connector) checkTables(tables []heldTable, columns []column, encoding s
 		if t.level == Off || !columns[i].Found && !c.settings.fromCode {
 			continue
 		}
-		t.Key = columns[i].Key
+		t.Key, t.Moves = columns[i].Key, columns[i].Moves
 		if problem := columns[i].problem(&t.Table, encoding); problem != "" {
 			err := fmt.Errorf("fencerow: protected table %q %s", &t.Table, problem)
 			if t.level != Report {

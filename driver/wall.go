@@ -32,6 +32,7 @@ type wallDetail struct {
 	Mode           string
 	Resource       string // "" is the default token's
 	Lease          string // that the table is sealed to; "" if each row names its own
+	Operation      string // what was done to the row
 	Sealed         bool   `json:"-"`
 }
 
@@ -55,7 +56,7 @@ func (c *Conn) fromWall(ctx context.Context, s *statement, err error) error {
 			return c.refusedByWall(ctx, s, rewrite.InvalidToken, table, err,
 				"write to protected table %q was refused by the database, since "+detail.lease()+" was never taken: take it with lease.Take, and write under its token")
 		}
-		return c.noTokenByWall(ctx, s, table, err)
+		return c.noTokenByWall(ctx, s, table, detail, err)
 	case wallNotIssued:
 		return c.refusedByWall(ctx, s, rewrite.InvalidToken, table, err,
 			"write to protected table %q was refused by the database, since its token was never issued: draw tokens with lease.NextToken, or register the table with issued_by => NULL if they come from elsewhere")
@@ -77,7 +78,7 @@ func (c *Conn) staleByWall(ctx context.Context, s *statement, table string, deta
 	token, current := detail.token(detail.Token), detail.token(detail.Current)
 	if detail.Mode == rewrite.Strict.String() && token == current {
 		if s == nil || !c.writes(ctx, s.plan, token) {
-			return c.noTokenByWall(ctx, s, table, err)
+			return c.noTokenByWall(ctx, s, table, detail, err)
 		}
 		replay := &ReplayError{Table: table, Token: token, Err: err}
 		c.outcome(ctx, EventReplay, table, replay)
@@ -97,9 +98,39 @@ func (c *Conn) writes(ctx context.Context, plan *rewrite.Plan, token tokenctx.To
 	})
 }
 
-func (c *Conn) noTokenByWall(ctx context.Context, s *statement, table string, err error) error {
+// noTokenByWall says why the wall found no token. Where the statement's own text
+// writes the table, it was sent with one.
+func (c *Conn) noTokenByWall(ctx context.Context, s *statement, table string, detail wallDetail, err error) error {
+	if s != nil && detail.Operation != "" {
+		if kinds := c.sentTo(ctx, s.plan, table); len(kinds) > 0 {
+			return c.refusedByWall(ctx, s, rewrite.WallRefused, table, err, lostToken(kinds, detail.Operation))
+		}
+	}
 	return c.refusedByWall(ctx, s, rewrite.NoToken, table, err,
-		"write to protected table %q was refused by the database, since it carries no token: put the token into the context, and guard the statement or the function that wrote")
+		"write to protected table %q was refused by the database, since it carries no token: put the token into the context, and guard the statement or the function that wrote; a DELETE that the text does not show, such as that of a foreign key, finds the token in a transaction that was begun with that context")
+}
+
+// sentTo returns the kinds of the writes in a statement's own text that were sent to
+// a table with a token.
+func (c *Conn) sentTo(ctx context.Context, plan *rewrite.Plan, table string) (kinds []string) {
+	for _, w := range plan.Writes() {
+		if _, ok := c.token(ctx, w.Table); ok && w.Table.String() == table {
+			kinds = append(kinds, w.Kind)
+		}
+	}
+	return kinds
+}
+
+// lostToken says how a write that was sent with its token came to the wall without
+// it, by what was done to the row there.
+func lostToken(kinds []string, operation string) string {
+	if operation == "DELETE" && !slices.Contains(kinds, "DELETE") {
+		return "a row of protected table %q was to be moved to another partition or deleted by a trigger, which the database refused, since the transaction has no token for the DELETE that this is: run the statement in a transaction that was begun with the token's context"
+	}
+	if operation == "DELETE" {
+		return "DELETE from protected table %q was refused by the database, since the transaction has no token for it, and the text cannot bring one along: write fewer rows in one statement, with one token for all of them, or run it in a transaction that was begun with the token's context"
+	}
+	return operation + " of protected table %q was refused by the database, since it came there without the token that was sent with it: have the table's own triggers leave the token column alone, and guard what they and the functions that the statement calls write"
 }
 
 func (c *Conn) refusedByWall(ctx context.Context, s *statement, rule rewrite.Rule, table string, err error, message string) error {

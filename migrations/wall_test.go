@@ -206,7 +206,7 @@ func TestWallErrorFields(t *testing.T) {
 	require.ErrorAs(t, err, &pg)
 	require.Equal(t, "FN001", pg.Code)
 	require.Equal(t, []string{"app", "Order", "fence", "~fencing_update"}, []string{pg.SchemaName, pg.TableName, pg.ColumnName, pg.ConstraintName})
-	require.JSONEq(t, `{"token": "4", "current": "5", "mode": "lease", "resource": "orders/EU", "relation": "app.part"}`, pg.Detail)
+	require.JSONEq(t, `{"token": "4", "current": "5", "mode": "lease", "resource": "orders/EU", "operation": "UPDATE", "relation": "app.part"}`, pg.Detail)
 	require.Equal(t, `fencing: stale token 4 on UPDATE of app."Order", where 5 has written: stop working on it, another has taken the lock`, pg.Message)
 
 	_, err = conn.Exec(t.Context(), `DELETE FROM app."Order"`)

@@ -28,8 +28,8 @@ const (
 // check returns a checker of a text.
 func (a *arena) check(p *Policy, sql string) *checker {
 	c := &a.checker
-	c.policy, c.sql, c.arena = p, sql, a
-	c.params = c.room[:0]
+	c.policy, c.sql, c.arena, c.lex = p, sql, a, lexed{sql: sql}
+	c.params, c.stmts, c.madeBy = c.room[:0], nil, nil
 	return c
 }
 

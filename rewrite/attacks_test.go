@@ -73,6 +73,7 @@ var attacks = map[string]string{
 	"every right in a body":              `DO $$ BEGIN GRANT ALL ON ALL TABLES IN SCHEMA public TO PUBLIC; END $$`,
 	"a catalog written in a body":        `DO $$ BEGIN UPDATE pg_catalog.pg_class SET relname = 'x'; END $$`,
 	"a row killed":                       `SELECT heap_force_kill('protected_rows'::regclass, ARRAY['(0,1)']::tid[])`,
+	"a server file copied to":            `COPY (SELECT 1) TO 'x.conf'`,
 	"a server file written":              `SELECT pg_file_write('x.conf', 'x', true)`,
 	"a schema that comes first":          `ALTER SCHEMA other RENAME TO postgres`,
 	"an index that takes the name":       `ALTER TABLE jobs RENAME CONSTRAINT jobs_pkey TO protected_rows`,

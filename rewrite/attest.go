@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -58,8 +59,9 @@ func (c *checker) inserted(table *Table, token operand) {
 
 // Attested returns the text to be sent, in which the token also goes into the
 // setting of SettingName, where a trigger of the server finds it: that of every
-// DELETE, which leaves no row with the token, and of every write to a table
-// that is [Table.Attested]. Conditions end with a call that sets it, and in
+// DELETE, which leaves no row with the token, of every UPDATE of a table that
+// [Table.Moves] rows by deleting them, and of every write to a table that is
+// [Table.Attested]. Conditions end with a call that sets it, and in
 // inserted rows the token is the result of one. The text takes the same
 // arguments as the plan's own.
 //
@@ -91,9 +93,9 @@ func (p *proof) attest() string {
 // sentWith adds the calls to the text and qualifies its comparisons. It reports
 // whether nothing but that was done.
 func (p *proof) sentWith(calls map[*node]string) (string, bool) {
-	f := &fixer{checker: checker{sql: p.text}, tokens: significant(p.text)}
-	g, ok := callGrowth(calls)
-	if !ok || !f.qualifyComparisons(p.bare, g) {
+	f := newFixer(p.policy, p.text, p.root, &p.lex)
+	var ok bool
+	if f.growth, ok = callGrowth(calls); !ok || !f.qualifyComparisons(p.bare) {
 		return "", false
 	}
 	done := make(map[*node]bool, len(calls))
@@ -119,25 +121,35 @@ func (p *proof) sentWith(calls map[*node]string) (string, bool) {
 			return "", false
 		}
 	}
-	text := f.apply()
-	return text, g.proves(p.root, text)
+	proved := f.proves()
+	return f.text, proved
 }
 
 // qualifyComparisons writes the operators of guards as those of pg_catalog: a
 // bare one may be somebody's own, by a search path that nothing shows.
-func (f *fixer) qualifyComparisons(bare []*node, g growth) bool {
+func (f *fixer) qualifyComparisons(bare []*node) bool {
 	for _, n := range bare {
 		op := n.list("name")[0].str("sval")
 		qualified := "OPERATOR(pg_catalog." + op + ")"
-		like := expression("a " + qualified + " b")
-		at := slices.IndexFunc(f.tokens, func(t token) bool { return t.start == n.offset() })
+		like := f.expression("a " + qualified + " b")
+		at := f.tokenAt(n.offset())
 		if like == nil || at < 0 || f.sql[f.tokens[at].start:f.tokens[at].end] != op {
 			return false
 		}
 		f.replace(at, at+1, qualified)
-		g.addFirst(n, "name", like.list("name")[0])
+		f.growth.addFirst(n, "name", like.list("name")[0])
 	}
 	return true
+}
+
+// proves makes the edits, and reports whether nothing but those was made.
+func (f *fixer) proves() bool {
+	l := lexed{sql: f.apply()}
+	if l.check(f.tooDeep) != nil {
+		return false
+	}
+	stmts, err := parse(f.text)
+	return err == nil && f.made(stmts)
 }
 
 // settingCalls returns the call that each change's condition ends with, and
@@ -226,10 +238,19 @@ func (f *fixer) conditionEnd(d change) (int, bool) {
 	return thens[i], true
 }
 
+// tokenAt returns the token that begins at a place of the text, -1 if none does.
+func (f *fixer) tokenAt(offset int) int {
+	at, ok := slices.BinarySearchFunc(f.tokens, offset, func(t token, offset int) int { return cmp.Compare(t.start, offset) })
+	if !ok {
+		return -1
+	}
+	return at
+}
+
 // callInstead puts a call in the place of an inserted token: its last operand
 // is the token where it stands.
 func (f *fixer) callInstead(o operand, call string) bool {
-	at := slices.IndexFunc(f.tokens, func(t token) bool { return t.start == o.at.offset() })
+	at := f.tokenAt(o.at.offset())
 	if at < 0 {
 		return false
 	}

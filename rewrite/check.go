@@ -7,6 +7,9 @@ type checker struct {
 	policy *Policy
 	sql    string
 	arena  *arena // what the tree is made in
+	lex    lexed  // the text's tokens
+	stmts  []*node
+	madeBy *fixer // what made the text out of another one's tree, nil if it is as it was given
 
 	several        bool // more than one statement in the text
 	changesPath    bool

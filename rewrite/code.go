@@ -134,11 +134,12 @@ func (p *Policy) bodyWord(body string) string {
 		return "what the parser cannot read"
 	}
 	b := bodyTokens{text: body, tokens: slices.DeleteFunc(all, isComment)}
-	inTrigger := false
+	inTrigger, inCopy := false, false
 	for i, t := range b.tokens {
 		if b.starts(i) {
 			inTrigger = false
 		}
+		inCopy = b.word(i-1) != ";" && inCopy || b.starts(i) && b.word(i) == "copy"
 		switch word := b.word(i); {
 		case t.kind == pg_query.Token_UIDENT || len(word) > maxName && !isLiteral(t) || p.mayFold(body, t):
 			return "a name that may stand for another"
@@ -147,6 +148,8 @@ func (p *Policy) bodyWord(body string) string {
 			if p.hit(strings.ReplaceAll(word, "'", " ")) != "" {
 				return "a string that names what the protection rests on"
 			}
+		case inCopy && word == "to" && b.shown(i+1) == "?":
+			return "copy to a file of the server"
 		case t.kind == pg_query.Token_EXECUTE && !b.harmlessExecute(i, inTrigger), b.changesSession(i), b.pair(i), b.writesCatalog(i):
 			return strings.TrimSpace(word + " " + b.shown(i+1))
 		case p.isWord(word), p.quick.words.word(word)&hitWord != 0 && word != "execute" && !p.partOfName(word):

@@ -2,8 +2,11 @@ package rewrite
 
 // checkCopy checks COPY. A query inside is checked as if it were executed.
 func checkCopy(c *checker, n *node, _ bool) {
-	if n.flag("is_program") {
+	switch {
+	case n.flag("is_program"):
 		c.report(violation(HiddenCode, n, "COPY ... PROGRAM runs a command on the server, which cannot be checked: use a plain connection"))
+	case !n.flag("is_from") && n.str("filename") != "":
+		c.report(violation(HiddenCode, n, "COPY ... TO a file may write over any file of the server, its configuration and its tables among them: send the rows to the client with COPY ... TO STDOUT, or use a plain connection"))
 	}
 	c.walk(n.get("query"), n)
 	c.walk(n.get("whereClause"), n)

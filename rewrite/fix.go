@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -25,19 +26,33 @@ func (p *Policy) Guard(sql string) (string, error) {
 	if p.clears(sql) {
 		return sql, nil
 	}
-	plan := p.fullPlan(sql)
+	a := arenas.Get().(*arena)
+	defer a.release()
+	plan := p.planIn(a, sql)
 	if plan.Refusal() == nil {
 		return sql, nil
 	}
-	f := p.fixer(sql)
-	if f == nil {
+	if len(a.checker.stmts) != 1 {
 		return "", plan.Refusal()
 	}
-	guarded, ok := f.guard()
-	if !ok || p.fullPlan(guarded).Refusal() != nil {
+	guarded := p.guarded(&a.checker)
+	if guarded == nil {
 		return "", fmt.Errorf("%w: %w", ErrNotGuardable, plan.Refusal())
 	}
-	return guarded, nil
+	return guarded.text, nil
+}
+
+// guarded returns the plan of the guarded form of the text that a checker has
+// read, nil if it has none.
+func (p *Policy) guarded(c *checker) *Plan {
+	f := p.fixer(c)
+	if f == nil || !f.guard() {
+		return nil
+	}
+	if plan := f.plan(); plan != nil && len(plan.Violations) == 0 {
+		return plan
+	}
+	return nil
 }
 
 // fixer adds guards to one text.
@@ -47,14 +62,19 @@ type fixer struct {
 	tokens  []token // without comments
 	edits   []edit
 	growth  growth
-	writes  []*node                // the writes to protected tables
-	params  map[int64]map[int]bool // where each placeholder stands
-	highest int64                  // the highest placeholder
-	added   []string               // the resources whose tokens are new placeholders, in order
+	text    string             // with the edits
+	known   map[string]*node   // expressions that have been parsed
+	pieces  map[string][]token // the tokens of edits
+	writes  []*node            // the writes to protected tables
+	params  map[int64][]int32  // where each placeholder stands
+	highest int64              // the highest placeholder
+	added   []string           // the resources whose tokens are new placeholders, in order
 
-	takeover bool           // values that stand in the place of a token give way to it
-	given    map[int]bool   // where placeholders are such values
-	taken    map[int64]bool // the placeholders whose argument is not looked at
+	takeover  bool           // values that stand in the place of a token give way to it
+	given     map[int]bool   // where placeholders are such values
+	left      []int64        // placeholders in what was left out of the text, in order
+	elsewhere map[int64]bool // what standsElsewhere found
+	taken     map[int64]bool // the placeholders whose argument is not looked at
 
 	hasGateColumn, hidesRows bool // see gate
 }
@@ -64,30 +84,26 @@ type edit struct {
 	text    string
 }
 
-// fixer returns a fixer for a text, nil if it isn't one statement.
-func (p *Policy) fixer(sql string) *fixer {
-	root := parseOne(sql)
-	if root == nil {
+// fixer returns a fixer for the text that a checker has read, nil if it isn't one
+// statement.
+func (p *Policy) fixer(c *checker) *fixer {
+	if len(c.stmts) != 1 {
 		return nil
 	}
-	f := &fixer{
-		checker: checker{policy: p, sql: sql}, root: root, tokens: significant(sql), growth: newGrowth(),
-		params: make(map[int64]map[int]bool), given: make(map[int]bool), taken: make(map[int64]bool),
-	}
+	f := newFixer(p, c.sql, c.stmts[0].get("stmt"), &c.lex)
+	f.params, f.given, f.taken, f.elsewhere = make(map[int64][]int32), make(map[int]bool), make(map[int64]bool), make(map[int64]bool)
 	if len(f.tokens) == 0 {
 		return nil
 	}
-	f.collect(root)
+	f.collect(f.root)
 	return f
 }
 
-// significant returns the tokens of a text that are no comments.
-func significant(sql string) []token {
-	tokens, err := scan(sql)
-	if err != nil {
-		return nil
+func newFixer(p *Policy, sql string, root *node, lex *lexed) *fixer {
+	return &fixer{
+		checker: checker{policy: p, sql: sql}, root: root, tokens: lex.significant(),
+		growth: newGrowth(), known: make(map[string]*node), pieces: make(map[string][]token),
 	}
-	return slices.DeleteFunc(tokens, isComment)
 }
 
 // collect finds the writes to protected tables and the placeholders.
@@ -104,19 +120,15 @@ func (f *fixer) collect(n *node) {
 	case "ParamRef":
 		number, _ := n.number("number")
 		f.highest = max(f.highest, number)
-		if f.params[number] == nil {
-			f.params[number] = make(map[int]bool)
-		}
-		f.params[number][n.offset()] = true
+		f.params[number] = append(f.params[number], n.location)
 	}
 	for _, k := range n.kids {
 		f.collect(k)
 	}
 }
 
-// guard returns the text with what its writes lack, and whether it could be
-// added.
-func (f *fixer) guard() (string, bool) {
+// guard notes what the writes lack, and reports whether it can be added.
+func (f *fixer) guard() bool {
 	for _, n := range f.writes {
 		if f.takeover {
 			f.findGiven(n)
@@ -124,17 +136,27 @@ func (f *fixer) guard() (string, bool) {
 	}
 	for _, n := range f.writes {
 		if !f.fix(n) {
-			return "", false
+			return false
 		}
 	}
-	return f.prove()
+	return true
 }
 
-// prove returns the text with what was added, and whether it is proved to be
-// that.
-func (f *fixer) prove() (string, bool) {
-	text := f.apply()
-	return text, f.growth.proves(f.root, text)
+// plan makes the edits, and returns the plan of the text with them. Its violations
+// say that nothing was made: the text doesn't show to be what it was made of, or
+// isn't proved yet.
+func (f *fixer) plan() *Plan {
+	a := arenas.Get().(*arena)
+	defer a.release()
+	c := a.check(f.policy, f.apply())
+	c.madeBy = f
+	return c.plan()
+}
+
+// made reports whether a tree is that of the fixer's statement, grown by what was
+// added, and nothing else.
+func (f *fixer) made(stmts []*node) bool {
+	return len(stmts) == 1 && f.growth.same(f.root, stmts[0].get("stmt"))
 }
 
 // fix adds what one write lacks. It reports whether it could.
@@ -231,11 +253,11 @@ func (f *fixer) guardWhere(at *node, t target, c clauses, token string) bool {
 // restrict adds a condition to a WHERE, or a WHERE with the condition.
 func (f *fixer) restrict(at *node, c clauses, condition string) bool {
 	where := at.get("whereClause")
-	member := expression(condition)
+	member := f.expression(condition)
 	if where.is("CurrentOfExpr") || member == nil {
 		return false
 	}
-	f.growth.members[at] = member
+	f.growth.of(at).member = member
 	switch {
 	case where == nil:
 		condition = " WHERE " + condition
@@ -257,7 +279,7 @@ func (f *fixer) next(t *Table) string {
 		i = len(f.added)
 		f.added = append(f.added, t.Resource)
 	}
-	return fmt.Sprintf("$%d", f.highest+int64(i)+1)
+	return "$" + strconv.FormatInt(f.highest+int64(i)+1, 10)
 }
 
 // spell writes an operand that stands in the statement.
@@ -274,10 +296,37 @@ func (f *fixer) before(token int) int { return f.tokens[token-1].end }
 
 func (f *fixer) insert(at int, text string) { f.edits = append(f.edits, edit{at, at, text}) }
 
+// expression parses an expression that many rows may have.
+func (f *fixer) expression(text string) *node {
+	n, ok := f.known[text]
+	if !ok {
+		n = expression(text)
+		f.known[text] = n
+	}
+	return n
+}
+
+// placeholder parses a placeholder, which may have a cast. Those of all numbers are
+// parsed once.
+func (f *fixer) placeholder(text string) *node {
+	digits := strings.TrimLeft(text[1:], "0123456789")
+	number := text[1 : len(text)-len(digits)]
+	n := f.expression("$1" + digits)
+	if n == nil || number == "1" {
+		return n
+	}
+	return n.withNumber(number)
+}
+
 // apply makes the edits. Those at one place keep their order.
 func (f *fixer) apply() string {
 	slices.SortStableFunc(f.edits, func(a, b edit) int { return cmp.Compare(a.at, b.at) })
 	var b strings.Builder
+	room := len(f.sql)
+	for _, e := range f.edits {
+		room += len(e.text) + 2 - (e.end - e.at)
+	}
+	b.Grow(room)
 	last := 0
 	for _, e := range f.edits {
 		b.WriteString(f.sql[last:e.at])
@@ -291,7 +340,54 @@ func (f *fixer) apply() string {
 		last = e.end
 	}
 	b.WriteString(f.sql[last:])
-	return b.String()
+	f.text = b.String()
+	return f.text
+}
+
+// tooDeep reports whether the tree of the text with the edits may be deeper than a
+// limit. Its tokens are those of the text without them, and those of the edits.
+func (f *fixer) tooDeep(limit int) bool {
+	if len(f.text) <= limit || marks(f.text) <= limit {
+		return false
+	}
+	d, edits, until := newDepthCounter(), f.edits, 0
+	for _, t := range f.tokens {
+		for ; len(edits) > 0 && edits[0].at <= t.start; edits = edits[1:] {
+			for _, added := range f.piece(edits[0].text) {
+				d.next(added)
+			}
+			until = edits[0].end
+		}
+		if t.start >= until {
+			d.next(t)
+		}
+	}
+	for _, e := range edits {
+		for _, added := range f.piece(e.text) {
+			d.next(added)
+		}
+	}
+	return d.deepest > limit
+}
+
+// piece returns the tokens of an edit. Only their kinds count, so those that
+// differ in the numbers of placeholders are read once.
+func (f *fixer) piece(text string) []token {
+	key := make([]byte, 0, 128)
+	for i := range len(text) {
+		if !isDigit(text[i]) || i == 0 || text[i-1] != '$' && !isDigit(text[i-1]) {
+			key = append(key, text[i])
+		}
+		if text[i] == '$' {
+			key = append(key, '1')
+		}
+	}
+	tokens, ok := f.pieces[string(key)]
+	if !ok {
+		tokens, _ = scan(string(key))
+		f.pieces[string(key)] = tokens
+	}
+	return tokens
 }
 
 // joinsBefore reports whether a text would go on with the word before it: "$1"

@@ -43,7 +43,8 @@ func (f *fixer) insteadOfDefaults(n *node, table *Table, c clauses) bool {
 	}
 	f.replace(c.source-1, c.source+1, "("+identifier(table.TokenColumn)+") VALUES ("+f.next(table)+")")
 	f.growth.add(n, "cols", row.list("cols")...)
-	f.growth.added[n] = append(f.growth.added[n], row.get("selectStmt"))
+	grown := f.growth.of(n)
+	grown.added = append(grown.added, row.get("selectStmt"))
 	return true
 }
 
@@ -117,12 +118,18 @@ func (f *fixer) addToSource(source *node, c clauses, table *Table) bool {
 	if isCut(source) {
 		cast = "::bigint"
 	}
+	token := f.next(table) + cast
+	item, text := f.expression(token), ", "+token
 	brackets, ok := f.rowBrackets(len(rows), c)
-	for i, b := range brackets {
-		f.insert(f.before(b[1]), ", "+f.next(table)+cast)
-		f.growth.add(rows[i], "items", expression(f.next(table)+cast))
+	if !ok || item == nil {
+		return false
 	}
-	return ok
+	f.edits = slices.Grow(f.edits, len(rows)+2)
+	for _, b := range brackets {
+		f.insert(f.before(b[1]), text)
+	}
+	f.growth.addToRows(source, item)
+	return true
 }
 
 // isCut reports whether VALUES has clauses of its own. PostgreSQL then reads it as
@@ -183,6 +190,7 @@ func isPlainSource(source *node) bool {
 // rowBrackets returns the brackets around each row of VALUES.
 func (f *fixer) rowBrackets(rows int, c clauses) (out [][2]int, ok bool) {
 	open := c.source + 1
+	out = make([][2]int, 0, rows)
 	for range rows {
 		end := f.closing(open)
 		if !f.is(open, pg_query.Token_ASCII_40) || end < 0 {

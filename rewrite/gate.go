@@ -37,11 +37,11 @@ func ClosedGate(message string) (name string, ok bool) {
 //
 // The search path that the session began with tells which of the tables the text
 // is likely to mean, and nothing more.
-func (p *Policy) openGate(plan *Plan, sql string) *Plan {
-	if len(plan.Violations) == 0 || len(p.namesakes) == 0 || len(sql) > maxRewritten {
+func (p *Policy) openGate(c *checker) *Plan {
+	if len(c.sql) > maxRewritten {
 		return nil
 	}
-	f := p.fixer(sql)
+	f := p.fixer(c)
 	if f == nil {
 		return nil
 	}
@@ -58,24 +58,17 @@ func (p *Policy) openGate(plan *Plan, sql string) *Plan {
 		}
 		under.meant[name] = true
 	}
-	asGiven := under.fullPlan(sql)
-	if len(asGiven.Violations) > 0 {
-		return nil
-	}
 	for _, n := range writes {
 		if !f.gate(n, true) {
 			return nil
 		}
 	}
-	gated, ok := f.prove()
-	if !ok {
-		return nil
-	}
-	out := under.fullPlan(gated)
+	f.policy = &under
+	out := f.plan()
 	if len(out.Violations) > 0 {
 		return nil
 	}
-	out.gate = &gate{text: sql, hasColumn: f.hasGateColumn, hidesRows: f.hidesRows}
+	out.gate = &gate{text: c.sql, hasColumn: f.hasGateColumn, hidesRows: f.hidesRows}
 	out.direct = false
 	return out
 }
@@ -134,12 +127,13 @@ func (p *Policy) prefersProtected(name string) bool {
 
 // adviseSchema adds to a violation that a bare name in the text may also stand
 // for a table which isn't protected.
-func (p *Policy) adviseSchema(v *Violation, sql string) {
-	root := parseOne(sql)
-	if root == nil {
-		return
+func (p *Policy) adviseSchema(v *Violation, stmts []*node) {
+	name := ""
+	for _, raw := range stmts {
+		if name == "" {
+			name = p.sharedName(raw)
+		}
 	}
-	name := p.sharedName(root)
 	if name == "" || p.prefersProtected(name) {
 		return
 	}

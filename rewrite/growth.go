@@ -9,48 +9,104 @@ import (
 // made by adding to another one is proved to be that: it must parse to the
 // other's tree with the growth, and differ in nothing else.
 type growth struct {
-	members map[*node]*node   // one more member, the last, of the AND list that is the condition of a node
-	instead map[*node]*node   // what stands in the place of a node
-	added   map[*node][]*node // fields that a node has more, or more items of its lists
-	front   map[*node][]*node // more items of its lists, before those that it has
+	nodes map[*node]*grownNode
+	short *abridged // the other text is abridged: lists may be longer in the one made of it
 }
 
-func newGrowth() growth {
-	return growth{members: make(map[*node]*node), instead: make(map[*node]*node), added: make(map[*node][]*node), front: make(map[*node][]*node)}
+func newGrowth() growth { return growth{nodes: make(map[*node]*grownNode)} }
+
+// grownNode is what one node has more.
+type grownNode struct {
+	instead *node   // what stands in its place
+	member  *node   // one more member, the last, of the AND list that is its condition
+	added   []*node // fields, or more items of its lists
+	front   []*node // more items of its lists, before those that it has
+	rows    *node   // more items of each of its rows of VALUES
+}
+
+func (g growth) of(n *node) *grownNode {
+	grown := g.nodes[n]
+	if grown == nil {
+		grown = new(grownNode)
+		g.nodes[n] = grown
+	}
+	return grown
 }
 
 // callGrowth is the growth by calls: each ends the condition of its node or, if
 // that is a token, stands in its place.
 func callGrowth(calls map[*node]string) (growth, bool) {
-	g := newGrowth()
+	g := growth{nodes: make(map[*node]*grownNode, len(calls))}
+	known := make(map[string]*node)
 	for at, call := range calls {
-		n := expression(call)
+		n := callTree(at, call, known)
 		if n == nil {
 			return g, false
 		}
 		if at.is("ParamRef") || at.is("A_Const") {
-			g.instead[at] = n
+			g.of(at).instead = n
 		} else {
-			g.members[at] = n
+			g.of(at).member = n
 		}
 	}
 	return g, true
 }
 
+// callTree parses a call. Those in the place of placeholders are alike but for the
+// number, and are parsed once.
+func callTree(at *node, call string, known map[string]*node) *node {
+	number := ""
+	if at.is("ParamRef") {
+		number = at.str("number")
+		call = strings.ReplaceAll(call, "$"+number+"::", "$1::")
+	}
+	n, ok := known[call]
+	if !ok {
+		n = expression(call)
+		known[call] = n
+	}
+	if n == nil || number == "" || number == "1" {
+		return n
+	}
+	return n.withNumber(number)
+}
+
+// withNumber returns a copy of n whose placeholders all have the number.
+func (n *node) withNumber(number string) *node {
+	other := *n
+	if n.is(scalarKind) && n.isNum && n.field() == "number" {
+		other.text = number
+	}
+	other.kids = make([]*node, len(n.kids))
+	for i, kid := range n.kids {
+		other.kids[i] = kid.withNumber(number)
+	}
+	return &other
+}
+
 // proves reports whether a text is the statement root, grown, and nothing else.
 func (g growth) proves(root *node, text string) bool {
 	after := parseOne(text)
-	return after != nil && sameTree(g.tree(root), after)
+	return after != nil && g.same(root, after)
 }
 
 // add notes items that a list of a node has more.
 func (g growth) add(at *node, field string, items ...*node) {
-	g.added[at] = append(g.added[at], listOf(at.of.field(field), items))
+	grown := g.of(at)
+	grown.added = append(grown.added, listOf(at.of.field(field), items))
 }
 
 // addFirst notes an item that a list of a node has before the others.
 func (g growth) addFirst(at *node, field string, item *node) {
-	g.front[at] = append(g.front[at], listOf(at.of.field(field), []*node{item}))
+	grown := g.of(at)
+	grown.front = append(grown.front, listOf(at.of.field(field), []*node{item}))
+}
+
+// addToRows notes an item that each row of VALUES has more.
+func (g growth) addToRows(values, item *node) {
+	if rows := values.list("valuesLists"); len(rows) > 0 {
+		g.of(values).rows = listOf(rows[0].of.field("items"), []*node{item})
+	}
 }
 
 func listOf(field *nodeField, items []*node) *node {
@@ -65,34 +121,72 @@ func listOf(field *nodeField, items []*node) *node {
 	return list
 }
 
-// tree returns n, grown.
-func (g growth) tree(n *node) *node {
-	if other := g.instead[n]; other != nil {
-		grown := *other
+// same reports whether a tree is n, grown, but for places in the text.
+func (g growth) same(n, after *node) bool {
+	more := g.nodes[n]
+	switch {
+	case g.short != nil && n.is("A_Const") && g.short.strings[n.offset()]:
+		return after.is("A_Const") && n.field() == after.field() && after.get("sval") != nil
+	case more == nil:
+		return sameHead(n, after) && g.sameKids(n.kids, after.kids)
+	case more.instead != nil:
+		grown := *more.instead
 		grown.in = n.in
-		return &grown
+		return sameTree(&grown, after)
 	}
 	grown := *n
-	grown.kids = make([]*node, 0, len(n.kids)+1)
-	for _, kid := range n.kids {
-		grown.kids = append(grown.kids, g.tree(kid))
-	}
-	for _, more := range g.front[n] {
-		i := slices.IndexFunc(grown.kids, func(k *node) bool { return k.field() == more.field() })
+	grown.kids = slices.Clone(n.kids)
+	for _, first := range more.front {
+		i := slices.IndexFunc(grown.kids, func(k *node) bool { return k.field() == first.field() })
 		if i < 0 {
-			continue // an empty list has no front: nothing is proved
+			return false // an empty list has no front
 		}
 		longer := *grown.kids[i]
-		longer.kids = append(slices.Clone(more.kids), longer.kids...)
+		longer.kids = append(slices.Clone(first.kids), longer.kids...)
 		grown.kids[i] = &longer
 	}
-	for _, more := range g.added[n] {
-		grown.merge(more)
+	for _, list := range more.added {
+		grown.merge(list)
 	}
-	if member := g.members[n]; member != nil {
-		grown.restrict(member)
+	if more.member != nil {
+		grown.restrict(more.member)
 	}
-	return &grown
+	return sameHead(&grown, after) && g.sameFields(&grown, after, more.rows)
+}
+
+// sameFields compares the fields of two nodes, whose rows of VALUES have more items
+// in the second one.
+func (g growth) sameFields(a, b *node, more *node) bool {
+	if more == nil {
+		return g.sameKids(a.kids, b.kids)
+	}
+	return slices.EqualFunc(ordered(a.kids), ordered(b.kids), func(x, y *node) bool {
+		if x.field() != "valuesLists" {
+			return g.same(x, y)
+		}
+		return sameHead(x, y) && g.sameItems(x.kids, y.kids, func(x, y *node) bool { return g.sameRow(x, y, more) })
+	})
+}
+
+// sameRow compares two rows of VALUES, the second of which has more items.
+func (g growth) sameRow(a, b, more *node) bool {
+	if !sameHead(a, b) || len(a.kids) != 1 || len(b.kids) != 1 || !sameHead(a.kids[0], b.kids[0]) || a.kids[0].field() != more.field() {
+		return false
+	}
+	before, after := a.kids[0].kids, b.kids[0].kids
+	return len(after) == len(before)+len(more.kids) && g.sameKids(before, after[:len(before)]) &&
+		slices.EqualFunc(more.kids, after[len(before):], sameTree)
+}
+
+// sameKids compares the children of two nodes.
+func (g growth) sameKids(a, b []*node) bool {
+	if len(a) != len(b) {
+		return g.sameItems(a, b, g.same)
+	}
+	if !slices.EqualFunc(a, b, func(x, y *node) bool { return x.in == y.in }) {
+		a, b = ordered(a), ordered(b)
+	}
+	return slices.EqualFunc(a, b, g.same)
 }
 
 // merge appends to a list, or adds a field that isn't there.
@@ -135,19 +229,28 @@ func (n *node) restrict(member *node) {
 }
 
 // sameTree reports whether two trees are the same but for places in the text.
-func sameTree(a, b *node) bool {
-	if a.kind() != b.kind() || a.field() != b.field() || a.text != b.text || a.odd != b.odd {
+func sameTree(a, b *node) bool { return growth{}.same(a, b) }
+
+// sameItems compares two lists, the first of which may be abridged.
+func (g growth) sameItems(a, b []*node, same func(a, b *node) bool) bool {
+	if len(a) == len(b) {
+		return slices.EqualFunc(a, b, same)
+	}
+	if g.short == nil || len(a) != 3 || a[0].in != nil {
 		return false
 	}
-	if slices.EqualFunc(a.kids, b.kids, func(x, y *node) bool { return x.in == y.in }) {
-		return slices.EqualFunc(a.kids, b.kids, sameTree)
-	}
-	return slices.EqualFunc(ordered(a), ordered(b), sameTree)
+	c := g.short.between(a[1], a[2])
+	return c != nil && len(b) == len(a)+c.items && same(a[0], b[0]) && same(a[1], b[1]) && same(a[2], b[len(b)-1])
+}
+
+// sameHead reports whether two nodes are the same but for their children.
+func sameHead(a, b *node) bool {
+	return a.of == b.of && a.field() == b.field() && a.text == b.text && a.odd == b.odd
 }
 
 // ordered puts a node's fields in order. Lists have no fields.
-func ordered(n *node) []*node {
-	kids := slices.Clone(n.kids)
+func ordered(fields []*node) []*node {
+	kids := slices.Clone(fields)
 	slices.SortStableFunc(kids, func(a, b *node) int { return strings.Compare(a.field(), b.field()) })
 	return kids
 }

@@ -2,7 +2,6 @@ package rewrite
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -42,6 +41,13 @@ const maxRestarts = 64
 
 // checkText refuses what must not reach the parser.
 func checkText(sql string) *Violation {
+	l := lexed{sql: sql}
+	return l.check(l.tooDeep)
+}
+
+// check is checkText. What tells whether the tree may be too deep is given.
+func (l *lexed) check(tooDeep func(limit int) bool) *Violation {
+	sql := l.sql
 	switch {
 	case strings.IndexByte(sql, 0) >= 0:
 		return &Violation{Rule: BadText, Message: "SQL text contains a NUL byte: the parser would stop there and the server would not; remove it"}
@@ -51,9 +57,9 @@ func checkText(sql string) *Violation {
 		return &Violation{Rule: TooLarge, Message: fmt.Sprintf("SQL text of %d bytes is longer than the %d that are checked; split it, or send it over a plain connection", len(sql), maxText)}
 	case longOperator(sql):
 		return &Violation{Rule: TooDeep, Message: fmt.Sprintf("SQL text has more than %d comment or plus signs in one run, which the parser reads too slowly; shorten it, or pass it as an argument", maxRestarts)}
-	case spreads(sql):
+	case l.spreads():
 		return &Violation{Rule: TooLarge, Message: "SQL text sets too many columns at once by (a, b, ...) = (...) for its length; write them one by one"}
-	case tooDeep(sql, maxNesting):
+	case tooDeep(maxNesting):
 		return &Violation{Rule: TooDeep, Message: fmt.Sprintf("SQL text may nest deeper than %d levels, more than the parser can take; split the statement, or pass a long list as an array parameter", maxNesting)}
 	}
 	return nil
@@ -61,11 +67,12 @@ func checkText(sql string) *Violation {
 
 // checkFolding refuses a name beyond ASCII without quotes where the server may take
 // it for another.
-func (p *Policy) checkFolding(sql string) *Violation {
+func (p *Policy) checkFolding(l *lexed) *Violation {
+	sql := l.sql
 	if !p.closure.FoldsNames || !p.quick.beyond || isASCII(sql) {
 		return nil
 	}
-	tokens, err := scan(sql)
+	tokens, err := l.scan()
 	if err != nil {
 		return nil // the parser fails on it too
 	}
@@ -107,13 +114,16 @@ var isOperatorByte = func() (table [256]bool) {
 	return table
 }()
 
-// tooDeep reports whether the tree of sql may be deeper than a limit. Every level
-// costs at least one sign or word, so short texts need no look.
-func tooDeep(sql string, limit int) bool {
-	if len(sql) <= limit || marks(sql) <= limit {
+// tooDeep reports whether the tree of a text may be deeper than a limit.
+func tooDeep(sql string, limit int) bool { return (&lexed{sql: sql}).tooDeep(limit) }
+
+// tooDeep reports whether the tree of the text may be deeper than a limit. Every
+// level costs at least one sign or word, so short texts need no look.
+func (l *lexed) tooDeep(limit int) bool {
+	if len(l.sql) <= limit || marks(l.sql) <= limit {
 		return false
 	}
-	tokens, err := scan(sql)
+	tokens, err := l.scan()
 	if err != nil {
 		return false // the parser fails on it too, and builds no tree
 	}
@@ -165,23 +175,30 @@ type level struct {
 // operands, but ends at a comma, at AND and OR (which make one flat list, unless
 // the AND is a BETWEEN's) and at the parts of a CASE.
 func depth(tokens []token) int {
-	d := depthCounter{levels: make([]level, 1, 64)}
-	var before pg_query.Token
+	d := newDepthCounter()
 	for _, t := range tokens {
-		if isComment(t) {
-			continue
-		}
-		d.count(t.kind, before)
-		d.note()
-		before = t.kind
+		d.next(t)
 	}
 	return d.deepest
 }
 
 type depthCounter struct {
+	before  pg_query.Token
 	levels  []level
 	outside int // what the levels around the innermost one nest by now
 	deepest int
+}
+
+func newDepthCounter() *depthCounter { return &depthCounter{levels: make([]level, 1, 64)} }
+
+// next counts the next token.
+func (d *depthCounter) next(t token) {
+	if isComment(t) {
+		return
+	}
+	d.count(t.kind, d.before)
+	d.note()
+	d.before = t.kind
 }
 
 // note notes how deep the innermost level is by now.
@@ -263,20 +280,13 @@ func (d *depthCounter) pop() bool {
 // "(a, b) = (x, y)" stands in it once for each column, with all that is in it.
 const maxSpread = 1 << 18
 
-// spreads reports whether the lists of columns of a text's SET clauses repeat
+// spreads reports whether the lists of columns of the text's SET clauses repeat
 // too much in its tree.
-func spreads(sql string) bool {
-	if !hasList(sql) {
-		return false
-	}
-	tokens, err := scan(sql)
-	if err != nil {
-		return false // the parser fails on it too, and builds no tree
-	}
-	return repeats(slices.DeleteFunc(tokens, isComment))
+func (l *lexed) spreads() bool {
+	return hasList(l.sql) && repeats(l.significant()) // a text without tokens makes no tree
 }
 
-// repeats is spreads for the tokens of a text.
+// repeats is spreads for the tokens of a text without comments.
 func repeats(tokens []token) bool {
 	open := []spread{{items: 1, times: 1, columns: 1}}
 	repeated := 0

@@ -70,7 +70,7 @@ func (c *checker) proveWhen(n, when *node, t target, table *Table, read operandR
 			c.changes = append(c.changes, change{n, when, table, guards})
 			return c.proveAll(table, guards)
 		}
-		if table.Attested {
+		if table.Attested || table.Moves {
 			c.changes = append(c.changes, change{n, when, table, guards})
 		}
 		if token, ok := c.findRaise(when.list("targetList"), t, table, "MERGE into", guards[0].spelled(), read); ok {

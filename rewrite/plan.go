@@ -81,25 +81,36 @@ func (p *Policy) Plan(sql string) *Plan {
 	if p.clears(sql) {
 		return &Plan{text: sql, Cleared: true, direct: true}
 	}
-	plan := p.fullPlan(sql)
+	long, args, tried := p.rewrittenLong(sql)
+	if long != nil {
+		return long
+	}
+	a := arenas.Get().(*arena)
+	defer a.release()
+	plan := p.planIn(a, sql)
 	if len(plan.Violations) > 0 && len(p.namesakes) > 0 {
-		if gated := p.openGate(plan, sql); gated != nil {
+		if gated := p.openGate(&a.checker); gated != nil {
 			return gated
 		}
 	}
-	if rewritten := p.rewritten(plan, sql); rewritten != nil {
-		return rewritten
+	switch {
+	case args != nil && len(plan.Violations) == 0:
+		return plan.withArguments(args)
+	case !tried:
+		if rewritten := p.rewritten(plan, &a.checker); rewritten != nil {
+			return rewritten
+		}
 	}
 	if len(sql) > maxRewritten && len(plan.Violations) > 0 && plan.mayBeRewritten() {
 		plan.Violations[0].Fix = fmt.Sprintf("write fewer rows at once: a text of more than %d bytes is not rewritten", maxRewritten)
 	}
 	if len(plan.Violations) == 1 && guardable[plan.Violations[0].Rule] && len(sql) <= maxFixed {
-		if guarded, err := p.Guard(sql); err == nil {
-			plan.Violations[0].showFix(guarded)
+		if guarded := p.guarded(&a.checker); guarded != nil {
+			plan.Violations[0].showFix(guarded.text)
 		}
 	}
 	if len(plan.Violations) > 0 && len(p.namesakes) > 0 {
-		p.adviseSchema(&plan.Violations[0], sql)
+		p.adviseSchema(&plan.Violations[0], a.checker.stmts)
 	}
 	return plan
 }
@@ -120,7 +131,12 @@ func (p *Policy) fullPlan(sql string) *Plan {
 
 // planIn is fullPlan, its tree made in the arena.
 func (p *Policy) planIn(a *arena, sql string) *Plan {
-	c := a.check(p, sql)
+	return a.check(p, sql).plan()
+}
+
+// plan checks the text under the checker's policy.
+func (c *checker) plan() *Plan {
+	p, sql := c.policy, c.sql
 	c.text()
 	plan := &Plan{ChangesPath: c.changesPath, ChangesCatalog: c.changesCatalog, policy: p, text: sql, writes: c.writes, tokens: c.tokens}
 	if len(c.found) > 0 {
@@ -201,18 +217,22 @@ func (c *checker) text() {
 			c.found = append(c.found, &Violation{Rule: CheckerPanic, Message: fmt.Sprintf("the check failed on this text (%v); please report it", r), offset: -1})
 		}
 	}()
-	if v := checkText(c.sql); v != nil {
+	if v := c.checkText(); v != nil {
 		v.offset = -1
 		c.found = append(c.found, v)
 		return
 	}
-	if v := c.policy.checkFolding(c.sql); v != nil {
+	if v := c.policy.checkFolding(&c.lex); v != nil {
 		c.found = append(c.found, v)
 		return
 	}
 	stmts, err := c.arena.parse(c.sql)
 	if err != nil {
-		c.found = append(c.found, parseViolation(c.sql, err))
+		c.found = append(c.found, parseViolation(&c.lex, err))
+		return
+	}
+	if c.stmts = stmts; c.madeBy != nil && !c.madeBy.made(stmts) {
+		c.found = append(c.found, &Violation{Rule: Unparsable, Message: "SQL text is not the one that it was made of, with a guard added", offset: -1})
 		return
 	}
 	c.several = len(stmts) > 1
@@ -226,21 +246,29 @@ func (c *checker) text() {
 	c.afterwards(stmts)
 }
 
+// checkText refuses what must not reach the parser.
+func (c *checker) checkText() *Violation {
+	if c.madeBy != nil && c.madeBy.growth.short == nil {
+		return c.lex.check(c.madeBy.tooDeep)
+	}
+	return c.lex.check(c.lex.tooDeep)
+}
+
 // parseViolation names the place of a syntax error. The parser's own text is
 // left out where it may quote a literal.
-func parseViolation(sql string, err error) *Violation {
+func parseViolation(l *lexed, err error) *Violation {
 	v := &Violation{Rule: Unparsable, offset: -1}
 	near := ""
 	var perr *parser.Error
 	if errors.As(err, &perr) && perr.Cursorpos > 0 {
-		v.offset = byteOffset(sql, perr.Cursorpos-1)
-		near = wordAt(sql, v.offset)
+		v.offset = byteOffset(l.sql, perr.Cursorpos-1)
+		near = l.wordAt(v.offset)
 	}
 	advice := "correct the syntax, or send it over a plain connection if the server's grammar is newer and it touches no protected table"
 	if near != "" {
 		near = fmt.Sprintf(" (syntax error at or near %q)", near)
 	}
-	if otherPlaceholders(sql) {
+	if l.hasOtherPlaceholders() {
 		advice = "write placeholders as $1, $2, or pass pgx.NamedArgs for @name"
 	}
 	v.Message = "SQL text cannot be parsed, so it cannot be checked" + near + ": " + advice
@@ -259,28 +287,28 @@ func byteOffset(sql string, character int) int {
 	return len(sql)
 }
 
-// otherPlaceholders reports whether a text may have placeholders of another
+// hasOtherPlaceholders reports whether the text may have placeholders of another
 // kind than PostgreSQL's.
-func otherPlaceholders(sql string) bool {
-	tokens, err := scan(sql)
+func (l *lexed) hasOtherPlaceholders() bool {
+	tokens, err := l.scan()
 	if err != nil {
 		return false
 	}
 	return slices.ContainsFunc(tokens, func(t token) bool {
-		word := sql[t.start:t.end]
+		word := l.sql[t.start:t.end]
 		return word == "?" || word == "@" || word == ":"
 	})
 }
 
 // wordAt returns the token at an offset, "" if it is a literal.
-func wordAt(sql string, offset int) string {
-	tokens, err := scan(sql)
+func (l *lexed) wordAt(offset int) string {
+	tokens, err := l.scan()
 	if err != nil {
 		return ""
 	}
 	for _, t := range tokens {
 		if t.start == offset && !isLiteral(t) {
-			return sql[t.start:t.end]
+			return l.sql[t.start:t.end]
 		}
 	}
 	return ""

@@ -58,6 +58,7 @@ type Table struct {
 	Key         []string // the primary key's columns, if known: lets a lost race be told from a missing row
 	Rewrite     bool     // a write without a proof is sent in its guarded form, if it has one; see Plan.Rewritten
 	Attested    bool     // the database wants the token of every write in a setting, too; see Plan.Attested
+	Moves       bool     // an UPDATE may move a row to another partition, of which the database then sees the DELETE; see Plan.Attested
 }
 
 // String returns the table's name for messages, without the schema public.

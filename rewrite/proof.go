@@ -11,6 +11,7 @@ type proof struct {
 	changes []change    // the places where it changes rows whose token goes into a setting
 	inserts []insertion // the places where it inserts such rows
 	bare    []*node     // the guards whose operator has to be qualified
+	lex     lexed
 }
 
 func (p *Plan) proof() *proof {
@@ -21,5 +22,5 @@ func (p *Plan) proof() *proof {
 	if c.text(); len(c.found) > 0 {
 		return &proof{Plan: p}
 	}
-	return &proof{p, c.single, c.guards, c.root, c.changes, c.inserts, c.bare}
+	return &proof{p, c.single, c.guards, c.root, c.changes, c.inserts, c.bare, c.lex}
 }

@@ -27,7 +27,7 @@ func (c *checker) locate() {
 		}
 		if tokens == nil {
 			var err error
-			if tokens, err = scan(c.sql); err != nil {
+			if tokens, err = c.lex.scan(); err != nil {
 				return
 			}
 		}
@@ -54,10 +54,11 @@ func (v *Violation) locateIn(sql string, tokens []token) {
 // literal may be somebody's data, and its comments are left out. It is empty for a
 // text that can't be scanned: what its literals are is then unknown.
 func Redact(sql string) string {
-	if checkText(sql) != nil {
+	l := lexed{sql: sql}
+	if l.check(l.tooDeep) != nil {
 		return ""
 	}
-	tokens, err := scan(sql)
+	tokens, err := l.scan()
 	if err != nil {
 		return ""
 	}

@@ -52,7 +52,8 @@ func (p *Plan) Added() int {
 // or needs none. The values that a program writes back as it has read them, in
 // the place of a token, give way to it. Where the text has a guard by itself,
 // its values are the program's word on the token, and are held to it.
-func (p *Policy) rewritten(plan *Plan, sql string) (out *Plan) {
+func (p *Policy) rewritten(plan *Plan, c *checker) (out *Plan) {
+	sql := plan.text
 	if !plan.mayBeRewritten() || len(sql) > maxRewritten {
 		return nil
 	}
@@ -61,21 +62,25 @@ func (p *Policy) rewritten(plan *Plan, sql string) (out *Plan) {
 			out = nil // the text is refused as it is
 		}
 	}()
-	f := p.fixer(sql)
+	f := p.fixer(c)
 	if f == nil || !takesPlaceholders[f.root.kind()] {
 		return nil
 	}
 	f.takeover = true
-	guarded, ok := f.guard()
-	if !ok || guarded == sql && len(f.taken) == 0 {
+	switch {
+	case !f.guard() || len(f.edits)+len(f.taken) == 0:
+		return nil
+	case len(f.edits) == 0 && len(plan.Violations) == 0:
+		return plan.withArguments(&rewriting{text: sql, given: f.highest, added: len(f.added), taken: f.taken})
+	case len(f.edits) == 0:
 		return nil
 	}
-	out = p.fullPlan(guarded)
+	out = f.plan()
 	if len(out.Violations) > 0 {
 		return nil
 	}
 	out.rewriting = &rewriting{text: sql, given: f.highest, added: len(f.added), taken: f.taken}
-	if slices.ContainsFunc(f.writes, func(n *node) bool { return len(f.target(n.get("relation"), nil).namesakes) > 0 }) {
+	if f.sharesName() {
 		out.gate = &gate{text: sql, hasColumn: f.hasGateColumn, hidesRows: f.hidesRows}
 	}
 	out.direct = false
@@ -83,6 +88,20 @@ func (p *Policy) rewritten(plan *Plan, sql string) (out *Plan) {
 		out.rewriting.plain = plan
 	}
 	return out
+}
+
+// sharesName reports whether a protected write's bare name may stand for a table
+// that isn't protected.
+func (f *fixer) sharesName() bool {
+	return slices.ContainsFunc(f.writes, func(n *node) bool { return len(f.target(n.get("relation"), nil).namesakes) > 0 })
+}
+
+// withArguments returns the plan for the same text, some arguments of which give way
+// to the token.
+func (p *Plan) withArguments(how *rewriting) *Plan {
+	same := *p
+	how.plain, same.rewriting, same.direct = p, how, false
+	return &same
 }
 
 // Plain returns the plan of the text as it was given where that is guarded by

@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"slices"
+
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
@@ -95,12 +97,13 @@ func (f *fixer) take(value *node, table *Table) (token string, ok bool) {
 // standsElsewhere reports whether a placeholder stands outside values that give
 // way to a token.
 func (f *fixer) standsElsewhere(number int64) bool {
-	for at := range f.params[number] {
-		if !f.given[at] {
-			return true
-		}
+	known, ok := f.elsewhere[number]
+	if !ok {
+		_, known = slices.BinarySearch(f.left, number)
+		known = known || slices.ContainsFunc(f.params[number], func(at int32) bool { return !f.given[int(at)] })
+		f.elsewhere[number] = known // a row after the other asks for it
 	}
-	return false
+	return known
 }
 
 // takeItem has an item of a list give way to the token.
@@ -112,11 +115,14 @@ func (f *fixer) takeItem(at, value *node, place [2]int, table *Table, cast strin
 	if o, isToken := tokenOperand(value); isToken && o.param > 0 && o.spelled() == token {
 		return true
 	}
+	item := f.placeholder(token + cast)
 	if at.is("ResTarget") {
-		f.growth.instead[at] = outputItem(token + cast)
-	} else {
-		f.growth.instead[at] = expression(token + cast)
+		item = outputItem(token + cast)
 	}
+	if item == nil {
+		return false
+	}
+	f.growth.of(at).instead = item
 	f.replace(place[0], place[1], token+cast)
 	return true
 }
@@ -134,7 +140,7 @@ func (f *fixer) replaceSet(item *node, c clauses, token string) bool {
 		for i := first; i < place[1]; i++ {
 			if f.is(i, pg_query.Token_ASCII_61) {
 				f.replace(i+1, place[1], token)
-				f.growth.instead[item.get("val")] = expression(token)
+				f.growth.of(item.get("val")).instead = f.placeholder(token)
 				return true
 			}
 		}

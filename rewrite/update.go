@@ -34,7 +34,7 @@ func (c *checker) proveUpdate(n *node, t target, table *Table, top bool) {
 		c.report(v)
 		return
 	}
-	if table.Attested {
+	if table.Attested || table.Moves {
 		c.changes = append(c.changes, change{n, n, table, guards})
 	}
 	if token, ok := c.findRaise(n.list("targetList"), t, table, "UPDATE on", guards[0].spelled(), read); ok {

@@ -137,11 +137,11 @@ BEGIN
   END CASE;
   IF level = 'report' THEN
     RAISE LOG USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = col, CONSTRAINT = trg,
-      DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', mode, 'resource', resource)
+      DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', mode, 'resource', resource, 'operation', op)
                || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
   ELSE
     RAISE EXCEPTION USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = col, CONSTRAINT = trg,
-      DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', mode, 'resource', resource)
+      DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', mode, 'resource', resource, 'operation', op)
                || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
   END IF;
 END $$;

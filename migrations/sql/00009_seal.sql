@@ -137,11 +137,11 @@ BEGIN
   END CASE;
   IF level = 'report' THEN
     RAISE LOG USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = coalesce(col, token_column), CONSTRAINT = trg,
-      DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', 'lease', 'resource', resource)
+      DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', 'lease', 'resource', resource, 'operation', op)
                || CASE WHEN col IS NULL THEN jsonb_build_object('lease', lease) ELSE '{}' END || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
   ELSE
     RAISE EXCEPTION USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = coalesce(col, token_column), CONSTRAINT = trg,
-      DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', 'lease', 'resource', resource)
+      DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', 'lease', 'resource', resource, 'operation', op)
                || CASE WHEN col IS NULL THEN jsonb_build_object('lease', lease) ELSE '{}' END || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
   END IF;
 END $$;
