@@ -1,8 +1,6 @@
 package migrations_test
 
 import (
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -182,40 +180,4 @@ func TestRestoredAlone(t *testing.T) {
 	requireAdvice(t, dsn)
 	require.Equal(t, before, get[string](t, conn, protectionOf, "orders"))
 	requireStaleRefused(t, dsn)
-}
-
-// instruction is a remedy that leaves something to a person.
-var instruction = regexp.MustCompile(`\.\.\.|, or |, else|^look at|^run |^mend |^name the|^take the|^register them|^have one`)
-
-// advise runs the doctor's remedies that are statements until they change
-// nothing, and returns what is left.
-func advise(t *testing.T, dsn string) []migrations.Finding {
-	t.Helper()
-	var before []string
-	for range 4 {
-		findings := diagnose(t, dsn)
-		var remedies []string
-		for _, f := range findings {
-			if f.Severity != "info" && !instruction.MatchString(f.Remedy) && !slices.Contains(remedies, f.Remedy) {
-				remedies = append(remedies, f.Remedy)
-			}
-		}
-		if slices.Equal(remedies, before) {
-			return findings
-		}
-		admin := open(t, dsn)
-		for _, sql := range remedies {
-			exec(t, admin, sql)
-		}
-		before = remedies
-	}
-	require.Fail(t, "the remedies don't converge", "%v", before)
-	return nil
-}
-
-// requireAdvice runs the remedies, which must leave nothing to mend.
-func requireAdvice(t *testing.T, dsn string) {
-	t.Helper()
-	left := advise(t, dsn)
-	require.Empty(t, codes(left, "error", "warning"), "%v", left)
 }
