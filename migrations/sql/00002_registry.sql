@@ -184,7 +184,7 @@ END $$;
 -- is_new: the row has been made just now, and what it doesn't say is as they say.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.take_over(tbl regclass, former jsonb, is_new boolean) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_row  jsonb;
   v_more jsonb := '{}';
@@ -216,7 +216,7 @@ END $$;
 -- is left to the caller.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.claim_name(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   o        record;
   v_chain  oid[];
@@ -232,13 +232,15 @@ BEGIN
             HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%1$L).',
                           format('%I.%I', o.nspname, o.relname));
   END IF;
-  WITH RECURSIVE chain AS (
-    SELECT tbl::oid AS oid
-    UNION
-    SELECT r.relid::oid FROM chain h JOIN pg_class c ON c.oid = h.oid JOIN pg_namespace n ON n.oid = c.relnamespace
-      JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname)
-  SELECT array_agg(h.oid) INTO v_chain FROM chain h;
-  IF cardinality(v_chain) > 1 THEN
+  v_chain := ARRAY[tbl::oid];
+  IF EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname
+              WHERE c.oid = tbl AND r.relid <> tbl) THEN
+    WITH RECURSIVE chain AS (
+      SELECT tbl::oid AS oid
+      UNION
+      SELECT r.relid::oid FROM chain h JOIN pg_class c ON c.oid = h.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+        JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname)
+    SELECT array_agg(h.oid) INTO v_chain FROM chain h;
     SELECT jsonb_object_agg(c.oid, to_jsonb(f) || jsonb_build_object('oid', f.relid::oid)) INTO v_former
       FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.relid = c.oid
       JOIN fencing.registry f ON f.schema_name = n.nspname AND f.table_name = c.relname AND f.relid <> r.relid
@@ -255,7 +257,7 @@ END $$;
 -- +goose StatementBegin
 CREATE FUNCTION fencing.register(tbl regclass, mode text DEFAULT NULL, token_column name DEFAULT 'last_token', resource text DEFAULT NULL,
                                  issued_by regclass DEFAULT 'fencing.write_epoch') RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   v_schema name;
@@ -355,7 +357,7 @@ COMMENT ON FUNCTION fencing.register(regclass, text, name, text, regclass) IS
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.unregister(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   PERFORM fencing.claim_name(tbl);

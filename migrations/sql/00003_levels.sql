@@ -21,7 +21,7 @@ COMMENT ON COLUMN fencing.registry.driver_level IS
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.driver_level(tbl regclass, level text) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
   o       record;
   v_taken text;

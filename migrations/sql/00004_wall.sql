@@ -290,7 +290,7 @@ END $$;
 -- with the others of their prefix. What runs a function is found by its dependencies, which have an index.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall_sweep(prefixes text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_sql text;
 BEGIN
@@ -312,8 +312,8 @@ END $$;
 
 -- The walled tables whose walls a table has that is a partition or a child: those next above it. A child may have several.
 -- +goose StatementBegin
-CREATE FUNCTION fencing.walls_above(rel oid) RETURNS SETOF fencing.registry LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION fencing.walls_above(rel oid) RETURNS SETOF fencing.registry LANGUAGE plpgsql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   RETURN QUERY
   WITH RECURSIVE up AS (
@@ -328,10 +328,13 @@ END $$;
 -- Refuses walls of several parents on one child if the child can't have both: it has one trigger of each kind.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_parents(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   o record;
 BEGIN
+  IF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
+    RETURN;
+  END IF;
   -- only a child can have several, and a partition can't
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
@@ -361,7 +364,7 @@ END $$;
 -- so follows one that is renamed.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
   c_levels CONSTANT text[] := ARRAY['report', 'enforce', 'attested'];
   v_prefix text := '';
@@ -399,7 +402,7 @@ BEGIN
        AND (NOT c.relispartition OR m.oid = tbl::oid OR k.suffix = 'truncate')),  -- a partition has copies of the others
   present AS (
     SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix
-      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
+      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
      WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_')
   SELECT array_agg(CASE
            WHEN w.oid IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, p.oid::regclass)
@@ -432,7 +435,7 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
       SELECT format('ALTER TABLE %s ', m.oid::regclass) || string_agg(format('ENABLE ALWAYS TRIGGER %I', t.tgname), ', ' ORDER BY t.tgname)
-        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
+        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
        WHERE t.tgenabled <> 'A' AND p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
        GROUP BY m.oid ORDER BY m.oid <> tbl::oid, m.oid
     LOOP
@@ -471,7 +474,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'enforce') RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   o         record;
   v_is_left boolean := false;

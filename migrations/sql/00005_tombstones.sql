@@ -191,7 +191,7 @@ END $$;
 -- compare fencing.wall_sweep
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_sweep(prefixes text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_sql text;
 BEGIN
@@ -231,7 +231,7 @@ END $$;
 -- Makes the triggers of a table what its row asks for. Partitions have copies.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
   v_prefix  text := '';
   v_changed text;
@@ -257,7 +257,7 @@ BEGIN
                    ('~fencing_rekey2', 'check', 'UPDATE', format('WHEN (%s) ', v_changed))) k(name, suffix, event, cond)
      WHERE level <> 'off'),
   present AS (
-    SELECT t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+    SELECT t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix FROM pg_trigger t, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
      WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^tomb_[0-9a-f]{16}_')
   SELECT array_agg(CASE
            WHEN w.name IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, tbl)
@@ -275,7 +275,7 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
       SELECT format('ALTER TABLE %s ', m.oid::regclass) || string_agg(format('ENABLE ALWAYS TRIGGER %I', t.tgname), ', ' ORDER BY t.tgname)
-        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
+        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
        WHERE t.tgenabled <> 'A' AND p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
        GROUP BY m.oid ORDER BY m.oid <> tbl::oid, m.oid
     LOOP
@@ -316,7 +316,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER tombstones;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstones(tbl regclass, keep boolean DEFAULT true) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   o record;
 BEGIN

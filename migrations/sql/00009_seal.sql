@@ -230,7 +230,7 @@ END $$;
 -- drops the trigger functions that no trigger runs any more: those of the names, or all; compare fencing.wall_sweep
 -- +goose StatementBegin
 CREATE FUNCTION fencing.seal_sweep(names text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_sql text;
 BEGIN
@@ -293,7 +293,7 @@ END $$;
 -- compare fencing.wall_apply.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.seal_apply(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
   o      record;
   c_levels CONSTANT text[] := ARRAY['report', 'enforce', 'attested'];
@@ -322,6 +322,10 @@ BEGIN
     END IF;
     PERFORM fencing.check_parents(tbl);
     v_func := fencing.seal_function(o.token_column, o.resource, o.seal_resource, o.seal_column, o.typ);
+  ELSIF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl)
+        AND NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = tbl)
+        AND NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal') THEN
+    RETURN;  -- as most tables
   END IF;
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
@@ -337,7 +341,7 @@ BEGIN
      WHERE v_func IS NOT NULL AND (NOT c.relispartition OR m.oid = tbl::oid)),  -- a partition has a copy
   present AS (
     SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, p.proname::text AS func
-      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
+      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
      WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^seal_[0-9a-f]{16}_')
   SELECT array_agg(CASE WHEN w.oid IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, p.oid::regclass) ELSE 'CREATE OR REPLACE ' || w.def END
                    ORDER BY coalesce(w.oid, p.oid) <> tbl::oid, coalesce(w.oid, p.oid), w.oid IS NULL, p.name),
@@ -352,7 +356,7 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
       SELECT format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', t.tgrelid::regclass, t.tgname)
-        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
+        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
        WHERE t.tgenabled <> 'A' AND p.pronamespace = 'fencing'::regnamespace AND p.proname = v_func
        ORDER BY m.oid <> tbl::oid, m.oid
     LOOP
@@ -406,7 +410,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER seal;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.seal(tbl regclass, resource text DEFAULT NULL, by_column name DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   o record;
 BEGIN
@@ -457,7 +461,7 @@ COMMENT ON FUNCTION fencing.seal(regclass, text, name) IS
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.unseal(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   IF NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = tbl) THEN

@@ -19,7 +19,7 @@ COMMENT ON COLUMN fencing.registry.driver_rewrite IS
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.driver_rewrite(tbl regclass, on_off boolean) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
   o       record;
   v_taken text;
