@@ -23,7 +23,7 @@
 --   Plain children made, and partitions attached, later: partitions have all but the TRUNCATE trigger, children nothing, until
 --   fencing.wall is called again. A detached partition keeps its TRUNCATE trigger until fencing.wall('...', 'off') on it.
 --   Where the token column or the sequence is renamed, writes fail until it is named back, or the table registered anew.
---   A table dropped and made again has no wall. Its owner and superusers can drop triggers; pg_restore --disable-triggers leaves
+--   A table dropped and made again has no wall until fencing.register hands it on. Its owner and superusers can drop triggers; pg_restore --disable-triggers leaves
 --   them at ENABLE, not ALWAYS: fencing.wall again puts both right.
 --   The triggers also fire in a logical subscriber's apply worker, which stops at a DELETE and at tokens never issued there.
 --   The bound by the sequence stops tokens that nobody was given; who takes the newest one from the sequence passes.
