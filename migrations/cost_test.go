@@ -51,7 +51,7 @@ func TestCostOfManyTables(t *testing.T) {
 		return best
 	}
 	steps := []string{
-		`fencing.register(t, 'lease', resource => 'r' || i)`, `fencing.wall(t)`, `fencing.wall(t, 'enforce')`, `fencing.tombstones(t)`, `fencing.seal(t, 'L')`,
+		`fencing.register(t, 'lease')`, `fencing.wall(t)`, `fencing.wall(t, 'enforce')`, `fencing.tombstones(t)`, `fencing.seal(t, 'L')`,
 	}
 	first := make([]float64, len(steps))
 	for i, each := range steps {
