@@ -22,8 +22,8 @@ const (
 
 // SetLevel sets the level of a registered table. Setting the level that it has
 // changes nothing. [Register] keeps the level of a table, also of a renamed
-// one. A table that was unregistered, or dropped and made again, starts at
-// [Enforce] when it is registered.
+// one, or of the one whose name a new table has now. A table that was
+// unregistered starts at [Enforce] when it is registered.
 //
 // Without [Up], or after that of an older version without levels, the error is
 // [ErrNotInstalled]. The server's refusals (a table that is not registered)

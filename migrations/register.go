@@ -49,6 +49,12 @@ type Table struct {
 // Register twice with the same tables changes nothing. Its token column stays:
 // another one would start at 0 and forget every token.
 //
+// A table that was dropped and made again, restored, or put in the place of a
+// registered one by renaming takes over what that one had: the wall, tombstones
+// and seal, the driver's level and rewriting. For a wall the role must own the
+// table. What doesn't fit the new table is refused; [Unregister] it to start
+// afresh.
+//
 // Adding a token column takes an ACCESS EXCLUSIVE lock on the table for a
 // moment, without rewriting it, and so waits for the transactions that use the
 // table; set lock_timeout in the DSN to give up instead. See

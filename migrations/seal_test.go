@@ -194,7 +194,7 @@ func TestSealColumnTypes(t *testing.T) {
 		}
 	}
 	// a type that the column gets later is not looked at
-	exec(t, conn, `DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY, res text NOT NULL); SELECT fencing.register('t', 'lease'), fencing.wall('t'), fencing.seal('t', by_column => 'res');
+	exec(t, conn, `SELECT fencing.unregister('t'); DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY, res text NOT NULL); SELECT fencing.register('t', 'lease'), fencing.wall('t'), fencing.seal('t', by_column => 'res');
 		ALTER TABLE t ALTER res TYPE name`)
 	_, err := try(t, conn, "INSERT INTO t VALUES (1, 'r', 60)")
 	require.Equal(t, "FN004 ~fencing_zseal - -", refusal(t, err))

@@ -152,46 +152,122 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- Gives tbl its present name in the registry, and the tables that are registered under that name theirs. No name that stands for
--- a table falls out by it.
+-- What former asks for and present doesn't, of what protects a table; both are rows of the registry, whose columns later versions add.
+-- Of two levels the stricter one counts, and a seal of its own stays.
 -- +goose StatementBegin
-CREATE FUNCTION fencing.claim_name(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
+CREATE FUNCTION fencing.carry_over(present jsonb, former jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  o       record;
-  v_chain oid[];
+  c_levels CONSTANT text[] := ARRAY['off', 'report', 'enforce', 'attested'];
+  v_more   jsonb := '{}';
+  v_column text;
+BEGIN
+  FOREACH v_column IN ARRAY ARRAY['driver_level', 'wall_level'] LOOP
+    IF array_position(c_levels, former ->> v_column) > coalesce(array_position(c_levels, present ->> v_column), 0) THEN
+      v_more := v_more || jsonb_build_object(v_column, former -> v_column);
+    END IF;
+  END LOOP;
+  FOREACH v_column IN ARRAY ARRAY['driver_rewrite', 'tombstones'] LOOP
+    IF (former ->> v_column)::boolean AND NOT coalesce((present ->> v_column)::boolean, false) THEN
+      v_more := v_more || jsonb_build_object(v_column, true);
+    END IF;
+  END LOOP;
+  IF coalesce(present ->> 'seal_resource', present ->> 'seal_column') IS NULL AND coalesce(former ->> 'seal_resource', former ->> 'seal_column') IS NOT NULL THEN
+    v_more := v_more || jsonb_build_object('seal_resource', former -> 'seal_resource', 'seal_column', former -> 'seal_column');
+  END IF;
+  RETURN v_more;
+END $$;
+-- +goose StatementEnd
+
+-- Has the row of tbl ask for no less than those rows of the registry did that former has, each with the oid of its table, and takes over
+-- the tombstones of these.
+-- is_new: the row has been made just now, and what it doesn't say is as they say.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.take_over(tbl regclass, former jsonb, is_new boolean) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  v_row  jsonb;
+  v_more jsonb := '{}';
+  v_list text;
+  f      jsonb;
+BEGIN
+  IF jsonb_array_length(former) = 0 THEN
+    RETURN;
+  END IF;
+  SELECT to_jsonb(r) INTO STRICT v_row FROM fencing.registry r WHERE r.relid = tbl;
+  IF is_new THEN
+    v_more := (former -> 0) - ARRAY['relid', 'schema_name', 'table_name', 'token_column', 'mode', 'resource', 'issued_by', 'registered_at'];
+  END IF;
+  FOR f IN SELECT e FROM jsonb_array_elements(former) e LOOP
+    v_more := v_more || fencing.carry_over(v_row || v_more, f);
+    IF to_regprocedure('fencing.tombstone_copy(regclass, regclass)') IS NOT NULL THEN
+      EXECUTE 'SELECT fencing.tombstone_copy($1, $2)' USING (f ->> 'oid')::oid::regclass, tbl;
+    END IF;
+  END LOOP;
+  SELECT string_agg(format('%I', k), ', ') INTO v_list FROM jsonb_object_keys(v_more) k WHERE v_row ? k AND v_row -> k <> v_more -> k;
+  IF v_list IS NOT NULL THEN  -- the triggers of the registry put up what the row asks for
+    EXECUTE format('UPDATE fencing.registry r SET (%s) = (SELECT %1$s FROM jsonb_populate_record(r, $2)) WHERE r.relid = $1', v_list) USING tbl, v_more;
+  END IF;
+END $$;
+-- +goose StatementEnd
+
+-- Gives tbl its present name in the registry, and the tables that are registered under that name theirs. No name that stands for
+-- a table falls out by it. A table that comes by the name of another one is protected no less than that one was; for tbl itself that
+-- is left to the caller.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.claim_name(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  o        record;
+  v_chain  oid[];
+  v_former jsonb;  -- rows of the registry, by the table that has their name now
 BEGIN
   SELECT n.nspname, c.relname INTO o
     FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name
     JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = r.table_name
-   WHERE r.relid = tbl AND c.oid <> tbl::oid AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = c.oid);
+   WHERE r.relid = tbl AND c.oid <> tbl::oid AND c.relkind IN ('r', 'p') AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = c.oid);
   IF FOUND THEN
     RAISE EXCEPTION 'fencing: % was registered as %.%, and another table has that name now', tbl, quote_ident(o.nspname), quote_ident(o.relname)
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
             HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%1$L).',
                           format('%I.%I', o.nspname, o.relname));
   END IF;
-  WITH RECURSIVE chain AS (
-    SELECT tbl::oid AS oid
-    UNION
-    SELECT r.relid::oid FROM chain h JOIN pg_class c ON c.oid = h.oid JOIN pg_namespace n ON n.oid = c.relnamespace
-      JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname)
-  SELECT array_agg(h.oid) INTO v_chain FROM chain h;
-  DELETE FROM fencing.registry r WHERE r.relid::oid = ANY (v_chain) AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = r.relid);
+  v_chain := ARRAY[tbl::oid];
+  IF EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname
+              WHERE c.oid = tbl AND r.relid <> tbl) THEN
+    WITH RECURSIVE chain AS (
+      SELECT tbl::oid AS oid
+      UNION
+      SELECT r.relid::oid FROM chain h JOIN pg_class c ON c.oid = h.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+        JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname)
+    SELECT array_agg(h.oid) INTO v_chain FROM chain h;
+    SELECT jsonb_object_agg(c.oid, to_jsonb(f) || jsonb_build_object('oid', f.relid::oid)) INTO v_former
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.relid = c.oid
+      JOIN fencing.registry f ON f.schema_name = n.nspname AND f.table_name = c.relname AND f.relid <> r.relid
+     WHERE c.oid = ANY (v_chain) AND c.oid <> tbl::oid;
+  END IF;
+  DELETE FROM fencing.registry r WHERE r.relid = ANY (v_chain::regclass[]) AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = r.relid);
   UPDATE fencing.registry r SET schema_name = n.nspname, table_name = c.relname
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-   WHERE r.relid::oid = ANY (v_chain) AND c.oid = r.relid AND (r.schema_name, r.table_name) IS DISTINCT FROM (n.nspname, c.relname);
+   WHERE r.relid = ANY (v_chain::regclass[]) AND c.oid = r.relid AND (r.schema_name, r.table_name) IS DISTINCT FROM (n.nspname, c.relname);
+  PERFORM fencing.take_over(e.key::oid::regclass, jsonb_build_array(e.value), false) FROM jsonb_each(v_former) e;
 END $$;
 -- +goose StatementEnd
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.register(tbl regclass, mode text DEFAULT NULL, token_column name DEFAULT 'last_token', resource text DEFAULT NULL,
                                  issued_by regclass DEFAULT 'fencing.write_epoch') RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   v_schema name;
   v_table  name;
+  v_former jsonb;    -- the rows that tbl takes the place of
+  v_ended  oid[];    -- what is no table of its own any more, of those
+  v_is_new boolean;  -- tbl has no row itself
+  v_state  text;
+  v_what   text;
+  v_hint   text;
 BEGIN
   PERFORM fencing.check_table(tbl);
   SELECT n.nspname, c.relname INTO STRICT v_schema, v_table
@@ -221,14 +297,31 @@ BEGIN
 
   -- one registration at a time; readers of the registry are not held up
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
-  IF EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = register.tbl AND r.token_column <> register.token_column) THEN
+  v_is_new := NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = register.tbl);
+  -- A table that was dropped and made again, restored by itself or put in the place of another by renaming takes on what was registered
+  -- under the name; one that has got partitions, what was registered for these.
+  SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('oid', f.relid::oid) ORDER BY f.is_ended DESC, f.relid), '[]'), array_agg(f.relid::oid) FILTER (WHERE f.is_ended) INTO v_former, v_ended
+    FROM (
+      SELECT r.*, NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = r.relid AND c.relkind IN ('r', 'p'))
+                  OR EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = r.relid AND c.relispartition AND pg_partition_root(c.oid) = register.tbl) AS is_ended
+        FROM fencing.registry r WHERE r.schema_name = v_schema AND r.table_name = v_table AND r.relid <> register.tbl
+      UNION
+      SELECT r.*, true FROM pg_partition_tree(register.tbl) p JOIN fencing.registry r ON r.relid = p.relid WHERE p.relid <> register.tbl) f;
+  SELECT string_agg(x.name, ', ') INTO v_what
+    FROM (SELECT register.tbl::text AS name FROM fencing.registry r WHERE r.relid = register.tbl AND r.token_column <> register.token_column
+          UNION ALL
+          SELECT CASE WHEN f.is_partition THEN f.oid::regclass ELSE register.tbl END::text
+            FROM jsonb_array_elements(v_former) e, LATERAL (
+              SELECT (e ->> 'oid')::oid AS oid, EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = (e ->> 'oid')::oid AND c.relispartition) AS is_partition) f
+           WHERE e ->> 'token_column' <> register.token_column AND (v_is_new OR f.is_partition)) x;
+  IF v_what IS NOT NULL THEN
     -- a new column starts at 0: every token that the rows carry would be forgotten, and a stale holder be new again
-    RAISE EXCEPTION 'fencing: %.% is registered with another token column', quote_ident(v_schema), quote_ident(v_table)
+    RAISE EXCEPTION 'fencing: % is registered with another token column', v_what
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
-            HINT = 'Rename that column, or copy its values into the new one, and call fencing.unregister before registering it again.';
+            HINT = format('Rename that column, or copy its values into the new one, and call fencing.unregister for %s before registering %I.%I again.', v_what, v_schema, v_table);
   END IF;
   IF NOT EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = register.tbl AND a.attname = register.token_column AND a.attnum > 0 AND NOT a.attisdropped) THEN
-    IF EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = register.tbl) THEN
+    IF NOT v_is_new THEN
       -- renamed, most likely: a new column would start at 0, as above
       RAISE EXCEPTION 'fencing: %.% is registered and has no column %', quote_ident(v_schema), quote_ident(v_table), quote_ident(register.token_column)
         USING ERRCODE = 'undefined_column', SCHEMA = v_schema, TABLE = v_table,
@@ -238,6 +331,8 @@ BEGIN
   END IF;
   PERFORM fencing.check_token_column(register.tbl, register.token_column);
 
+  -- with the triggers of a partition that its partitioned table will have copies of
+  DELETE FROM fencing.registry r WHERE r.relid = ANY (v_ended::regclass[]);
   PERFORM fencing.claim_name(register.tbl);
   INSERT INTO fencing.registry AS r (relid, schema_name, table_name, token_column, mode, resource, issued_by)
   VALUES (register.tbl, v_schema, v_table, register.token_column, register.mode, register.resource, register.issued_by)
@@ -245,19 +340,37 @@ BEGIN
     SET token_column = EXCLUDED.token_column, mode = EXCLUDED.mode, resource = EXCLUDED.resource, issued_by = EXCLUDED.issued_by
   WHERE (r.token_column, r.mode, r.resource, r.issued_by)
         IS DISTINCT FROM (EXCLUDED.token_column, EXCLUDED.mode, EXCLUDED.resource, EXCLUDED.issued_by);
+  IF jsonb_array_length(v_former) = 0 THEN
+    RETURN;
+  END IF;
+  BEGIN
+    PERFORM fencing.take_over(register.tbl, v_former, v_is_new);
+  EXCEPTION WHEN object_not_in_prerequisite_state OR undefined_column OR datatype_mismatch OR feature_not_supported THEN
+    GET STACKED DIAGNOSTICS v_state = RETURNED_SQLSTATE, v_what = MESSAGE_TEXT, v_hint = PG_EXCEPTION_HINT;
+    RAISE EXCEPTION '%', v_what
+      USING ERRCODE = v_state, SCHEMA = v_schema, TABLE = v_table,
+            HINT = format('%s.%s was registered before, as another table, and is to be protected no less than that was. ', quote_ident(v_schema), quote_ident(v_table))
+                   || v_hint || format(' To start afresh, without what was registered: SELECT fencing.unregister(%L), and register it again.', format('%I.%I', v_schema, v_table));
+  END;
 END $$;
 -- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.register(regclass, text, name, text, regclass) IS
-  'Protects a table: adds the token column if it is missing, and the registry row. Calling it again changes what differs.';
+  'Protects a table: adds the token column if it is missing, and the registry row. Calling it again changes what differs. A table that has the name of another that was registered takes on its levels, tombstones and seal.';
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.unregister(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   PERFORM fencing.claim_name(tbl);
   DELETE FROM fencing.registry r WHERE r.relid = tbl;
+  -- triggers that came with the table, from a dump of it alone
+  IF to_regprocedure('fencing.wall(regclass, text)') IS NOT NULL
+     AND EXISTS (SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+                  WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace) THEN
+    EXECUTE 'SELECT fencing.wall($1, ''off'')' USING tbl;
+  END IF;
 END $$;
 -- +goose StatementEnd
 
@@ -277,7 +390,7 @@ BEGIN
     SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
       FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
      WHERE p.pronamespace = 'fencing'::regnamespace AND a.grantee <> p.proowner
-       AND p.proname IN ('registry_changed', 'check_table', 'check_token_column', 'claim_name', 'register', 'unregister')
+       AND p.proname IN ('registry_changed', 'check_table', 'check_token_column', 'carry_over', 'take_over', 'claim_name', 'register', 'unregister')
   LOOP
     EXECUTE v_revoke;
   END LOOP;
@@ -291,6 +404,8 @@ SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.
 DROP FUNCTION fencing.unregister(regclass);
 DROP FUNCTION fencing.register(regclass, text, name, text, regclass);
 DROP FUNCTION fencing.claim_name(regclass);
+DROP FUNCTION fencing.take_over(regclass, jsonb, boolean);
+DROP FUNCTION fencing.carry_over(jsonb, jsonb);
 DROP FUNCTION fencing.check_token_column(regclass, name);
 DROP FUNCTION fencing.check_table(regclass);
 DROP TABLE fencing.registry;

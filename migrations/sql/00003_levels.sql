@@ -4,8 +4,8 @@
 -- enforce is the default, and a new row's level in any case, so that no table is let go of without a word.
 --
 -- Known limits:
---   The level stands in the row and goes with it. A table that was dropped and made again has the level of its old row until
---   fencing.register puts a new one in its place, which starts at enforce; so does one unregistered and registered again.
+--   The level stands in the row, and fencing.register hands it on to the table that has the name now. A table unregistered and
+--   registered again starts at enforce.
 --   A driver from before this migration doesn't read the level and enforces every registered table.
 
 -- +goose Up
@@ -21,7 +21,7 @@ COMMENT ON COLUMN fencing.registry.driver_level IS
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.driver_level(tbl regclass, level text) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
   o       record;
   v_taken text;

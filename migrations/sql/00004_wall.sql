@@ -23,7 +23,7 @@
 --   Plain children made, and partitions attached, later: partitions have all but the TRUNCATE trigger, children nothing, until
 --   fencing.wall is called again. A detached partition keeps its TRUNCATE trigger until fencing.wall('...', 'off') on it.
 --   Where the token column or the sequence is renamed, writes fail until it is named back, or the table registered anew.
---   A table dropped and made again has no wall. Its owner and superusers can drop triggers; pg_restore --disable-triggers leaves
+--   A table dropped and made again has no wall until fencing.register hands it on. Its owner and superusers can drop triggers; pg_restore --disable-triggers leaves
 --   them at ENABLE, not ALWAYS: fencing.wall again puts both right.
 --   The triggers also fire in a logical subscriber's apply worker, which stops at a DELETE and at tokens never issued there.
 --   The bound by the sequence stops tokens that nobody was given; who takes the newest one from the sequence passes.
@@ -248,6 +248,7 @@ END $body$)) b(kind, mode, definer, body),
          WHERE b.body LIKE '%{attested}%') k
      WHERE b.mode IS NULL OR b.mode = wall_functions.mode
   LOOP
+    CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NOT NULL;
     v_body := regexp_replace(f.body, '\{none [^}]*\}', '', 'g');
     v_body := regexp_replace(v_body, '\{unattested ([^}]*)\}', $body$ELSE
     s := pg_catalog.current_setting(%4$L, true);
@@ -262,21 +263,21 @@ END $body$)) b(kind, mode, definer, body),
     v_body := replace(v_body, '{newer}', CASE wall_functions.mode WHEN 'strict' THEN '[>]' ELSE '[>=]' END);
     v_body := regexp_replace(v_body, '\[([<>=~]+)\]', 'OPERATOR(pg_catalog.\1)', 'g');
     v_body := regexp_replace(v_body, 'fail\((''\w+''), ', 'PERFORM fencing.fail(\1, TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, ', 'g');
-    IF to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NULL THEN
-      EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
-                     CASE WHEN f.definer THEN 'SECURITY DEFINER' ELSE '' END,
-                     format(v_body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
-    END IF;
+    EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
+                   CASE WHEN f.definer THEN 'SECURITY DEFINER' ELSE '' END,
+                   format(v_body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
   END LOOP;
   -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
   FOR v_sql IN
     SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
       FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix) AND a.grantee <> p.proowner
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name AND a.grantee <> p.proowner
+       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.wall(regclass, text)'::regprocedure AND b.grantee = a.grantee AND a.grantee <> 0)
     UNION ALL
     SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
       FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
+       AND NOT EXISTS (SELECT 1 FROM aclexplode(p.proacl) b WHERE b.grantee = a.grantee)
        AND w.oid = 'fencing.wall(regclass, text)'::regprocedure AND a.grantee NOT IN (0, w.proowner)
   LOOP
     EXECUTE v_sql;
@@ -285,22 +286,76 @@ END $body$)) b(kind, mode, definer, body),
 END $$;
 -- +goose StatementEnd
 
--- drops the trigger functions that no trigger runs any more
+-- Drops the trigger functions that no trigger runs any more: those whose names begin with one of the prefixes, or all. They go together
+-- with the others of their prefix. What runs a function is found by its dependencies, which have an index.
 -- +goose StatementBegin
-CREATE FUNCTION fencing.wall_sweep() RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION fencing.wall_sweep(prefixes text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_sql text;
 BEGIN
+  IF prefixes IS NULL THEN
+    SELECT array_agg(DISTINCT left(p.proname, 22)) INTO prefixes FROM pg_proc p
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_' AND p.prorettype = 'trigger'::regtype;
+  END IF;
   FOR v_sql IN
-    SELECT format('DROP FUNCTION %s', p.oid::regprocedure) FROM pg_proc p
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_' AND p.prorettype = 'trigger'::regtype
-       AND NOT EXISTS (
-         SELECT 1 FROM pg_trigger t JOIN pg_proc q ON q.oid = t.tgfoid
-          WHERE q.pronamespace = p.pronamespace AND left(q.proname, 22) = left(p.proname, 22))
+    WITH func AS (
+      SELECT p.oid, x.prefix, EXISTS (SELECT 1 FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass) AS runs
+        FROM unnest(prefixes) x(prefix) JOIN pg_proc p ON p.proname >= x.prefix::name AND p.proname < (x.prefix || '~')::name
+       WHERE x.prefix ~ '^wall_[0-9a-f]{16}_$' AND p.pronamespace = 'fencing'::regnamespace AND p.prorettype = 'trigger'::regtype)
+    SELECT format('DROP FUNCTION %s', f.oid::regprocedure) FROM func f WHERE NOT EXISTS (SELECT 1 FROM func g WHERE g.prefix = f.prefix AND g.runs)
   LOOP
     EXECUTE v_sql;
   END LOOP;
+END $$;
+-- +goose StatementEnd
+
+-- The walled tables whose walls a table has that is a partition or a child: those next above it. A child may have several.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.walls_above(rel oid) RETURNS SETOF fencing.registry LANGUAGE plpgsql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY
+  WITH RECURSIVE up AS (
+    SELECT i.inhparent AS oid FROM pg_inherits i WHERE i.inhrelid = rel
+    UNION
+    SELECT i.inhparent FROM up u JOIN pg_inherits i ON i.inhrelid = u.oid
+     WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = u.oid AND x.wall_level <> 'off'))
+  SELECT r.* FROM up u JOIN fencing.registry r ON r.relid = u.oid WHERE r.wall_level <> 'off';
+END $$;
+-- +goose StatementEnd
+
+-- Refuses walls of several parents on one child if the child can't have both: it has one trigger of each kind.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.check_parents(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  o record;
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
+    RETURN;
+  END IF;
+  -- only a child can have several, and a partition can't
+  WITH RECURSIVE member AS (
+    SELECT tbl::oid AS oid
+    UNION
+    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+     WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', r.schema_name, r.table_name) AS mine,
+         format('%I.%I', w.schema_name, w.table_name) AS other INTO o
+    FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.relid = tbl,
+         fencing.walls_above(m.oid) w
+   WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl
+     AND ((w.token_column, w.mode, w.resource, w.issued_by) IS DISTINCT FROM (r.token_column, r.mode, r.resource, r.issued_by)
+          -- seals come with a later version
+          OR num_nonnulls(to_jsonb(w) ->> 'seal_resource', to_jsonb(w) ->> 'seal_column') = 1 AND num_nonnulls(to_jsonb(r) ->> 'seal_resource', to_jsonb(r) ->> 'seal_column') = 1
+             AND (to_jsonb(w) ->> 'seal_resource', to_jsonb(w) ->> 'seal_column') IS DISTINCT FROM (to_jsonb(r) ->> 'seal_resource', to_jsonb(r) ->> 'seal_column'))
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencing: % inherits from % and from %, whose walls differ', o.name, o.mine, o.other
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+            HINT = format('A child has one wall. Register both with the same mode, token column, resource and sequence, and the same seal, or end one of the inheritances: ALTER TABLE %s NO INHERIT ....', o.name);
+  END IF;
 END $$;
 -- +goose StatementEnd
 
@@ -309,14 +364,17 @@ END $$;
 -- so follows one that is renamed.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
+  c_levels CONSTANT text[] := ARRAY['report', 'enforce', 'attested'];
   v_prefix text := '';
   v_all    text[];
+  v_old    text[];  -- prefixes of the functions that the triggers ran before
   v_sql    text;
   r        record;
 BEGIN
   IF level <> 'off' THEN
+    PERFORM fencing.check_parents(tbl);
     v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by);
   END IF;
   WITH RECURSIVE member AS (
@@ -333,31 +391,41 @@ BEGIN
     ('~fencing_late', 'late', false, 'AFTER UPDATE', format('ROW WHEN ((new.%I %s old.%1$I))', token_column, CASE mode WHEN 'strict' THEN '<=' ELSE '<' END)),
     ('~fencing_late_insert', 'late', false, 'AFTER INSERT', format('ROW WHEN ((new.%I <= 0))', token_column))),
   wanted AS (
-    SELECT m.oid, k.name, format('%I.%I', n.nspname, c.relname) AS rel, v_prefix || k.suffix || CASE WHEN k.attestable AND level = 'attested' THEN '_attested' ELSE '' END AS func, k.event, k.for_each
-      FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace, kind k
+    SELECT m.oid, k.name, format('%I.%I', n.nspname, c.relname) AS rel, v_prefix || k.suffix || CASE WHEN k.attestable AND y.strictest = 'attested' THEN '_attested' ELSE '' END AS func,
+           k.event, k.for_each, y.strictest
+      FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace,
+      LATERAL (SELECT level WHERE m.oid = tbl::oid OR c.relispartition
+               UNION ALL  -- a child of several
+               SELECT c_levels[greatest(array_position(c_levels, level), max(array_position(c_levels, w.wall_level)))] FROM fencing.walls_above(m.oid) w
+                WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl HAVING m.oid <> tbl::oid AND NOT c.relispartition) y(strictest), kind k
      WHERE level <> 'off' AND (k.suffix <> 'mark' OR mode = 'lease')
        AND (NOT c.relispartition OR m.oid = tbl::oid OR k.suffix = 'truncate')),  -- a partition has copies of the others
   present AS (
-    SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def
-      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
+    SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix
+      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
      WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_')
   SELECT array_agg(CASE
            WHEN w.oid IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, p.oid::regclass)
            ELSE 'CREATE OR REPLACE ' || d.def
-         END ORDER BY coalesce(w.oid, p.oid) <> tbl::oid, coalesce(w.oid, p.oid), w.oid IS NULL, coalesce(w.name, p.name)) INTO v_all
+         END ORDER BY coalesce(w.oid, p.oid) <> tbl::oid, coalesce(w.oid, p.oid), w.oid IS NULL, coalesce(w.name, p.name)),
+         array_agg(DISTINCT p.prefix) FILTER (WHERE p.prefix IS NOT NULL) INTO v_all, v_old
     FROM wanted w FULL JOIN present p ON p.oid = w.oid AND p.name = w.name,
-    LATERAL (SELECT format('TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, w.rel, w.for_each, w.func, level)
+    LATERAL (SELECT format('TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, w.rel, w.for_each, w.func, w.strictest)
               WHERE w.oid IS NOT NULL UNION ALL SELECT NULL WHERE w.oid IS NULL) d(def)
    WHERE d.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || d.def;
   FOREACH v_sql IN ARRAY coalesce(v_all, '{}') LOOP
     EXECUTE v_sql;
   END LOOP;
   IF level = 'off' THEN
-    -- a walled parent takes the child back
+    -- other walled parents take the table and its children back
     FOR r IN
-      WITH RECURSIVE up AS (
-        SELECT tbl::oid AS oid UNION SELECT i.inhparent FROM up u JOIN pg_inherits i ON i.inhrelid = u.oid)
-      SELECT g.* FROM up u JOIN fencing.registry g ON g.relid = u.oid WHERE g.relid <> tbl AND g.wall_level <> 'off'
+      WITH RECURSIVE member AS (
+        SELECT tbl::oid AS oid
+        UNION
+        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+         WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
+      SELECT DISTINCT g.* FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) g
+       WHERE g.relid <> tbl AND (m.oid = tbl::oid OR NOT c.relispartition)
     LOOP
       PERFORM fencing.wall_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by);
     END LOOP;
@@ -366,15 +434,18 @@ BEGIN
     FOR v_sql IN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
-      SELECT format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', t.tgrelid::regclass, t.tgname)
-        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
+      SELECT format('ALTER TABLE %s ', m.oid::regclass) || string_agg(format('ENABLE ALWAYS TRIGGER %I', t.tgname), ', ' ORDER BY t.tgname)
+        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
        WHERE t.tgenabled <> 'A' AND p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
-       ORDER BY m.oid <> tbl::oid, m.oid, t.tgname
+       GROUP BY m.oid ORDER BY m.oid <> tbl::oid, m.oid
     LOOP
       EXECUTE v_sql;
     END LOOP;
   END IF;
-  PERFORM fencing.wall_sweep();
+  v_old := array_remove(v_old, v_prefix);
+  IF cardinality(v_old) > 0 THEN
+    PERFORM fencing.wall_sweep(v_old);
+  END IF;
 END $$;
 -- +goose StatementEnd
 
@@ -403,9 +474,10 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'enforce') RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o record;
+  o         record;
+  v_is_left boolean := false;
 BEGIN
   -- the lock of fencing.register: what is found here holds until the row is written
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
@@ -425,15 +497,16 @@ BEGIN
   IF o.relid IS NULL THEN
     IF level = 'off' AND EXISTS (
       SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-       WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_') THEN
-      PERFORM fencing.wall_apply(tbl, 'off', NULL, NULL, NULL, NULL);  -- left on a partition that was detached
-      RETURN;
+       WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') THEN
+      PERFORM fencing.wall_apply(tbl, 'off', NULL, NULL, NULL, NULL);  -- left on a partition that was detached, or came with a dump of the table
+      v_is_left := true;
+    ELSE
+      PERFORM fencing.check_table(tbl);  -- no hint to register what register refuses
+      RAISE EXCEPTION 'fencing: %.% is not registered%', quote_ident(o.nspname), quote_ident(o.relname),
+                      CASE WHEN o.named THEN ' itself, only another table under that name' ELSE '' END
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+              HINT = format('Register it first: SELECT fencing.register(%L, ...).', format('%I.%I', o.nspname, o.relname));
     END IF;
-    PERFORM fencing.check_table(tbl);  -- no hint to register what register refuses
-    RAISE EXCEPTION 'fencing: %.% is not registered%', quote_ident(o.nspname), quote_ident(o.relname),
-                    CASE WHEN o.named THEN ' itself, only another table under that name' ELSE '' END
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Register it first: SELECT fencing.register(%L, ...).', format('%I.%I', o.nspname, o.relname));
   END IF;
   IF level <> 'off' THEN
     IF NOT o.has_column THEN
@@ -445,16 +518,21 @@ BEGIN
   END IF;
   IF o.wall_level <> level THEN
     UPDATE fencing.registry r SET wall_level = level WHERE r.relid = tbl;
-  ELSE
+  ELSIF NOT v_is_left THEN
     PERFORM fencing.wall_apply(tbl, level, o.token_column, o.mode, o.resource, o.issued_by);
-    -- tombstones and seals come with later versions; a change of level brings their triggers by itself
-    IF level <> 'off' AND to_regprocedure('fencing.tombstone_apply(regclass, text, name, text, text, regclass)') IS NOT NULL THEN
+  END IF;
+  -- tombstones and seals come with later versions; a change of level brings and takes their triggers by itself, but for those that
+  -- the row doesn't ask for
+  IF to_regprocedure('fencing.tombstone_apply(regclass, text, name, text, text, regclass)') IS NOT NULL THEN
+    IF level = 'off' THEN
+      EXECUTE 'SELECT fencing.tombstone_apply($1, ''off'', NULL, NULL, NULL, NULL)' USING tbl;
+    ELSIF o.wall_level = level THEN
       EXECUTE 'SELECT fencing.tombstone_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by) FROM fencing.registry r WHERE r.relid = $1 AND r.tombstones'
         USING tbl;
     END IF;
-    IF to_regprocedure('fencing.seal_apply(regclass)') IS NOT NULL THEN
-      EXECUTE 'SELECT fencing.seal_apply($1)' USING tbl;
-    END IF;
+  END IF;
+  IF (v_is_left OR o.wall_level = level) AND to_regprocedure('fencing.seal_apply(regclass)') IS NOT NULL THEN
+    EXECUTE 'SELECT fencing.seal_apply($1)' USING tbl;
   END IF;
 END $$;
 -- +goose StatementEnd
@@ -470,7 +548,7 @@ DECLARE
   v_register CONSTANT regprocedure := 'fencing.register(regclass, text, name, text, regclass)';
   v_new      CONSTANT regprocedure[] := ARRAY['fencing.setting_name(text)', 'fencing.is_repair(oid, bigint, bigint)',
     'fencing.fail(text, text, oid, text, name, name, text, text, bigint, bigint)', 'fencing.wall_functions(name, text, text, regclass)',
-    'fencing.wall_sweep()', 'fencing.wall_apply(regclass, text, name, text, text, regclass)', 'fencing.wall_changed()', 'fencing.wall(regclass, text)'];
+    'fencing.wall_sweep(text[])', 'fencing.walls_above(oid)', 'fencing.check_parents(regclass)', 'fencing.wall_apply(regclass, text, name, text, text, regclass)', 'fencing.wall_changed()', 'fencing.wall(regclass, text)'];
   v_sql      text;
 BEGIN
   FOR v_sql IN
@@ -527,7 +605,9 @@ DROP TRIGGER wall ON fencing.registry;
 DROP FUNCTION fencing.wall(regclass, text);
 DROP FUNCTION fencing.wall_changed();
 DROP FUNCTION fencing.wall_apply(regclass, text, name, text, text, regclass);
-DROP FUNCTION fencing.wall_sweep();
+DROP FUNCTION fencing.check_parents(regclass);
+DROP FUNCTION fencing.walls_above(oid);
+DROP FUNCTION fencing.wall_sweep(text[]);
 DROP FUNCTION fencing.wall_functions(name, text, text, regclass);
 DROP FUNCTION fencing.fail(text, text, oid, text, name, name, text, text, bigint, bigint);
 DROP FUNCTION fencing.is_repair(oid, bigint, bigint);

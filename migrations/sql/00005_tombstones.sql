@@ -11,7 +11,8 @@
 --   What is deleted while the wall or the tombstones are off, or with the triggers disabled, leaves none.
 --   At level report a DELETE without a token leaves the row's own.
 --   A primary key put in the place of another is buried by the old columns until fencing.tombstones or fencing.wall is called again.
---   They stay when a table is unregistered, and stand for its oid: a table dropped and made again has none.
+--   They stay when a table is unregistered, and stand for its oid; fencing.register gives those of a table that was registered to the
+--   one that has its name now.
 
 -- +goose Up
 
@@ -172,11 +173,13 @@ END $body$)) b(suffix, body)
   FOR v_sql IN
     SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
       FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix) AND a.grantee <> p.proowner
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name AND a.grantee <> p.proowner
+       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.tombstones(regclass, boolean)'::regprocedure AND b.grantee = a.grantee AND a.grantee <> 0)
     UNION ALL
     SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
       FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
+       AND NOT EXISTS (SELECT 1 FROM aclexplode(p.proacl) b WHERE b.grantee = a.grantee)
        AND w.oid = 'fencing.tombstones(regclass, boolean)'::regprocedure AND a.grantee NOT IN (0, w.proowner)
   LOOP
     EXECUTE v_sql;
@@ -185,33 +188,56 @@ END $body$)) b(suffix, body)
 END $$;
 -- +goose StatementEnd
 
+-- compare fencing.wall_sweep
 -- +goose StatementBegin
-CREATE FUNCTION fencing.tombstone_sweep() RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION fencing.tombstone_sweep(prefixes text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_sql text;
 BEGIN
+  IF prefixes IS NULL THEN
+    SELECT array_agg(DISTINCT left(p.proname, 22)) INTO prefixes FROM pg_proc p
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^tomb_[0-9a-f]{16}_' AND p.prorettype = 'trigger'::regtype;
+  END IF;
   FOR v_sql IN
-    SELECT format('DROP FUNCTION %s', p.oid::regprocedure) FROM pg_proc p
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^tomb_[0-9a-f]{16}_' AND p.prorettype = 'trigger'::regtype
-       AND NOT EXISTS (
-         SELECT 1 FROM pg_trigger t JOIN pg_proc q ON q.oid = t.tgfoid
-          WHERE q.pronamespace = p.pronamespace AND left(q.proname, 22) = left(p.proname, 22))
+    WITH func AS (
+      SELECT p.oid, x.prefix, EXISTS (SELECT 1 FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass) AS runs
+        FROM unnest(prefixes) x(prefix) JOIN pg_proc p ON p.proname >= x.prefix::name AND p.proname < (x.prefix || '~')::name
+       WHERE x.prefix ~ '^tomb_[0-9a-f]{16}_$' AND p.pronamespace = 'fencing'::regnamespace AND p.prorettype = 'trigger'::regtype)
+    SELECT format('DROP FUNCTION %s', f.oid::regprocedure) FROM func f WHERE NOT EXISTS (SELECT 1 FROM func g WHERE g.prefix = f.prefix AND g.runs)
   LOOP
     EXECUTE v_sql;
   END LOOP;
 END $$;
 -- +goose StatementEnd
 
+-- Gives a table the tombstones of another one, in whose place it is registered; that one keeps its own for as long as it is registered.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.tombstone_copy(former regclass, tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF former = tbl OR NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = tbl) THEN
+    RETURN;
+  END IF;
+  INSERT INTO fencing.tombstone AS x (relid, digest, key, token, xact, deleted_at)
+  SELECT tbl, d.digest, d.key, d.token, d.xact, d.deleted_at FROM fencing.tombstone d WHERE d.relid = former
+  ON CONFLICT (relid, digest) DO UPDATE SET token = EXCLUDED.token, xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at WHERE x.token < EXCLUDED.token;
+  IF NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = former) THEN
+    DELETE FROM fencing.tombstone d WHERE d.relid = former;
+  END IF;
+END $$;
+-- +goose StatementEnd
+
 -- Makes the triggers of a table what its row asks for. Partitions have copies.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
   v_prefix  text := '';
   v_changed text;
   v_tbl     CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl);
   v_all     text[];
+  v_old     text[];  -- prefixes of the functions that the triggers ran before
   v_sql     text;
 BEGIN
   IF level <> 'off' THEN
@@ -231,12 +257,12 @@ BEGIN
                    ('~fencing_rekey2', 'check', 'UPDATE', format('WHEN (%s) ', v_changed))) k(name, suffix, event, cond)
      WHERE level <> 'off'),
   present AS (
-    SELECT t.tgname AS name, pg_get_triggerdef(t.oid) AS def FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+    SELECT t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix FROM pg_trigger t, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
      WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^tomb_[0-9a-f]{16}_')
   SELECT array_agg(CASE
            WHEN w.name IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, tbl)
            ELSE 'CREATE OR REPLACE ' || d.def
-         END ORDER BY w.name IS NULL, coalesce(w.name, p.name)) INTO v_all
+         END ORDER BY w.name IS NULL, coalesce(w.name, p.name)), array_agg(DISTINCT p.prefix) FILTER (WHERE p.prefix IS NOT NULL) INTO v_all, v_old
     FROM wanted w FULL JOIN present p ON p.name = w.name,
     LATERAL (SELECT format('TRIGGER %I AFTER %s ON %s FOR EACH ROW %sEXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, v_tbl, w.cond, w.func, level)
               WHERE w.name IS NOT NULL UNION ALL SELECT NULL WHERE w.name IS NULL) d(def)
@@ -248,15 +274,18 @@ BEGIN
     FOR v_sql IN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
-      SELECT format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', t.tgrelid::regclass, t.tgname)
-        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
+      SELECT format('ALTER TABLE %s ', m.oid::regclass) || string_agg(format('ENABLE ALWAYS TRIGGER %I', t.tgname), ', ' ORDER BY t.tgname)
+        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
        WHERE t.tgenabled <> 'A' AND p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
-       ORDER BY m.oid <> tbl::oid, m.oid, t.tgname
+       GROUP BY m.oid ORDER BY m.oid <> tbl::oid, m.oid
     LOOP
       EXECUTE v_sql;
     END LOOP;
   END IF;
-  PERFORM fencing.tombstone_sweep();
+  v_old := array_remove(v_old, v_prefix);
+  IF cardinality(v_old) > 0 THEN
+    PERFORM fencing.tombstone_sweep(v_old);
+  END IF;
 END $$;
 -- +goose StatementEnd
 
@@ -287,7 +316,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER tombstones;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstones(tbl regclass, keep boolean DEFAULT true) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   o record;
 BEGIN
@@ -315,15 +344,15 @@ BEGIN
               HINT = format('A DELETE has no token to keep without one: SELECT fencing.wall(%L).', o.name);
     END IF;
     PERFORM fencing.tombstone_key(tbl);
-    IF o.relkind = 'r' AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
+    IF o.relkind = 'r' AND NOT o.tombstones AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
       RAISE EXCEPTION 'fencing: no tombstones for %: it has children, which don''t share its primary key', o.name
         USING ERRCODE = 'feature_not_supported', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'Use a partitioned table.';
     END IF;
   END IF;
   IF o.tombstones <> keep THEN
     UPDATE fencing.registry r SET tombstones = keep WHERE r.relid = tbl;
-  ELSIF keep THEN
-    PERFORM fencing.tombstone_apply(tbl, o.wall_level, o.token_column, o.mode, o.resource, o.issued_by);
+  ELSE  -- with false, what came with a dump of the table alone
+    PERFORM fencing.tombstone_apply(tbl, CASE WHEN keep THEN o.wall_level ELSE 'off' END, o.token_column, o.mode, o.resource, o.issued_by);
   END IF;
 END $$;
 -- +goose StatementEnd
@@ -360,7 +389,7 @@ DO $$
 DECLARE
   v_register CONSTANT regprocedure := 'fencing.register(regclass, text, name, text, regclass)';
   v_new      CONSTANT regprocedure[] := ARRAY['fencing.tombstone_key(regclass)', 'fencing.tombstone_functions(regclass, name, text, text, regclass)',
-    'fencing.tombstone_sweep()', 'fencing.tombstone_apply(regclass, text, name, text, text, regclass)', 'fencing.tombstones_changed()',
+    'fencing.tombstone_sweep(text[])', 'fencing.tombstone_copy(regclass, regclass)', 'fencing.tombstone_apply(regclass, text, name, text, text, regclass)', 'fencing.tombstones_changed()',
     'fencing.tombstones(regclass, boolean)', 'fencing.prune_tombstones(regclass, bigint)'];
   v_sql      text;
 BEGIN
@@ -425,7 +454,8 @@ DROP FUNCTION fencing.prune_tombstones(regclass, bigint);
 DROP FUNCTION fencing.tombstones(regclass, boolean);
 DROP FUNCTION fencing.tombstones_changed();
 DROP FUNCTION fencing.tombstone_apply(regclass, text, name, text, text, regclass);
-DROP FUNCTION fencing.tombstone_sweep();
+DROP FUNCTION fencing.tombstone_copy(regclass, regclass);
+DROP FUNCTION fencing.tombstone_sweep(text[]);
 DROP FUNCTION fencing.tombstone_functions(regclass, name, text, text, regclass);
 DROP FUNCTION fencing.tombstone_key(regclass);
 DROP TABLE fencing.tombstone;

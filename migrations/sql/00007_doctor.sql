@@ -18,7 +18,7 @@ SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 -- +goose StatementBegin
 CREATE FUNCTION fencing.doctor(scan boolean DEFAULT false, roles name[] DEFAULT NULL)
 RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET max_parallel_workers_per_gather = 0 AS $$
 #variable_conflict use_column
 DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
@@ -27,6 +27,7 @@ DECLARE
   c_db     CONSTANT oid := (SELECT oid FROM pg_database WHERE datname = current_database());
   c_instead CONSTANT text := 'the start of the server stands in for what it tells: tokens jump far ahead at each start, too';
   c_nothing CONSTANT text := 'a promotion or a restore may go unnoticed, and tokens be given out again';
+  c_levels CONSTANT text[] := ARRAY['off', 'report', 'enforce', 'attested'];
   v_family jsonb;  -- the registered tables, their partitions and their children
   v_seqs   oid[];  -- the sequences that bound tokens
   v_apps   jsonb;  -- the roles that are judged
@@ -37,49 +38,65 @@ DECLARE
   v_own    jsonb;  -- what the tables and sequences are in, and its owners
   r        record;
 BEGIN
-  -- Tables: what the registry says, against the catalog.
+  -- Tables: what the registry says, against the catalog. Registering what has the name now is the remedy: fencing.register takes over
+  -- what the row asks for. No row is to be deleted before somebody has decided that the table won't come back.
   RETURN QUERY
-  SELECT CASE WHEN x.named IS NULL THEN 'warning' ELSE 'error' END,
-         CASE WHEN x.named IS NULL THEN 'D101 table-gone' ELSE 'D102 table-replaced' END, x.name,
-         CASE WHEN x.named IS NULL THEN 'the registered table is gone'
-              ELSE 'the registered table was dropped and made again' END,
-         CASE WHEN x.named IS NULL THEN 'the driver goes on protecting the name, and after a restore the row may stand for another table'
-              ELSE 'only the driver protects the new one, by its name: it has no wall' END,
-         CASE WHEN x.named IS NULL THEN format('DELETE FROM fencing.registry WHERE relid::oid = %s', x.relid)
-              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.name, x.mode, x.token_column, x.resource, x.issued_by)
-                   || CASE x.wall_level WHEN 'off' THEN '' ELSE format('; SELECT fencing.wall(%L, %L)', x.name, x.wall_level) END END
-    FROM (SELECT g.*, g.relid::oid AS id, format('%I.%I', g.schema_name, g.table_name) AS name,
-                 (SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-                   WHERE n.nspname = g.schema_name AND c.relname = g.table_name
-                     AND NOT EXISTS (SELECT 1 FROM fencing.registry o WHERE o.relid = c.oid)) AS named
-            FROM fencing.registry g) x
-   WHERE NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = x.id);
+  SELECT CASE WHEN x.now IS NULL THEN 'warning' ELSE 'error' END,
+         CASE WHEN x.now IS NULL THEN 'D101 table-gone' ELSE 'D102 table-replaced' END, x.name,
+         CASE WHEN x.now IS NULL THEN 'the registered table is gone' WHEN x.relid IS NULL THEN 'the registered table was dropped and made again'
+              ELSE 'the registered table was dropped, and another registered one has its name now' END,
+         CASE WHEN x.now IS NULL THEN 'the driver goes on protecting the name, and after a restore the row may stand for another table'
+              WHEN x.relid IS NULL THEN 'only the driver protects the new one, by its name: it has no wall'
+              ELSE 'what protected the old one doesn''t protect the other' END,
+         CASE WHEN x.now IS NULL THEN format('make or restore the table, and then SELECT fencing.register(%L, %L, %L, %L, %L), or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
+                                             x.name, x.mode, x.token_column, x.resource, x.issued_by, x.dead)
+              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.name, x.mode, x.token_column, x.resource, x.issued_by) END
+    FROM (SELECT format('%I.%I', g.schema_name, g.table_name) AS name, g.relid::oid AS dead, c.oid AS now, o.relid, coalesce(o.mode, g.mode) AS mode,
+                 coalesce(o.token_column, g.token_column) AS token_column, CASE WHEN o.relid IS NULL THEN g.resource ELSE o.resource END AS resource,
+                 CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END AS issued_by
+            FROM fencing.registry g
+            LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND c.relkind IN ('r', 'p')) ON n.nspname = g.schema_name AND c.relname = g.table_name
+            LEFT JOIN fencing.registry o ON o.relid = c.oid
+           WHERE NOT EXISTS (SELECT 1 FROM pg_class d WHERE d.oid = g.relid)) x;
 
   RETURN QUERY
   SELECT 'error', 'D103 not-a-table', format('%I.%I', n.nspname, c.relname),
          CASE WHEN c.relispartition THEN 'a partition is registered by itself' ELSE 'what is registered is not a table' END,
          CASE WHEN c.relispartition THEN 'a write through the partitioned table is not seen as one to it'
               ELSE 'nothing can protect it; a restore may have given the oid of a dropped table to something else' END,
-         CASE WHEN c.relispartition THEN format('SELECT fencing.unregister(%L); SELECT fencing.register(%L, %L, %L, %L, %L)', format('%I.%I', n.nspname, c.relname),
-                pg_partition_root(c.oid)::text, g.mode, g.token_column, g.resource, g.issued_by)
-                || CASE g.wall_level WHEN 'off' THEN '' ELSE format('; SELECT fencing.wall(%L, %L)', pg_partition_root(c.oid)::text, g.wall_level) END
-              ELSE format('DELETE FROM fencing.registry WHERE relid::oid = %s', c.oid) END
+         CASE WHEN c.relispartition THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', pg_partition_root(c.oid)::text, coalesce(o.mode, g.mode),
+                coalesce(o.token_column, g.token_column), CASE WHEN o.relid IS NULL THEN g.resource ELSE o.resource END,
+                CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END)
+              WHEN EXISTS (SELECT 1 FROM pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace WHERE m.nspname = g.schema_name AND t.relname = g.table_name AND t.relkind IN ('r', 'p'))
+              THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource, g.issued_by)
+              ELSE format('make or restore table %I.%I, and then SELECT fencing.register(%L, %L, %L, %L, %L), or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
+                          g.schema_name, g.table_name, format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource, g.issued_by, c.oid) END
     FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+    LEFT JOIN fencing.registry o ON c.relispartition AND o.relid = pg_partition_root(c.oid)
    WHERE c.relkind NOT IN ('r', 'p') OR c.relispartition;
 
   RETURN QUERY
-  SELECT 'warning', CASE WHEN x.other IS NULL THEN 'D104 table-renamed' ELSE 'D105 name-taken' END, x.now,
+  SELECT CASE WHEN x.is_less THEN 'error' ELSE 'warning' END, CASE WHEN x.other IS NULL THEN 'D104 table-renamed' ELSE 'D105 name-taken' END, x.now,
          CASE WHEN x.other IS NULL THEN format('it was registered as %s and has been renamed since', x.was)
               ELSE format('it was registered as %s, and another table has that name now', x.was) END,
          CASE WHEN x.other IS NULL THEN 'both names are protected, and so is any table that gets the old one'
-              ELSE 'the driver holds the other table for a protected one, and nothing in the database protects that' END,
+              WHEN x.o_relid IS NULL THEN 'the driver holds the other table for a protected one, and nothing in the database protects that'
+              ELSE 'the other table is registered, too, and what protects this one doesn''t protect that' END,
          CASE WHEN x.other IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.now, x.mode, x.token_column, x.resource, x.issued_by)
-              ELSE format('SELECT fencing.register(%L, %L), or SELECT fencing.unregister(%1$L)', x.was, x.mode) END
-    FROM (SELECT g.*, format('%I.%I', n.nspname, c.relname) AS now, format('%I.%I', g.schema_name, g.table_name) AS was,
-                 (SELECT o.oid FROM pg_class o JOIN pg_namespace m ON m.oid = o.relnamespace
-                   WHERE m.nspname = g.schema_name AND o.relname = g.table_name
-                     AND NOT EXISTS (SELECT 1 FROM fencing.registry h WHERE h.relid = o.oid)) AS other
-            FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+              WHEN x.o_relid IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.was, x.mode, x.token_column, x.resource, x.issued_by)
+              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.was, x.o_mode, x.o_column, x.o_resource, x.o_issued) END
+    FROM (SELECT g.*, format('%I.%I', n.nspname, c.relname) AS now, format('%I.%I', g.schema_name, g.table_name) AS was, t.oid AS other,
+                 o.relid AS o_relid, o.mode AS o_mode, o.token_column AS o_column, o.resource AS o_resource, o.issued_by AS o_issued,
+                 -- the other one asks for less; seals come with a later version
+                 t.oid IS NOT NULL AND (
+                   array_position(c_levels, g.wall_level) > coalesce(array_position(c_levels, o.wall_level), 1)
+                   OR o.relid IS NOT NULL AND array_position(c_levels, g.driver_level) > array_position(c_levels, o.driver_level)
+                   OR g.tombstones AND o.tombstones IS NOT TRUE
+                   OR coalesce(to_jsonb(g) ->> 'seal_resource', to_jsonb(g) ->> 'seal_column') IS NOT NULL
+                      AND coalesce(to_jsonb(o) ->> 'seal_resource', to_jsonb(o) ->> 'seal_column') IS NULL) AS is_less
+            FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace
+            LEFT JOIN (pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace AND t.relkind IN ('r', 'p')) ON m.nspname = g.schema_name AND t.relname = g.table_name
+            LEFT JOIN fencing.registry o ON o.relid = t.oid
            WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)) x;
 
   -- a child with a wall of its own keeps that, and is no part of its parent's
@@ -87,26 +104,39 @@ BEGIN
     SELECT g.relid::oid AS root, g.relid::oid AS oid FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid WHERE c.relkind IN ('r', 'p')
     UNION
     SELECT f.root, i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid
-     WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
-  SELECT coalesce(jsonb_agg(jsonb_build_object(
-           'root', f.root, 'oid', f.oid, 'name', format('%I.%I', n.nspname, c.relname), 'root_name', format('%I.%I', rn.nspname, rc.relname),
-           'col', g.token_column, 'mode', g.mode, 'resource', g.resource, 'issued', g.issued_by::oid, 'wall', g.wall_level,
-           'tombs', g.tombstones, 'part', c.relispartition,
+     WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
+  present AS (
+    SELECT f.root, f.oid, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', rn.nspname, rc.relname) AS root_name, g.token_column, g.mode, g.resource,
+           g.issued_by, g.wall_level, g.tombstones, c.relispartition,
+           -- of the walls of several parents, as fencing.wall_apply has it
+           CASE WHEN g.wall_level = 'off' OR f.oid = f.root OR c.relispartition THEN g.wall_level
+                ELSE c_levels[max(array_position(c_levels, g.wall_level)) OVER (PARTITION BY f.oid)] END AS level,
            -- by the wall of a parent, as its own would be
-           'covered', g.wall_level = 'off' AND EXISTS (
-             SELECT FROM family o JOIN fencing.registry h ON h.relid = o.root
-              WHERE o.oid = f.oid AND h.wall_level <> 'off' AND (h.token_column, h.mode, h.resource) IS NOT DISTINCT FROM (g.token_column, g.mode, g.resource)))), '[]')
-    INTO v_family
-    FROM family f JOIN fencing.registry g ON g.relid = f.root
-    JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
-    JOIN pg_class rc ON rc.oid = f.root JOIN pg_namespace rn ON rn.oid = rc.relnamespace;
+           g.wall_level = 'off' AND bool_or(g.wall_level <> 'off') OVER (PARTITION BY f.oid, g.token_column, g.mode, g.resource) AS is_covered,
+           -- a child of several walled parents, whose walls can't be one
+           f.oid <> f.root AND NOT c.relispartition AND g.wall_level <> 'off' AND (min(k.wall) OVER walls <> max(k.wall) OVER walls OR min(k.seal) OVER walls IS DISTINCT FROM max(k.seal) OVER walls) AS is_torn,
+           -- D102, D103 and D105 have it, and registering it changes what else there is to say
+           x.relid IS NOT NULL OR rc.relispartition OR f.root IN (
+             SELECT pg_partition_root(y.oid) FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid WHERE y.relispartition) AS is_unsettled
+      FROM family f JOIN fencing.registry g ON g.relid = f.root
+      JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+      JOIN pg_class rc ON rc.oid = f.root JOIN pg_namespace rn ON rn.oid = rc.relnamespace
+      LEFT JOIN fencing.registry x ON x.schema_name = rn.nspname AND x.table_name = rc.relname AND x.relid <> rc.oid,
+      LATERAL (SELECT jsonb_build_array(g.token_column, g.mode, g.resource, g.issued_by)::text AS wall,  -- seals come with a later version
+                      CASE WHEN coalesce(to_jsonb(g) ->> 'seal_resource', to_jsonb(g) ->> 'seal_column') IS NOT NULL
+                           THEN jsonb_build_array(to_jsonb(g) -> 'seal_resource', to_jsonb(g) -> 'seal_column')::text END AS seal) k
+    WINDOW walls AS (PARTITION BY f.oid, g.wall_level <> 'off'))
+  SELECT coalesce(jsonb_agg(jsonb_build_object(
+           'root', p.root, 'oid', p.oid, 'name', p.name, 'root_name', p.root_name, 'col', p.token_column, 'mode', p.mode, 'resource', p.resource,
+           'issued', p.issued_by::oid, 'wall', p.level, 'root_wall', p.wall_level, 'tombs', p.tombstones, 'part', p.relispartition, 'covered', p.is_covered, 'torn', p.is_torn, 'unsettled', p.is_unsettled)), '[]')
+    INTO v_family FROM present p;
 
   RETURN QUERY
   SELECT 'error', x.code, x.name, format('the token column %I %s', x.col, x.what), x.so,
          CASE WHEN x.code LIKE 'D106%' THEN format('ALTER TABLE %s RENAME COLUMN ... TO %I; if it was dropped: ADD COLUMN %2$I bigint NOT NULL DEFAULT 0',
              x.root_name, x.col)
-              ELSE format(CASE WHEN x.code LIKE 'D107%' THEN 'UPDATE %1$s SET %2$I = 0 WHERE %2$I IS NULL; ' ELSE '' END
-                          || 'ALTER TABLE %1$s ALTER COLUMN %2$I %3$s', x.name, x.col, x.fix) END
+              WHEN x.code LIKE 'D107%' THEN y.fix
+              ELSE format('ALTER TABLE %s ALTER COLUMN %I %s', x.name, x.col, x.fix) END
     FROM (SELECT f.*, CASE WHEN a.attname IS NULL THEN 'D106 column-missing' WHEN a.atttypid <> 'int8'::regtype THEN 'D108 column-type'
                            WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'D109 column-generated'
                            WHEN NOT a.attnotnull THEN 'D107 column-nullable' ELSE 'D110 column-default' END AS code,
@@ -120,11 +150,18 @@ BEGIN
                  CASE WHEN a.atttypid <> 'int8'::regtype THEN 'TYPE bigint' WHEN a.attidentity <> '' THEN 'DROP IDENTITY'
                      WHEN a.attgenerated <> '' THEN 'DROP EXPRESSION'
                       WHEN NOT a.attnotnull THEN 'SET NOT NULL' ELSE 'SET DEFAULT 0' END AS fix
-            FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, root_name text, col name)
+            FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, root_name text, root_wall text, col name, unsettled boolean)
             LEFT JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped
             LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-           WHERE a.attname IS NULL OR a.atttypid <> 'int8'::regtype OR a.attidentity <> '' OR a.attgenerated <> '' OR NOT a.attnotnull
-              OR pg_get_expr(d.adbin, d.adrelid) NOT IN ('0', '''0''::bigint', '(0)::bigint')) x;
+           WHERE a.attname IS NULL OR a.atttypid <> 'int8'::regtype OR a.attidentity <> '' OR a.attgenerated <> '' OR NOT a.attnotnull AND NOT f.unsettled
+              OR pg_get_expr(d.adbin, d.adrelid) NOT IN ('0', '''0''::bigint', '(0)::bigint')) x,
+    -- the wall refuses the UPDATE, and to be put up while any of the tables may have nulls
+    LATERAL (SELECT format(CASE x.root_wall WHEN 'off' THEN '%1$s' ELSE 'BEGIN; SELECT fencing.wall(%2$L, ''off''); %1$s; SELECT fencing.wall(%2$L, %3$L); COMMIT' END,
+                           string_agg(format('UPDATE ONLY %s SET %I = 0 WHERE %2$I IS NULL', f.name, f.col), '; ')
+                           || '; ' || string_agg(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.col), '; '), x.root_name, x.root_wall) AS fix
+               FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, col name)
+               JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped AND NOT a.attnotnull
+              WHERE x.code LIKE 'D107%' AND f.root = x.root) y;
 
   RETURN QUERY
   SELECT 'warning', 'D111 unlogged', f.name, 'the table is unlogged', 'a crash empties it, and with the rows their tokens are gone',
@@ -149,8 +186,8 @@ BEGIN
                      WHEN 'report' THEN 'stale and unguarded writes are in the server''s log, and in the table'
                      ELSE 'an UPDATE that copies the token needs none of its own' END,
          format('SELECT fencing.wall(%L, %L)', f.name, CASE f.wall WHEN 'enforce' THEN 'attested' ELSE 'enforce' END)
-    FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, col name, mode text, wall text, covered boolean)
-   WHERE f.root = f.oid AND (f.wall IN ('off', 'report') OR f.wall = 'enforce' AND f.mode = 'lease') AND NOT f.covered;
+    FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, col name, mode text, wall text, covered boolean, unsettled boolean)
+   WHERE f.root = f.oid AND (f.wall IN ('off', 'report') OR f.wall = 'enforce' AND f.mode = 'lease') AND NOT f.covered AND NOT f.unsettled;
 
   RETURN QUERY
   WITH kind(name, suffix, event, tomb, cond) AS (VALUES
@@ -171,7 +208,8 @@ BEGIN
            CASE WHEN k.tomb THEN 'tomb_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text), 16) || '_' || k.suffix
                 ELSE 'wall_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text), 16) || '_' || k.suffix
                      || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func
-      FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid, wall text, tombs boolean)
+      FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid, wall text, root_wall text, tombs boolean, part boolean, torn boolean,
+        unsettled boolean)
       LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE c.oid = f.issued) q ON true
       LEFT JOIN LATERAL (SELECT array_agg(a.attname ORDER BY u.ord) AS cols, array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
@@ -179,7 +217,8 @@ BEGIN
                                                                   ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, a.attname), ' OR ' ORDER BY u.ord) AS changed
                            FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, ord), pg_attribute a
                           WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num AND u.ord <= i.indnkeyatts) y ON true, kind k
-     WHERE f.wall <> 'off' AND (k.suffix <> 'mark' OR f.mode = 'lease') AND (f.tombs OR NOT k.tomb)),
+     WHERE f.wall <> 'off' AND (k.suffix <> 'mark' OR f.mode = 'lease') AND (NOT k.tomb OR f.tombs AND (f.oid = f.root OR f.part))  -- D212 has the other children
+       AND NOT f.torn AND NOT f.unsettled),  -- D213, and D102, D103 and D105
   seen AS (
     SELECT w.*, t.tgenabled, t.tgfoid, t.tgparentid, p.proowner <> c_owner AS foreign_owner, p.pronamespace = c_schema AND p.proname = w.func AS named, CASE
              WHEN t.oid IS NULL THEN 'D202 trigger-missing'
@@ -192,7 +231,7 @@ BEGIN
              THEN 'D205 trigger-changed' END AS code,
            CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L, false); ', w.root_name)
                 ELSE format('SELECT fencing.wall(%L, ''off''); ', w.root_name) END AS off,
-           CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name) ELSE format('SELECT fencing.wall(%L, %L)', w.root_name, w.wall) END AS again
+           CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name) ELSE format('SELECT fencing.wall(%L, %L)', w.root_name, w.root_wall) END AS again
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
   SELECT 'error', s.code, format('trigger %I on %s', s.trg, s.name),
@@ -213,8 +252,8 @@ BEGIN
                 WHEN s.code LIKE 'D204%' AND s.named AND s.foreign_owner THEN
                   format('ALTER FUNCTION %s OWNER TO %I', s.tgfoid::regprocedure, pg_get_userbyid(c_owner))
                 WHEN s.code LIKE 'D204%' AND s.named THEN
-                  format('BEGIN; DROP FUNCTION IF EXISTS %s CASCADE; SELECT %s FROM fencing.registry WHERE wall_level <> ''off''%s; COMMIT', s.tgfoid::regprocedure,
-                         CASE WHEN s.tomb THEN 'fencing.tombstones(relid)' ELSE 'fencing.wall(relid, wall_level)' END, CASE WHEN s.tomb THEN ' AND tombstones' ELSE '' END)
+                  format('BEGIN; DROP FUNCTION IF EXISTS %s CASCADE; SELECT %s FROM fencing.registry r JOIN pg_class c ON c.oid = r.relid WHERE r.wall_level <> ''off'' AND c.relkind IN (''r'', ''p'') AND NOT c.relispartition%s; COMMIT', s.tgfoid::regprocedure,
+                         CASE WHEN s.tomb THEN 'fencing.tombstones(r.relid)' ELSE 'fencing.wall(r.relid, r.wall_level)' END, CASE WHEN s.tomb THEN ' AND r.tombstones' ELSE '' END)
                 ELSE 'BEGIN; ' || s.off || CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name) ELSE '' END
                      || s.again || '; COMMIT' END END
     FROM seen s WHERE s.code IS NOT NULL;
@@ -222,8 +261,8 @@ BEGIN
   RETURN QUERY
   SELECT 'warning', 'D208 tombstones-without-wall', f.name, 'tombstones are on and the wall is off', 'deletes carry no token that a tombstone could keep',
          format('SELECT fencing.wall(%L, ''enforce'')', f.name)
-    FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, wall text, tombs boolean)
-   WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs;
+    FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, wall text, tombs boolean, unsettled boolean)
+   WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs AND NOT f.unsettled;
 
   RETURN QUERY
   SELECT 'error', 'D211 tombstones-deferrable', f.name, format('tombstones are on, and the primary key %I is deferrable', k.conname),
@@ -235,11 +274,31 @@ BEGIN
    WHERE f.root = f.oid AND f.tombs;
 
   RETURN QUERY
-  SELECT 'warning', 'D209 wall-left-over', c.oid::regclass::text, format('trigger %I of a wall is on a table that has none', t.tgname),
-         'writes are refused that nothing protects', format('SELECT fencing.wall(%L, ''off'')', c.oid::regclass::text)
-    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid
-   WHERE p.pronamespace = c_schema AND p.proname ~ '^wall_[0-9a-f]{16}_' AND t.tgparentid = 0
-     AND NOT EXISTS (SELECT 1 FROM jsonb_to_recordset(v_family) AS f(oid oid, wall text) WHERE f.oid = t.tgrelid AND f.wall <> 'off');
+  SELECT 'error', 'D212 tombstones-child', f.name, format('it inherits from %s, which has tombstones', f.root_name),
+         'a key that was deleted from it can be inserted again by a stale holder', format('make %s a partitioned table, or ALTER TABLE %s NO INHERIT %1$s', f.root_name, f.name)
+    FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, root_name text, wall text, tombs boolean, part boolean)
+   WHERE f.oid <> f.root AND NOT f.part AND f.tombs AND f.wall <> 'off';
+
+  RETURN QUERY
+  SELECT 'error', 'D213 parents-differ', f.name, format('it inherits from %s, whose walls differ', string_agg(f.root_name, ' and ' ORDER BY f.root_name)),
+         'it has the wall of one of them, and is written through the others unchecked',
+         format('register them all with the same mode, token column, resource and sequence, and the same seal, or end all inheritances but one: ALTER TABLE %s NO INHERIT ...', f.name)
+    FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, root_name text, torn boolean) WHERE f.torn GROUP BY f.oid, f.name;
+
+  -- Left of a wall is not a wall: what it was is for somebody to say. What has the name of a registered table is D102's or D105's.
+  RETURN QUERY
+  SELECT CASE WHEN c.relispartition OR EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid) THEN 'error' ELSE 'warning' END, 'D209 wall-left-over',
+         c.oid::regclass::text, format('trigger %I of %s is on a table that has none', t.tgname, CASE left(p.proname, 4) WHEN 'tomb' THEN 'tombstones' ELSE 'a wall' END),
+         'writes are refused that nothing protects',
+         CASE WHEN g.wall_level <> 'off' THEN format('if deleted keys are to keep their tokens, SELECT fencing.tombstones(%L), or, if not, SELECT fencing.tombstones(%1$L, false)', c.oid::regclass::text)
+              ELSE format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%1$L, ''off'')', c.oid::regclass::text) END
+    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+    LEFT JOIN fencing.registry g ON g.relid = c.oid
+    LEFT JOIN (SELECT f.oid, bool_or(f.tombs AND (f.oid = f.root OR f.part)) AS has_tombs
+                 FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, wall text, tombs boolean, part boolean) WHERE f.wall <> 'off' GROUP BY f.oid) w ON w.oid = c.oid
+   WHERE p.pronamespace = c_schema AND p.proname ~ '^(wall|tomb)_[0-9a-f]{16}_' AND t.tgparentid = 0
+     AND CASE left(p.proname, 4) WHEN 'wall' THEN w.oid IS NULL ELSE w.has_tombs IS NOT TRUE END
+     AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.schema_name = n.nspname AND x.table_name = c.relname AND x.relid <> c.oid);
 
   RETURN QUERY
   SELECT 'error', 'D210 registry-trigger', format('trigger %I on fencing.registry', k.name),
@@ -343,7 +402,7 @@ BEGIN
 
   FOR r IN
     SELECT f.*, CASE WHEN c.oid IS NOT NULL THEN format('%I.%I', n.nspname, c.relname) END AS seq
-      FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, col name, wall text, issued oid)
+      FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, col name, wall text, issued oid, unsettled boolean)
       LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace) ON c.oid = f.issued AND c.relkind = 'S'
       JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.atttypid = 'int8'::regtype AND NOT a.attisdropped
      WHERE f.root = f.oid AND has_column_privilege(f.oid, a.attnum, 'SELECT') AND has_schema_privilege((SELECT relnamespace FROM pg_class t
@@ -355,7 +414,7 @@ BEGIN
   LOOP
     EXECUTE format('SELECT %1$I FROM %2$s ORDER BY %1$I DESC NULLS LAST LIMIT 1', r.col, r.name) INTO v_max;
     EXECUTE format('SELECT %1$I FROM %2$s ORDER BY %1$I NULLS LAST LIMIT 1', r.col, r.name) INTO v_min;
-    IF v_min < 0 THEN
+    IF v_min < 0 AND NOT r.unsettled THEN
       RETURN QUERY SELECT 'warning', 'D113 token-negative', r.name, format('a row has token %s, which none ever is', v_min),
         'it was written before the table was registered, or past the wall; the row is held for one in the middle of a write',
         format(CASE r.wall WHEN 'off' THEN '%1$s' ELSE 'BEGIN; SELECT fencing.wall(%2$L, ''off''); %1$s; SELECT fencing.wall(%2$L, %3$L); COMMIT' END,
@@ -583,15 +642,15 @@ BEGIN
   SELECT 'warning', 'D605 cascade', format('constraint %I on %s', k.conname, f.name), format('changes of %s cascade into the table, which has no wall',
       k.confrelid::regclass),
          'rows are changed under no token', format('SELECT fencing.wall(%L, ''enforce'')', f.root_name)
-    FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, root_name text, wall text, covered boolean) JOIN pg_constraint k ON k.conrelid = f.oid AND k.contype = 'f'
+    FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, root_name text, wall text, covered boolean, unsettled boolean) JOIN pg_constraint k ON k.conrelid = f.oid AND k.contype = 'f'
         AND k.conparentid = 0
-   WHERE f.wall = 'off' AND NOT f.covered AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'));
+   WHERE f.wall = 'off' AND NOT f.covered AND NOT f.unsettled AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'));
 
   RETURN QUERY
   SELECT 'warning', 'D701 subscription', f.name, format('subscription %I writes the table', s.subname),
          CASE f.wall WHEN 'off' THEN 'its writes are not checked'
              ELSE 'the wall''s triggers stop its worker at a DELETE, and at tokens that were never issued here' END,
-         format('SELECT fencing.unregister(%L), or ALTER SUBSCRIPTION %I DISABLE', f.root_name, s.subname)
+         format('have one of the two write it: ALTER SUBSCRIPTION %I DISABLE, or take the table out of the publication', s.subname)
     FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, root_name text, wall text) JOIN pg_subscription_rel l ON l.srrelid = f.oid
         JOIN pg_subscription s ON s.oid = l.srsubid;
 

@@ -227,17 +227,20 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- drops the trigger functions that no trigger runs any more
+-- drops the trigger functions that no trigger runs any more: those of the names, or all; compare fencing.wall_sweep
 -- +goose StatementBegin
-CREATE FUNCTION fencing.seal_sweep() RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION fencing.seal_sweep(names text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_sql text;
 BEGIN
+  IF names IS NULL THEN
+    SELECT array_agg(p.proname) INTO names FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^seal_[0-9a-f]{16}_';
+  END IF;
   FOR v_sql IN
     SELECT format('DROP FUNCTION %s', p.oid::regprocedure) FROM pg_proc p
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^seal_[0-9a-f]{16}_' AND p.prorettype = 'trigger'::regtype
-       AND NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgfoid = p.oid)
+     WHERE p.proname = ANY (names::name[]) AND p.proname ~ '^seal_[0-9a-f]{16}_' AND p.pronamespace = 'fencing'::regnamespace AND p.prorettype = 'trigger'::regtype
+       AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass)
   LOOP
     EXECUTE v_sql;
   END LOOP;
@@ -290,11 +293,13 @@ END $$;
 -- compare fencing.wall_apply.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.seal_apply(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
   o      record;
-  v_func text;  -- null: no seal
+  c_levels CONSTANT text[] := ARRAY['report', 'enforce', 'attested'];
+  v_func text;    -- null: no seal
   v_all  text[];
+  v_old  text[];  -- the functions that the triggers ran before
   v_sql  text;
 BEGIN
   SELECT r.*, a.atttypid::regtype AS typ INTO o
@@ -315,7 +320,12 @@ BEGIN
     IF o.seal_column IS NOT NULL THEN
       PERFORM fencing.check_seal_column(tbl, o.seal_column);
     END IF;
+    PERFORM fencing.check_parents(tbl);
     v_func := fencing.seal_function(o.token_column, o.resource, o.seal_resource, o.seal_column, o.typ);
+  ELSIF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl)
+        AND NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = tbl)
+        AND NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal') THEN
+    RETURN;  -- as most tables
   END IF;
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
@@ -324,15 +334,18 @@ BEGIN
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   wanted AS (
     SELECT m.oid, format('TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %I.%I FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
-                         n.nspname, c.relname, v_func, o.wall_level) AS def
+                         n.nspname, c.relname, v_func, CASE WHEN m.oid = tbl::oid OR c.relispartition THEN o.wall_level ELSE (  -- a child of several
+                           SELECT c_levels[greatest(array_position(c_levels, o.wall_level), max(array_position(c_levels, w.wall_level)))]
+                             FROM fencing.walls_above(m.oid) w) END) AS def
       FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE v_func IS NOT NULL AND (NOT c.relispartition OR m.oid = tbl::oid)),  -- a partition has a copy
   present AS (
-    SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def
-      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
+    SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, p.proname::text AS func
+      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
      WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^seal_[0-9a-f]{16}_')
   SELECT array_agg(CASE WHEN w.oid IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, p.oid::regclass) ELSE 'CREATE OR REPLACE ' || w.def END
-                   ORDER BY coalesce(w.oid, p.oid) <> tbl::oid, coalesce(w.oid, p.oid), w.oid IS NULL, p.name) INTO v_all
+                   ORDER BY coalesce(w.oid, p.oid) <> tbl::oid, coalesce(w.oid, p.oid), w.oid IS NULL, p.name),
+         array_agg(DISTINCT p.func) FILTER (WHERE p.func IS NOT NULL) INTO v_all, v_old
     FROM wanted w FULL JOIN present p ON p.oid = w.oid AND p.name = '~fencing_zseal'
    WHERE w.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || w.def;
   FOREACH v_sql IN ARRAY coalesce(v_all, '{}') LOOP
@@ -343,21 +356,28 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
       SELECT format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', t.tgrelid::regclass, t.tgname)
-        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
+        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
        WHERE t.tgenabled <> 'A' AND p.pronamespace = 'fencing'::regnamespace AND p.proname = v_func
        ORDER BY m.oid <> tbl::oid, m.oid
     LOOP
       EXECUTE v_sql;
     END LOOP;
-  ELSIF o.wall_level IS NULL OR o.wall_level = 'off' THEN
-    -- a walled parent takes the child back
+  ELSE
+    -- other sealed parents take the table and its children back
     PERFORM fencing.seal_apply(g.relid) FROM (
-      WITH RECURSIVE up AS (
-        SELECT tbl::oid AS oid UNION SELECT i.inhparent FROM up u JOIN pg_inherits i ON i.inhrelid = u.oid)
-      SELECT r.relid FROM up u JOIN fencing.registry r ON r.relid = u.oid
-       WHERE r.relid <> tbl AND r.wall_level <> 'off' AND num_nonnulls(r.seal_resource, r.seal_column) = 1) g;
+      WITH RECURSIVE member AS (
+        SELECT tbl::oid AS oid
+        UNION
+        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+         WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
+      SELECT DISTINCT r.relid FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) r
+       WHERE r.relid <> tbl AND num_nonnulls(r.seal_resource, r.seal_column) = 1
+         AND CASE WHEN m.oid = tbl::oid THEN coalesce(o.wall_level, 'off') = 'off' ELSE NOT c.relispartition END) g;
   END IF;
-  PERFORM fencing.seal_sweep();
+  v_old := array_remove(v_old, v_func);
+  IF cardinality(v_old) > 0 THEN
+    PERFORM fencing.seal_sweep(v_old);
+  END IF;
 END $$;
 -- +goose StatementEnd
 
@@ -390,7 +410,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER seal;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.seal(tbl regclass, resource text DEFAULT NULL, by_column name DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   o record;
 BEGIN
@@ -441,7 +461,7 @@ COMMENT ON FUNCTION fencing.seal(regclass, text, name) IS
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.unseal(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   IF NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = tbl) THEN
@@ -460,7 +480,7 @@ COMMENT ON FUNCTION fencing.unseal(regclass) IS 'Takes the seal off a table. The
 -- +goose StatementBegin
 CREATE FUNCTION fencing.doctor_seal(family jsonb, apps jsonb)
 RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET max_parallel_workers_per_gather = 0 AS $$
 #variable_conflict use_column
 DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
@@ -470,14 +490,14 @@ BEGIN
   SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid,
            'again', format(CASE WHEN g.seal_column IS NULL THEN 'SELECT fencing.seal(%L, resource => %L)' ELSE 'SELECT fencing.seal(%L, by_column => %3$L)' END,
                            f.root_name, g.seal_resource, g.seal_column))), '[]') INTO v_sealed
-    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, resource text, wall text, part boolean)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, resource text, wall text, part boolean, torn boolean, unsettled boolean)
     JOIN fencing.registry g ON g.relid = f.root AND num_nonnulls(g.seal_resource, g.seal_column) = 1
     LEFT JOIN pg_attribute a ON a.attrelid = f.root AND a.attname = g.seal_column AND a.attnum > 0 AND NOT a.attisdropped;
 
   RETURN QUERY
   SELECT 'warning', 'D224 seal-without-wall', f.name, 'it is sealed and the wall is off', 'nothing compares its writes with the lease',
          format('SELECT fencing.wall(%L, ''enforce'')', f.name)
-    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, wall text) WHERE f.root = f.oid AND f.wall = 'off';
+    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, wall text, unsettled boolean) WHERE f.root = f.oid AND f.wall = 'off' AND NOT f.unsettled;
 
   RETURN QUERY
   SELECT 'error', 'D223 seal-column', f.name, format('the column %I, which names the lease of a row, %s', f.by, x.what), x.so, x.fix
@@ -485,7 +505,7 @@ BEGIN
     LEFT JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.by AND a.attnum > 0 AND NOT a.attisdropped,
     LATERAL (
       SELECT 'is missing' AS what, 'every write fails' AS so,
-             format('SELECT fencing.seal(%L, by_column => ...), with the name that it has now, or SELECT fencing.unseal(%1$L)', f.root_name) AS fix WHERE a.attname IS NULL
+             format('SELECT fencing.seal(%L, by_column => ...), with the name that it has now', f.root_name) AS fix WHERE a.attname IS NULL
       UNION ALL SELECT format('is %s now', format_type(a.atttypid, a.atttypmod)), 'every write is refused',
              format('ALTER TABLE %s ALTER COLUMN %I TYPE text; %s', f.root_name, f.by, f.again)
        WHERE a.atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype)
@@ -502,10 +522,11 @@ BEGIN
              WHEN t.tgenabled <> 'A' THEN 'D203 trigger-disabled'
              WHEN pg_get_triggerdef(t.oid) <> format('CREATE TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
                                                      f.name, y.func, f.wall) THEN 'D205 trigger-changed' END AS code
-      FROM jsonb_to_recordset(v_sealed) AS f(oid oid, name text, root_name text, col name, resource text, lease text, "by" name, typ oid, wall text, again text)
+      FROM jsonb_to_recordset(v_sealed) AS f(oid oid, name text, root_name text, col name, resource text, lease text, "by" name, typ oid, wall text, again text, torn boolean, unsettled boolean)
       LEFT JOIN pg_trigger t ON t.tgrelid = f.oid AND t.tgname = '~fencing_zseal' LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang,
       LATERAL (SELECT 'seal_' || left(md5(jsonb_build_array(f.col, f.resource, f.lease, f.by, f.typ::regtype::text)::text), 16) || '_check' AS func) y
-     WHERE f.wall <> 'off' AND (f.by IS NULL OR f.typ IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype)))  -- D223 has the others
+     WHERE f.wall <> 'off' AND NOT f.torn AND NOT f.unsettled  -- D213, and D102, D103 and D105
+       AND (f.by IS NULL OR f.typ IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype)))  -- D223 has the others
   SELECT 'error', s.code, format('trigger "~fencing_zseal" on %s', s.name),
          CASE left(s.code, 4) WHEN 'D202' THEN 'the seal''s trigger is missing' WHEN 'D203' THEN 'the seal''s trigger is not ENABLE ALWAYS'
               WHEN 'D204' THEN format('the seal''s trigger runs %s, which is not what fencing made for the table as it is', s.tgfoid::regprocedure)
@@ -521,12 +542,15 @@ BEGIN
                           s.root_name, s.root_name, s.func, s.again))
     FROM seen s WHERE s.code IS NOT NULL;
 
+  -- compare fencing.doctor
   RETURN QUERY
-  SELECT 'warning', 'D209 wall-left-over', c.oid::regclass::text, format('trigger %I of a seal is on a table that has none', t.tgname),
-         'writes are refused that nothing protects', format('SELECT fencing.unseal(%L)', c.oid::regclass::text)
-    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid
+  SELECT CASE WHEN c.relispartition OR EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid) THEN 'error' ELSE 'warning' END, 'D209 wall-left-over',
+         c.oid::regclass::text, format('trigger %I of a seal is on a table that has none', t.tgname), 'writes are refused that nothing protects',
+         format('if it is to be sealed, SELECT fencing.seal(%L, ...) once it has a wall, or, if not, SELECT fencing.unseal(%1$L)', c.oid::regclass::text)
+    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE p.pronamespace = c_schema AND p.proname ~ '^seal_[0-9a-f]{16}_' AND t.tgparentid = 0
-     AND NOT EXISTS (SELECT 1 FROM jsonb_to_recordset(v_sealed) AS f(oid oid, wall text) WHERE f.oid = t.tgrelid AND f.wall <> 'off');
+     AND c.oid NOT IN (SELECT f.oid FROM jsonb_to_recordset(v_sealed) AS f(oid oid, wall text) WHERE f.wall <> 'off')
+     AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.schema_name = n.nspname AND x.table_name = c.relname AND x.relid <> c.oid);
 
   RETURN QUERY
   SELECT 'error', k.code, format('trigger %I on fencing.%I', k.name, k.tbl),
@@ -586,7 +610,7 @@ DECLARE
   v_doctor   CONSTANT regprocedure := 'fencing.doctor_seal(jsonb, jsonb)';
   v_new      CONSTANT regprocedure[] := ARRAY['fencing.raise_epoch()',
     'fencing.seal_fail(text, text, oid, text, name, name, text, text, name, bigint, bigint, bigint)', 'fencing.seal_function(name, text, text, name, regtype)',
-    'fencing.seal_sweep()', 'fencing.check_seal_column(regclass, name)', 'fencing.seal_apply(regclass)', 'fencing.seal_changed()',
+    'fencing.seal_sweep(text[])', 'fencing.check_seal_column(regclass, name)', 'fencing.seal_apply(regclass)', 'fencing.seal_changed()',
     'fencing.seal(regclass, text, name)', 'fencing.unseal(regclass)', v_doctor];
   v_sql      text;
 BEGIN
@@ -655,7 +679,7 @@ DROP FUNCTION fencing.seal(regclass, text, name);
 DROP FUNCTION fencing.seal_changed();
 DROP FUNCTION fencing.seal_apply(regclass);
 DROP FUNCTION fencing.check_seal_column(regclass, name);
-DROP FUNCTION fencing.seal_sweep();
+DROP FUNCTION fencing.seal_sweep(text[]);
 DROP FUNCTION fencing.seal_function(name, text, text, name, regtype);
 DROP FUNCTION fencing.seal_fail(text, text, oid, text, name, name, text, text, name, bigint, bigint, bigint);
 DROP FUNCTION fencing.raise_epoch();

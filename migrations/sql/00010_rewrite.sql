@@ -4,7 +4,7 @@
 -- It is for tables that are written by an ORM, whose statements nobody writes by hand. What can't be rewritten is refused as before.
 --
 -- Known limits:
---   The choice stands in the row and goes with it, as the level does: a table that was dropped and made again starts without.
+--   The choice stands in the row and goes with it, as the level does: a table that is unregistered and registered again starts without.
 --   A driver from before this migration doesn't read it, and refuses.
 
 -- +goose Up
@@ -19,7 +19,7 @@ COMMENT ON COLUMN fencing.registry.driver_rewrite IS
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.driver_rewrite(tbl regclass, on_off boolean) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
   o       record;
   v_taken text;

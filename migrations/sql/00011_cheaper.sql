@@ -121,6 +121,7 @@ END $body$)) b(kind, mode, definer, body),
          WHERE b.body LIKE '%{attested}%') k
      WHERE b.mode IS NULL OR b.mode = wall_functions.mode
   LOOP
+    CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NOT NULL;
     v_body := regexp_replace(f.body, '\{none [^}]*\}', '', 'g');
     v_body := regexp_replace(v_body, '\{unattested ([^}]*)\}', $body$ELSE
     s := pg_catalog.current_setting(%4$L, true);
@@ -135,21 +136,21 @@ END $body$)) b(kind, mode, definer, body),
     v_body := replace(v_body, '{newer}', CASE wall_functions.mode WHEN 'strict' THEN '[>]' ELSE '[>=]' END);
     v_body := regexp_replace(v_body, '\[([<>=~]+)\]', 'OPERATOR(pg_catalog.\1)', 'g');
     v_body := regexp_replace(v_body, 'fail\((''\w+''), ', 'PERFORM fencing.fail(\1, TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, ', 'g');
-    IF to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NULL THEN
-      EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
-                     CASE WHEN f.definer THEN 'SECURITY DEFINER' ELSE '' END,
-                     format(v_body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
-    END IF;
+    EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
+                   CASE WHEN f.definer THEN 'SECURITY DEFINER' ELSE '' END,
+                   format(v_body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
   END LOOP;
   -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
   FOR v_sql IN
     SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
       FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix) AND a.grantee <> p.proowner
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name AND a.grantee <> p.proowner
+       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.wall(regclass, text)'::regprocedure AND b.grantee = a.grantee AND a.grantee <> 0)
     UNION ALL
     SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
       FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
+       AND NOT EXISTS (SELECT 1 FROM aclexplode(p.proacl) b WHERE b.grantee = a.grantee)
        AND w.oid = 'fencing.wall(regclass, text)'::regprocedure AND a.grantee NOT IN (0, w.proowner)
   LOOP
     EXECUTE v_sql;
@@ -399,6 +400,7 @@ END $body$)) b(kind, mode, definer, body),
          WHERE b.body LIKE '%{attested}%') k
      WHERE b.mode IS NULL OR b.mode = wall_functions.mode
   LOOP
+    CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NOT NULL;
     v_body := regexp_replace(f.body, '\{none [^}]*\}', '', 'g');
     v_body := regexp_replace(v_body, '\{unattested ([^}]*)\}', $body$ELSE
     s := pg_catalog.current_setting(%4$L, true);
@@ -413,21 +415,21 @@ END $body$)) b(kind, mode, definer, body),
     v_body := replace(v_body, '{newer}', CASE wall_functions.mode WHEN 'strict' THEN '[>]' ELSE '[>=]' END);
     v_body := regexp_replace(v_body, '\[([<>=~]+)\]', 'OPERATOR(pg_catalog.\1)', 'g');
     v_body := regexp_replace(v_body, 'fail\((''\w+''), ', 'PERFORM fencing.fail(\1, TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, ', 'g');
-    IF to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NULL THEN
-      EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
-                     CASE WHEN f.definer THEN 'SECURITY DEFINER' ELSE '' END,
-                     format(v_body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
-    END IF;
+    EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
+                   CASE WHEN f.definer THEN 'SECURITY DEFINER' ELSE '' END,
+                   format(v_body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
   END LOOP;
   -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
   FOR v_sql IN
     SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
       FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix) AND a.grantee <> p.proowner
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name AND a.grantee <> p.proowner
+       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.wall(regclass, text)'::regprocedure AND b.grantee = a.grantee AND a.grantee <> 0)
     UNION ALL
     SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
       FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
+       AND NOT EXISTS (SELECT 1 FROM aclexplode(p.proacl) b WHERE b.grantee = a.grantee)
        AND w.oid = 'fencing.wall(regclass, text)'::regprocedure AND a.grantee NOT IN (0, w.proowner)
   LOOP
     EXECUTE v_sql;
