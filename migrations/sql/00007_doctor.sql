@@ -68,12 +68,9 @@ BEGIN
 
   RETURN QUERY
   SELECT 'error', 'D003 schema-owner', 'schema fencing',
-         format('it belongs to role %I, and %s to role %I, which may not use it', pg_get_userbyid(n.nspowner), min(o.what), pg_get_userbyid(o.owner)),
-         'no token can be drawn, and every write to a table with a wall fails', format('ALTER SCHEMA fencing OWNER TO %I', pg_get_userbyid(o.owner))
-    FROM (SELECT p.proowner, format('function %s', p.oid::regprocedure) FROM pg_proc p WHERE p.pronamespace = c_schema AND p.prosecdef
-          UNION ALL SELECT c.relowner, format('table fencing.%I', c.relname) FROM pg_class c WHERE c.relnamespace = c_schema AND c.relkind = 'r') o(owner, what), pg_namespace n
-   WHERE n.oid = c_schema AND NOT has_schema_privilege(o.owner, c_schema, 'USAGE')
-   GROUP BY o.owner, n.nspowner;
+         format('it belongs to role %I, and what is in it to role %I, which may not use it', pg_get_userbyid(n.nspowner), pg_get_userbyid(c_owner)),
+         'no token can be drawn, and every write to a table with a wall fails', format('ALTER SCHEMA fencing OWNER TO %I', pg_get_userbyid(c_owner))
+    FROM pg_namespace n WHERE n.oid = c_schema AND n.nspowner <> c_owner;
 
   BEGIN  -- whatever fails is a finding: see the end
   -- Tables: what the registry says, against the catalog.
@@ -385,6 +382,12 @@ BEGIN
            'pg_logical_emit_message(boolean, text, text)', 'pg_logical_emit_message(boolean, text, text, boolean)']) u(name),
          LATERAL (SELECT to_regprocedure(u.name)::oid) f(oid)
    WHERE p.oid = to_regprocedure('fencing.next_token()') AND NOT has_function_privilege(p.proowner, f.oid, 'EXECUTE');
+
+  RETURN QUERY
+  SELECT 'error', 'D311 tokens-not-drawn', format('function %s', p.oid::regprocedure), format('role %I, which owns it, may not use schema fencing', pg_get_userbyid(p.proowner)),
+         'it fails whoever calls it', format('ALTER FUNCTION %s OWNER TO %I', p.oid::regprocedure, pg_get_userbyid(c_owner))
+    FROM pg_proc p WHERE p.pronamespace = c_schema AND p.proname IN ('next_token', 'incarnation_now', 'take', 'renew', 'release')
+     AND p.proowner <> c_owner AND NOT has_schema_privilege(p.proowner, c_schema, 'USAGE');
 
   -- what incarnation_now() may not run, then what it may run and doesn't work here
   RETURN QUERY
