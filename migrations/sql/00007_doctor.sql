@@ -28,7 +28,7 @@ DECLARE
   c_owner  CONSTANT oid := (SELECT CASE WHEN has_schema_privilege(c.relowner, n.oid, 'USAGE') THEN n.nspowner ELSE coalesce(c.relowner, n.nspowner) END
                               FROM pg_namespace n LEFT JOIN pg_class c ON c.oid = to_regclass('fencing.registry') WHERE n.oid = c_schema);
   c_db     CONSTANT oid := (SELECT oid FROM pg_database WHERE datname = current_database());
-  c_changed CONSTANT text := '((new.%1$I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || (pg_trigger_depth() + 1)), true))';  -- as in fencing.wall_apply
+  c_changed CONSTANT text := '((new.%1$I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))';  -- as in fencing.wall_apply
   c_instead CONSTANT text := 'the start of the server stands in for what it tells: tokens jump far ahead at each start, too';
   c_nothing CONSTANT text := 'a promotion or a restore may go unnoticed, and tokens be given out again';
   v_family jsonb;  -- the registered tables, their partitions and their children
