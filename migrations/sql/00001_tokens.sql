@@ -39,6 +39,10 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+CREATE SEQUENCE fencing.write_epoch AS bigint MINVALUE 1 NO CYCLE CACHE 1;
+
+COMMENT ON SEQUENCE fencing.write_epoch IS 'Bounds the tokens that may have been issued. Drawn from by fencing.next_token() only.';
+
 -- A connection of fencerow's driver has 'driver' in the setting fencing.session, which no statement through the driver can change. What
 -- is written here decides what the driver refuses, and so none of its connections may write it, whatever role it has and however a
 -- statement names it: a function that changes anything begins with this.
@@ -65,10 +69,6 @@ BEGIN
     TG_OP, quote_ident(TG_TABLE_NAME) USING ERRCODE = 'FN004', SCHEMA = 'fencing', TABLE = TG_TABLE_NAME, CONSTRAINT = 'refuse_driver';
 END $$;
 -- +goose StatementEnd
-
-CREATE SEQUENCE fencing.write_epoch AS bigint MINVALUE 1 NO CYCLE CACHE 1;
-
-COMMENT ON SEQUENCE fencing.write_epoch IS 'Bounds the tokens that may have been issued. Drawn from by fencing.next_token() only.';
 
 -- What tokens were last drawn from. Another timeline or system identifier means that WAL may have been lost; another database or
 -- another sequence, that a dump has been restored or the database copied, with the value that the sequence had then.
