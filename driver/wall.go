@@ -26,6 +26,10 @@ const (
 // sealTrigger is the trigger of fencing.seal, whose errors have the same codes.
 const sealTrigger = "~fencing_zseal"
 
+// refuseTrigger is what keeps connections of the driver from writing schema
+// fencing, and from calling its functions that change something.
+const refuseTrigger = "refuse_driver"
+
 // wallDetail is the DETAIL of their errors.
 type wallDetail struct {
 	Token, Current *string
@@ -61,6 +65,13 @@ func (c *Conn) fromWall(ctx context.Context, s *statement, err error) error {
 		return c.refusedByWall(ctx, s, rewrite.InvalidToken, table, err,
 			"write to protected table %q was refused by the database, since its token was never issued: draw tokens with lease.NextToken, or register the table with issued_by => NULL if they come from elsewhere")
 	case wallNotAllowed:
+		if pgErr.ConstraintName == refuseTrigger {
+			if pgErr.TableName == "" { // a function
+				table = pgErr.SchemaName
+			}
+			return c.refusedByWall(ctx, s, rewrite.WallRefused, table, err,
+				"statement that changes %q, which the driver rests on, was refused by the database: use a plain connection, such as psql's or one of package migrations")
+		}
 		if detail.Sealed {
 			return c.refusedByWall(ctx, s, rewrite.InvalidToken, table, err,
 				"write to protected table %q was refused by the database, since its token is not that of "+detail.lease()+": put the token of that lease into the context, and move no row to another lease")

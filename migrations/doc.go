@@ -67,8 +67,9 @@
 //
 // Refusals have SQLSTATE FN001 (stale, or in mode strict used), FN002 (no
 // token), FN003 (never issued) or FN004 (not allowed: TRUNCATE, a setting with
-// another token, a trigger that changed a checked one). Schema, table, column
-// and constraint (the trigger) are fields of the error; DETAIL is a JSON object
+// another token, a trigger that changed a write's, a connection of the driver
+// that changes something in schema fencing). Schema, table, column and
+// constraint (the trigger) are fields of the error; DETAIL is a JSON object
 // with token, current, mode and resource, and relation if another table than
 // the registered one was written: a partition or a child.
 //

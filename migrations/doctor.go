@@ -68,11 +68,11 @@ func Doctor(ctx context.Context, dsn string, roles ...string) ([]Finding, error)
 		return nil, err
 	}
 	defer closeConn(ctx, conn)
-	if err := requireInstalled(ctx, conn, op); err != nil {
-		return nil, err
-	}
 	findings, err := doctorSQL(ctx, conn, roles)
-	if isState(err, undefinedFunction) {
+	if isState(err, undefinedFunction, invalidSchemaName) {
+		if err := requireInstalled(ctx, conn, op); err != nil {
+			return nil, err
+		}
 		return nil, fmt.Errorf("%s: %w in a version with a doctor: run migrations.Up(ctx, dsn) first: %w", op, ErrNotInstalled, err)
 	}
 	if err != nil {
@@ -83,6 +83,9 @@ func Doctor(ctx context.Context, dsn string, roles ...string) ([]Finding, error)
 		return nil, opError(op, "", err)
 	}
 	tried, err := tryWalls(ctx, conn)
+	if isState(err, undefinedTable, undefinedColumn) && !Healthy(findings) {
+		err = nil // the findings say what is missing
+	}
 	if err != nil {
 		return nil, opError(op, "", err)
 	}

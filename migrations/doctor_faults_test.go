@@ -123,6 +123,15 @@ var wallFaults = []fault{
 		[]string{"D204 trigger-function", "D205 trigger-changed"}, `trigger "~fencing_update" on public.child`},
 	{"registry's trigger dropped", `DROP TRIGGER wall ON fencing.registry`, []string{"D210 registry-trigger"}, "trigger wall on fencing.registry"},
 	{"registry's trigger not always", `ALTER TABLE fencing.registry ENABLE TRIGGER truncated`, []string{"D210 registry-trigger"}, "trigger truncated on fencing.registry"},
+	{"driver's trigger dropped", `DROP TRIGGER refuse_driver ON fencing.epoch; ALTER TABLE fencing.lease DISABLE TRIGGER refuse_driver; ALTER TABLE fencing.registry ENABLE TRIGGER refuse_driver`,
+		[]string{"D230 driver-trigger"}, "trigger refuse_driver on fencing.epoch"},
+	{"driver's trigger for DELETE only", `CREATE OR REPLACE TRIGGER refuse_driver BEFORE DELETE ON fencing.registry FOR EACH STATEMENT EXECUTE FUNCTION fencing.refuse_driver_write();
+		ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER refuse_driver; ALTER TABLE fencing.registry DISABLE TRIGGER refuse_driver`, []string{"D230 driver-trigger"}, "trigger refuse_driver on fencing.registry"},
+	{"tombstones' trigger dropped", `DROP TRIGGER "~fencing_vacate" ON keyed`, []string{"D202 trigger-missing"}, `trigger "~fencing_vacate" on public.keyed`},
+	{"mark of INSERT dropped", `DROP TRIGGER "!fencing_mark_insert" ON orders`, []string{"D202 trigger-missing"}, `trigger "!fencing_mark_insert" on public.orders`},
+	{"a table of the schema dropped", `DROP TABLE fencing.repairs`, []string{"D001 schema-broken"}, "schema fencing"},
+	{"a function of the schema dropped", `DROP FUNCTION fencing.repair`, []string{"D001 schema-broken"}, "schema fencing"},
+	{"a column of the registry renamed", `ALTER TABLE fencing.registry RENAME seal_column TO other`, []string{"D002 doctor-stopped"}, "schema fencing"},
 	{"refusal replaced", `CREATE OR REPLACE FUNCTION fencing.is_repair(rel oid, token bigint, current bigint) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT true'`,
 		[]string{"D801 wall-open"}, "public.orders"},
 }
@@ -140,6 +149,7 @@ var sequenceFaults = []fault{
 		[]string{"D305 sequence-rights"}, "sequence public.s"},
 	{"downwards", `CREATE SEQUENCE s INCREMENT BY -1 MINVALUE -9 MAXVALUE 9223372036854775807 START 50; SELECT setval('s', 9); SELECT fencing.register('jobs', 'lease', issued_by => 's')`,
 		[]string{"D306 sequence-direction"}, "sequence public.s"},
+	{"near its end", `SELECT setval('fencing.write_epoch', 9223372032559808512)`, []string{"D314 sequence-near-end"}, "sequence fencing.write_epoch"},
 	{"behind", `SELECT setval('fencing.write_epoch', 1)`, []string{"D307 sequence-behind"}, "public.orders"},
 	{"integer", `CREATE SEQUENCE s AS int; SELECT setval('s', 9); SELECT fencing.register('jobs', 'lease', issued_by => 's')`, []string{"D308 sequence-small"}, "sequence public.s"},
 	{"not for the owner of the schema", `ALTER SCHEMA fencing OWNER TO pg_monitor`, []string{"D204 trigger-function", "D310 sequence-unreadable"}, "sequence fencing.write_epoch"},
@@ -198,9 +208,15 @@ var otherFaults = []fault{
 		CREATE TRIGGER c BEFORE INSERT ON jobs FOR EACH ROW EXECUTE FUNCTION f(); CREATE TRIGGER d BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION h();
 		CREATE TRIGGER "~y" BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION f(); ALTER TABLE orders DISABLE TRIGGER "~y"`, []string{}, ""},
 	{"after the check", trigger + `CREATE TRIGGER "~late" BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION f()`, []string{"D601 trigger-after-check"}, `trigger "~late" on public.orders`},
-	{"sets the token", trigger + `CREATE TRIGGER set_it BEFORE INSERT OR UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION g()`, []string{"D602 trigger-token"}, `trigger set_it on public.orders`},
+	{"sets the token", trigger + `CREATE TRIGGER set_it BEFORE INSERT OR UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION g()`, []string{"D606 trigger-sets-token"}, `trigger set_it on public.orders`},
 	{"sets a token of an odd name", `CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW."Last Token" := 5; RETURN NEW; END';
-		CREATE TRIGGER set_it BEFORE INSERT ON "my App"."Order ""Lines""" FOR EACH ROW EXECUTE FUNCTION g()`, []string{"D602 trigger-token"}, `trigger set_it on "my App"."Order ""Lines"""`},
+		CREATE TRIGGER set_it BEFORE INSERT ON "my App"."Order ""Lines""" FOR EACH ROW EXECUTE FUNCTION g()`, []string{"D606 trigger-sets-token"}, `trigger set_it on "my App"."Order ""Lines"""`},
+	{"reads the token", `CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.note := NEW.last_token::text; RETURN NEW; END';
+		CREATE TRIGGER reads_it BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION g()`, []string{"D602 trigger-token"}, `trigger reads_it on public.orders`},
+	{"sets the row without a wall", `CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW := jsonb_populate_record(NEW, jsonb ''{}''); RETURN NEW; END';
+		CREATE TRIGGER set_it BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION g(); SELECT fencing.wall('orders', 'off')`, []string{"D201 wall-off", "D606 trigger-sets-token"}, `trigger set_it on public.orders`},
+	{"sets the row under a wall", `CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW := jsonb_populate_record(NEW, jsonb ''{}''); RETURN NEW; END';
+		CREATE TRIGGER set_it BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION g()`, []string{}, ""},
 	{"between mark and check", trigger + `CREATE TRIGGER touch BEFORE UPDATE ON parted FOR EACH ROW EXECUTE FUNCTION h()`, []string{"D603 trigger-sees-mark"}, `trigger touch on public.parted`},
 	{"rule", `CREATE RULE gone AS ON DELETE TO orders WHERE OLD.id = 7 DO INSTEAD NOTHING`, []string{"D604 rule"}, "rule gone on public.orders"},
 	{"cascade", `CREATE TABLE customers (id int PRIMARY KEY); ALTER TABLE orders ADD CONSTRAINT customer FOREIGN KEY (id) REFERENCES customers ON DELETE SET NULL NOT VALID`, []string{}, ""},
@@ -308,7 +324,7 @@ func TestDoctorCodes(t *testing.T) {
 	require.Equal(t, slices.Compact(written), slices.Sorted(maps.Keys(documented)))
 
 	// those that are no faults, or tested by themselves
-	tested := []string{"D206 wall-report", "D207 lease-unattested", "D225 seal-no-timeout", "D226 seal-not-seen", "D227 seal-never-taken", "D312 incarnation-other", "D411 superuser", "D414 role-makes-roles", "D412 role-missing", "D802 wall-not-tried", "D901 version-behind"}
+	tested := []string{"D003 schema-owner", "D206 wall-report", "D207 lease-unattested", "D225 seal-no-timeout", "D226 seal-not-seen", "D227 seal-never-taken", "D312 incarnation-other", "D411 superuser", "D414 role-makes-roles", "D412 role-missing", "D802 wall-not-tried", "D901 version-behind"}
 	for _, f := range slices.Concat(tableFaults, wallFaults, sequenceFaults, roleFaults, otherFaults, sealFaults) {
 		tested = append(tested, f.want...)
 	}

@@ -19,6 +19,7 @@ const (
 	invalidSchemaName     = "3F000"
 	insufficientPrivilege = "42501"
 	undefinedTable        = "42P01"
+	undefinedColumn       = "42703"
 	undefinedFunction     = "42883"
 	duplicateTable        = "42P07"
 	duplicateObject       = "42710"

@@ -25,9 +25,7 @@ func wallTriggers(t testing.TB, conn *pgx.Conn) []string {
 func triggersOn(mode string, tables ...string) []string {
 	all := []string{}
 	for _, table := range tables {
-		if mode == "lease" {
-			all = append(all, table+" !fencing_mark A")
-		}
+		all = append(all, table+" !fencing_mark A", table+" !fencing_mark_insert A")
 		for _, kind := range []string{"delete", "insert", "late", "late_insert", "truncate", "update"} {
 			all = append(all, table+" ~fencing_"+kind+" A")
 		}

@@ -284,9 +284,6 @@ func TestWallMendsDefinitions(t *testing.T) {
 			"!fencing_mark": "BEFORE UPDATE OF v", "~fencing_late": "AFTER UPDATE WHEN (NEW.last_token < 0)", "~fencing_late_insert": "AFTER INSERT WHEN (false)",
 			"~fencing_update": "BEFORE UPDATE OF v", "~fencing_delete": "BEFORE DELETE WHEN (OLD.id = 7)",
 		} {
-			if name == "!fencing_mark" && mode == "strict" {
-				continue
-			}
 			event, cond, _ := strings.Cut(event, "WHEN")
 			if cond != "" {
 				cond = "WHEN" + cond

@@ -43,6 +43,33 @@ CREATE SEQUENCE fencing.write_epoch AS bigint MINVALUE 1 NO CYCLE CACHE 1;
 
 COMMENT ON SEQUENCE fencing.write_epoch IS 'Bounds the tokens that may have been issued. Drawn from by fencing.next_token() only.';
 
+-- A connection of fencerow's driver has 'driver' in the setting fencing.session, which no statement through the driver can change. What
+-- is written here decides what the driver refuses, and so none of its connections may write it, whatever role it has and however a
+-- statement names it: a function that changes anything begins with this.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.refuse_driver(what text) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF current_setting('fencing.session', true) = 'driver' THEN
+    RAISE EXCEPTION 'fencing: no connection of the driver may call %, which changes what the driver refuses: use a plain connection, such as psql''s or one of package migrations', what
+      USING ERRCODE = 'FN004', SCHEMA = 'fencing', CONSTRAINT = 'refuse_driver';
+  END IF;
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.refuse_driver(text) IS 'Raises an error in a session of the driver, for what it must not do.';
+
+-- The same for a statement on a table, as its trigger refuse_driver, whose WHEN has looked at the setting. The functions that a session of
+-- the driver may call, and triggers, empty the setting while they write.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.refuse_driver_write() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RAISE EXCEPTION 'fencing: no connection of the driver may run % on fencing.%, which the driver rests on: use a plain connection, such as psql''s or one of package migrations',
+    TG_OP, quote_ident(TG_TABLE_NAME) USING ERRCODE = 'FN004', SCHEMA = 'fencing', TABLE = TG_TABLE_NAME, CONSTRAINT = 'refuse_driver';
+END $$;
+-- +goose StatementEnd
+
 -- What tokens were last drawn from. Another timeline or system identifier means that WAL may have been lost; another database or
 -- another sequence, that a dump has been restored or the database copied, with the value that the sequence had then.
 CREATE TABLE fencing.incarnation (
@@ -52,6 +79,10 @@ CREATE TABLE fencing.incarnation (
   dbid  oid     NOT NULL,
   seqid oid     NOT NULL
 );
+
+CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.incarnation
+  FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+ALTER TABLE fencing.incarnation ENABLE ALWAYS TRIGGER refuse_driver;
 
 -- As its owner, so that the doctor reads what next_token() does, whoever asks it.
 -- +goose StatementBegin
@@ -96,6 +127,7 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   t bigint;
   v record;
+  v_session CONSTANT text := current_setting('fencing.session', true);
 BEGIN
   IF pg_is_in_recovery() THEN
     RAISE EXCEPTION 'fencing: a standby gives no tokens'
@@ -103,14 +135,25 @@ BEGIN
   END IF;
   v := fencing.incarnation_now();
   IF NOT EXISTS (SELECT 1 FROM fencing.incarnation i WHERE i.tli = v.tli AND i.sysid = v.sysid AND i.dbid = v.dbid AND i.seqid = v.seqid) THEN
+    IF v_session = 'driver' THEN
+      PERFORM set_config('fencing.session', '', true);
+    END IF;
     INSERT INTO fencing.incarnation AS i (tli, sysid, dbid, seqid) VALUES (v.tli, v.sysid, v.dbid, v.seqid)
       ON CONFLICT (one) DO UPDATE SET tli = EXCLUDED.tli, sysid = EXCLUDED.sysid, dbid = EXCLUDED.dbid, seqid = EXCLUDED.seqid
       WHERE (i.tli, i.sysid, i.dbid, i.seqid) IS DISTINCT FROM (EXCLUDED.tli, EXCLUDED.sysid, EXCLUDED.dbid, EXCLUDED.seqid);
     IF FOUND THEN
+      IF pg_sequence_last_value('fencing.write_epoch'::regclass) >= 9223372032559808512 THEN  -- 2^63 - 2^32
+        RAISE EXCEPTION 'fencing: sequence fencing.write_epoch is too near its end for the jump that a restored, promoted or copied database needs'
+          USING ERRCODE = 'sequence_generator_limit_exceeded', HINT = 'It never gets there by itself. Stop all writers, set it back with '
+            'setval to a value above every token that was given out, and mend rows with larger ones by fencing.repair.';
+      END IF;
       -- far above whatever has been given out and is forgotten: seconds since 2020 in the high half, and past the last jump in any case
       PERFORM setval('fencing.write_epoch', greatest(
         (coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) >> 32) + 1,
         extract(epoch FROM clock_timestamp() - timestamptz '2020-01-01 00:00:00+00')::bigint) << 32);
+    END IF;
+    IF v_session = 'driver' THEN
+      PERFORM set_config('fencing.session', v_session, true);
     END IF;
   END IF;
   -- a session with it off handed tokens out again after a crash; remote_apply waits for more than on and may stay
@@ -160,6 +203,8 @@ DROP FUNCTION fencing.next_token();
 DROP FUNCTION fencing.incarnation_now();
 DROP TABLE fencing.incarnation;
 DROP SEQUENCE fencing.write_epoch;
+DROP FUNCTION fencing.refuse_driver_write();
+DROP FUNCTION fencing.refuse_driver(text);
 
 -- migrations.Up keeps its version table in the schema; migrations.Down drops the two together
 -- +goose StatementBegin

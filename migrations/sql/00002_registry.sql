@@ -61,6 +61,14 @@ CREATE TRIGGER truncated AFTER TRUNCATE ON fencing.registry
 ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER changed;
 ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER truncated;
 
+CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.registry
+  FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER refuse_driver;
+
+CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.generation
+  FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+ALTER TABLE fencing.generation ENABLE ALWAYS TRIGGER refuse_driver;
+
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
@@ -112,6 +120,16 @@ DECLARE
   v_hint text;
   v_alter text;
 BEGIN
+  WITH RECURSIVE family AS (
+    SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
+  SELECT n.nspname, c.relname, c.relispartition, c.oid::regclass AS name INTO a
+    FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'f' ORDER BY c.oid LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencing: % can''t be protected, since its % % is a foreign table', tbl, CASE WHEN a.relispartition THEN 'partition' ELSE 'child' END, a.name
+      USING ERRCODE = 'wrong_object_type', SCHEMA = a.nspname, TABLE = a.relname,
+            HINT = format('Its rows are on another server, where no trigger of this one compares a token. Take it out: ALTER TABLE %s, and protect it where its rows are.',
+                          CASE WHEN a.relispartition THEN format('... DETACH PARTITION %s', a.name) ELSE format('%s NO INHERIT ...', a.name) END);
+  END IF;
   FOR a IN
     WITH RECURSIVE family AS (
       SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
@@ -222,6 +240,7 @@ DECLARE
   v_chain  oid[];
   v_former jsonb;  -- rows of the registry, by the table that has their name now
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.claim_name()');
   SELECT n.nspname, c.relname INTO o
     FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name
     JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = r.table_name
@@ -269,6 +288,7 @@ DECLARE
   v_what   text;
   v_hint   text;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.register()');
   PERFORM fencing.check_table(tbl);
   SELECT n.nspname, c.relname INTO STRICT v_schema, v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = register.tbl;
@@ -362,6 +382,7 @@ COMMENT ON FUNCTION fencing.register(regclass, text, name, text, regclass) IS
 CREATE FUNCTION fencing.unregister(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.unregister()');
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   PERFORM fencing.claim_name(tbl);
   DELETE FROM fencing.registry r WHERE r.relid = tbl;

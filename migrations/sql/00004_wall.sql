@@ -16,8 +16,10 @@
 --   Level attested asks that a transaction say a token, not that it hold the lock: who reads the row's own token and puts that into
 --   the setting and the column passes in mode lease, and in DELETE. It stops mistakes, and no one who means to get past.
 --   Mode lease below level attested: SET last_token = last_token passes, and so does a MERGE with two UPDATE actions of which one
---   names the column. Triggers of others between "!fencing_mark" and "~fencing_update" see ~token, and can put a mark themselves.
---   A trigger that sorts after "~fencing_update" can change the row: a token that it lowers is caught, other values are not.
+--   names the column. Triggers of others between "!fencing_mark" and "~fencing_update" see ~token.
+--   A trigger that sorts after "~fencing_update" can change the row: a token that it changes is caught, other values are not. One that
+--   sorts before "!fencing_mark" can change the token unseen, and so can one after "~fencing_insert" that of EXCLUDED in an upsert; the
+--   doctor finds those (D606).
 --   A row that moves to another partition is deleted and inserted: the UPDATE needs the setting of fencing.setting_name. What foreign
 --   keys do by themselves are writes like others: CASCADE on DELETE needs the setting, SET NULL and CASCADE on UPDATE are refused.
 --   Plain children made, and partitions attached, later: partitions have all but the TRUNCATE trigger, children nothing, until
@@ -131,7 +133,10 @@ BEGIN
     WHEN 'truncate' THEN
       v_what := format('TRUNCATE of %s is not allowed: delete its rows under a token, or take the wall off: SELECT fencing.wall(%L, ''off'')', v_name, v_name);
     WHEN 'late' THEN
-      v_what := format('a trigger set %I to %s on %s of %s, after it had been checked: mend the trigger, or have its name sort before "~fencing"', col, token, op, v_name);
+      v_what := format('a trigger set %I to %s on %s of %s, which was written under another token: have the trigger leave that column as it is', col, token, op, v_name);
+    WHEN 'key' THEN
+      v_what := format('the primary key of %s is not what its tombstones were made for, so %s is refused: put the names and types of its columns back, or call fencing.tombstones(%L) '
+                       'again', v_name, op, v_name);
     ELSE
       v_what := format('column %I of %s is not bigint any more: put the type back, then call fencing.wall again', col, v_name);
   END CASE;
@@ -153,7 +158,7 @@ END $$;
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET quote_all_identifiers = off AS $$
+SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = issued_by);
   v_prefix CONSTANT text := 'wall_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq)::text), 16) || '_';
@@ -161,6 +166,7 @@ DECLARE
   v_sql    text;
   f        record;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.wall_functions()');
   IF issued_by IS NOT NULL AND NOT has_sequence_privilege(current_user, issued_by, 'SELECT, USAGE') THEN
     RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
       USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
@@ -168,10 +174,22 @@ BEGIN
   FOR f IN
     -- [<] stands for OPERATOR(pg_catalog.<), fail() for the whole call, {...} for what follows below; all is put in before the names are
     SELECT k.suffix, k.definer, k.body FROM (VALUES
-      -- Runs only if the statement names the column. A token that can't be one counts as none.
+      -- The marks come before other triggers and note the token that the statement writes, for ~fencing_late to compare with. The note
+      -- is for the depth at which the trigger runs, so that a write by a trigger in between leaves it alone.
+      -- This one runs only if the statement names the column. A token that can't be one counts as none.
       ('mark', 'lease', false, $body$
 BEGIN
-  IF NEW.%1$I [<] 0 THEN NEW.%1$I := OLD.%1$I; ELSE NEW.%1$I := [~] NEW.%1$I; END IF;
+  NEW.%1$I := CASE WHEN {noted} IS NULL OR NEW.%1$I [<] 0 THEN OLD.%1$I ELSE [~] NEW.%1$I END;
+  RETURN NEW;
+END $body$),
+      ('mark', 'strict', false, $body$
+BEGIN
+  IF {noted} IS NULL THEN RETURN NULL; END IF;  -- as an expression: PERFORM takes longer
+  RETURN NEW;
+END $body$),
+      ('mark_insert', NULL, false, $body$
+BEGIN
+  IF {noted} IS NULL THEN RETURN NULL; END IF;
   RETURN NEW;
 END $body$),
       ('update', 'strict', true, $body$
@@ -201,13 +219,14 @@ END $body$),
   END IF;
   RETURN NEW;
 END $body$),
+      -- Below attested it looks at the note, too: in an upsert no trigger comes after it that could, and EXCLUDED has what it lets through.
       ('insert', NULL, true, $body$
 {setting}BEGIN
   {typed NEW}
   IF NEW.%1$I [>] 0 AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
   IF (NEW.%1$I [>] 0) IS NOT TRUE THEN fail('missing', NEW.%1$I, NULL);
   ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, NULL);
-  {unattested NULL}END IF;
+  {unattested NULL}{changed}END IF;
   RETURN NEW;
 END $body$),
       ('delete', NULL, true, $body$
@@ -241,9 +260,12 @@ BEGIN
   RETURN NULL;
 END $body$)) b(kind, mode, definer, body),
       LATERAL (
-        SELECT b.kind AS suffix, b.definer, replace(replace(replace(b.body, '{setting}', ''), '{attested}', ''), '{unattested', '{none') AS body
+        SELECT b.kind AS suffix, b.definer, replace(replace(replace(replace(b.body, '{setting}', ''), '{attested}', CASE b.kind
+                 WHEN 'insert' THEN $body$ AND pg_catalog.current_setting('fencing.mark' [||] pg_catalog.pg_trigger_depth()::pg_catalog.text, true) [=] NEW.%1$I::pg_catalog.text$body$ ELSE '' END),
+               '{unattested', '{none'), '{changed}', $body$ELSE fail('late', NEW.%1$I, NULL);
+  $body$) AS body
         UNION ALL
-        SELECT b.kind || '_attested', b.definer, replace(replace(b.body, '{setting}', E'DECLARE\n  s pg_catalog.text;\n'),
+        SELECT b.kind || '_attested', b.definer, replace(replace(replace(b.body, '{changed}', ''), '{setting}', E'DECLARE\n  s pg_catalog.text;\n'),
                '{attested}', ' AND pg_catalog.current_setting(%4$L, true) [=] NEW.%1$I::pg_catalog.text')
          WHERE b.body LIKE '%{attested}%') k
      WHERE b.mode IS NULL OR b.mode = wall_functions.mode
@@ -260,8 +282,9 @@ END $body$)) b(kind, mode, definer, body),
   END IF;$body$, 'g');
     v_body := regexp_replace(v_body, '\{issued ([^}]*)\}', CASE WHEN v_seq IS NULL THEN 'true'
               ELSE '\1 [<=] pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)' END, 'g');
+    v_body := replace(v_body, '{noted}', $body$pg_catalog.set_config('fencing.mark' [||] pg_catalog.pg_trigger_depth()::pg_catalog.text, NEW.%1$I::pg_catalog.text, true)$body$);
     v_body := replace(v_body, '{newer}', CASE wall_functions.mode WHEN 'strict' THEN '[>]' ELSE '[>=]' END);
-    v_body := regexp_replace(v_body, '\[([<>=~]+)\]', 'OPERATOR(pg_catalog.\1)', 'g');
+    v_body := regexp_replace(v_body, '\[([<>=~|]+)\]', 'OPERATOR(pg_catalog.\1)', 'g');
     v_body := regexp_replace(v_body, 'fail\((''\w+''), ', 'PERFORM fencing.fail(\1, TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, ', 'g');
     EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
                    CASE WHEN f.definer THEN 'SECURITY DEFINER' ELSE '' END,
@@ -294,6 +317,7 @@ SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET
 DECLARE
   v_sql text;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.wall_sweep()');
   IF prefixes IS NULL THEN
     SELECT array_agg(DISTINCT left(p.proname, 22)) INTO prefixes FROM pg_proc p
      WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_' AND p.prorettype = 'trigger'::regtype;
@@ -368,11 +392,13 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SE
 DECLARE
   c_levels CONSTANT text[] := ARRAY['report', 'enforce', 'attested'];
   v_prefix text := '';
+  c_changed CONSTANT text := format('((new.%I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))', coalesce(token_column, ''));
   v_all    text[];
   v_old    text[];  -- prefixes of the functions that the triggers ran before
   v_sql    text;
   r        record;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.wall_apply()');
   IF level <> 'off' THEN
     PERFORM fencing.check_parents(tbl);
     v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by);
@@ -383,13 +409,16 @@ BEGIN
     SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid  -- a child with a wall of its own keeps that
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   kind(name, suffix, attestable, event, for_each) AS (VALUES
-    ('!fencing_mark', 'mark', false, format('BEFORE UPDATE OF %I', token_column), 'ROW'),
+    ('!fencing_mark', 'mark', false, format(CASE mode WHEN 'strict' THEN 'BEFORE UPDATE' ELSE 'BEFORE UPDATE OF %I' END, token_column), 'ROW'),
+    ('!fencing_mark_insert', 'mark_insert', false, 'BEFORE INSERT', 'ROW'),
     ('~fencing_update', 'update', true, 'BEFORE UPDATE', 'ROW'),
     ('~fencing_insert', 'insert', true, 'BEFORE INSERT', 'ROW'),
     ('~fencing_delete', 'delete', false, 'BEFORE DELETE', 'ROW'),
     ('~fencing_truncate', 'truncate', false, 'BEFORE TRUNCATE', 'STATEMENT'),
-    ('~fencing_late', 'late', false, 'AFTER UPDATE', format('ROW WHEN ((new.%I %s old.%1$I))', token_column, CASE mode WHEN 'strict' THEN '<=' ELSE '<' END)),
-    ('~fencing_late_insert', 'late', false, 'AFTER INSERT', format('ROW WHEN ((new.%I <= 0))', token_column))),
+    -- the row's token has to be the one that the mark noted; a write that names none, which lease at level report lets through, has no note
+    ('~fencing_late', 'late', false, 'AFTER UPDATE', format(CASE WHEN mode = 'strict' THEN 'ROW WHEN (((new.%I <= old.%1$I) OR %2$s))'
+       WHEN level = 'report' THEN 'ROW WHEN ((new.%I < old.%1$I))' ELSE 'ROW WHEN (((new.%I < old.%1$I) OR %2$s))' END, token_column, c_changed)),
+    ('~fencing_late_insert', 'late', false, 'AFTER INSERT', format('ROW WHEN (((new.%I <= 0) OR %2$s))', token_column, c_changed))),
   wanted AS (
     SELECT m.oid, k.name, format('%I.%I', n.nspname, c.relname) AS rel, v_prefix || k.suffix || CASE WHEN k.attestable AND y.strictest = 'attested' THEN '_attested' ELSE '' END AS func,
            k.event, k.for_each, y.strictest
@@ -398,7 +427,7 @@ BEGIN
                UNION ALL  -- a child of several
                SELECT c_levels[greatest(array_position(c_levels, level), max(array_position(c_levels, w.wall_level)))] FROM fencing.walls_above(m.oid) w
                 WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl HAVING m.oid <> tbl::oid AND NOT c.relispartition) y(strictest), kind k
-     WHERE level <> 'off' AND (k.suffix <> 'mark' OR mode = 'lease')
+     WHERE level <> 'off'
        AND (NOT c.relispartition OR m.oid = tbl::oid OR k.suffix = 'truncate')),  -- a partition has copies of the others
   present AS (
     SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix
@@ -479,6 +508,7 @@ DECLARE
   o         record;
   v_is_left boolean := false;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.wall()');
   -- the lock of fencing.register: what is found here holds until the row is written
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   SELECT n.nspname, c.relname, r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by,

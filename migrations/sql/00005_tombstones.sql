@@ -3,12 +3,17 @@
 -- A deleted row takes its token with it, and a stale holder may insert the key again. With tombstones the key keeps the token that
 -- deleted it, or that gave the row another key, and an INSERT with an older one is refused like an UPDATE.
 --
+-- A key is buried before its row is deleted, or gets another one: what the statement calls, as in RETURNING, can insert the key before
+-- triggers that run after the statement do. ~fencing_rekey1 does it once more for what later triggers and generated columns change.
+--
 -- The check runs after the INSERT, which has waited on the primary key for a DELETE in progress. A transaction whose snapshot is older
 -- than the tombstone can't see it: at REPEATABLE READ and SERIALIZABLE the check inserts one itself, for the conflict (40001).
 --
 -- Known limits:
 --   One row for each deleted key, until fencing.prune_tombstones; and at REPEATABLE READ and above a dead one for each INSERT.
 --   What is deleted while the wall or the tombstones are off, or with the triggers disabled, leaves none.
+--   A primary key with a generated column is buried by each UPDATE: one row for each key that is updated.
+--   A trigger that sorts after "~fencing_vacate" and changes the key itself lets a statement's own functions insert the old key.
 --   At level report a DELETE without a token leaves the row's own.
 --   A primary key put in the place of another is buried by the old columns until fencing.tombstones or fencing.wall is called again.
 --   They stay when a table is unregistered, and stand for its oid; fencing.register gives those of a table that was registered to the
@@ -32,6 +37,10 @@ CREATE TABLE fencing.tombstone (
   deleted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (relid, digest)
 );
+
+CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.tombstone
+  FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+ALTER TABLE fencing.tombstone ENABLE ALWAYS TRIGGER refuse_driver;
 
 COMMENT ON TABLE fencing.tombstone IS 'Deleted keys with the tokens that deleted them. Written by the triggers of fencing.tombstones().';
 
@@ -89,7 +98,7 @@ END $$;
 -- were made for isn't looked at, because its cast would run as the owner of the schema.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass) RETURNS text
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
   k        record;
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = issued_by);
@@ -99,6 +108,7 @@ DECLARE
   v_sql    text;
   f        record;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.tombstone_functions()');
   SELECT * INTO k FROM fencing.tombstone_key(tbl);
   v_prefix := 'tomb_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq, k.cols, k.types::text[])::text), 16) || '_';
   SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
@@ -112,10 +122,18 @@ DECLARE
   s text := current_setting(%4$L, true);
   t bigint;
   k text[];
+  v_session CONSTANT text := current_setting('fencing.session', true);
+  v_other boolean;
 BEGIN
-  IF %8$s THEN
-    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
-    RETURN NULL;
+  BEGIN
+    v_other := %8$s;
+  EXCEPTION WHEN undefined_column THEN
+    v_other := true;
+  END;
+  IF v_other THEN
+    PERFORM fencing.fail('key', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+    RETURN NEW;
   END IF;
   t := OLD.%1$I;
   IF TG_OP = 'UPDATE' THEN
@@ -126,10 +144,17 @@ BEGIN
     END IF;
   END IF;
   k := %6$s;
+  IF v_session = 'driver' THEN
+    PERFORM set_config('fencing.session', '', true);  -- this write is none of the driver's own: fencing.refuse_driver_write
+  END IF;
   INSERT INTO fencing.tombstone AS x (relid, digest, key, token, xact)
   VALUES (coalesce(pg_partition_root(TG_RELID), TG_RELID), sha256(convert_to(k::text, getdatabaseencoding())), k, t, pg_current_xact_id())
   ON CONFLICT (relid, digest) DO UPDATE SET token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
-  RETURN NULL;
+  IF v_session = 'driver' THEN
+    PERFORM set_config('fencing.session', v_session, true);
+  END IF;
+  IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+  RETURN NEW;
 END $body$),
       ('check', $body$
 DECLARE
@@ -138,19 +163,32 @@ DECLARE
   v_sha bytea;
   v_at  tid;
   x     record;
+  v_session CONSTANT text := current_setting('fencing.session', true);
+  v_other boolean;
 BEGIN
-  IF %9$s THEN
-    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+  BEGIN
+    v_other := %9$s;
+  EXCEPTION WHEN undefined_column THEN
+    v_other := true;
+  END;
+  IF v_other THEN
+    PERFORM fencing.fail('key', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
     RETURN NULL;
   END IF;
   v_key := %7$s;
   v_sha := sha256(convert_to(v_key::text, getdatabaseencoding()));
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    IF v_session = 'driver' THEN
+      PERFORM set_config('fencing.session', '', true);
+    END IF;
     INSERT INTO fencing.tombstone (relid, digest, key, token, xact) VALUES (v_rel, v_sha, v_key, -1, pg_current_xact_id())
       ON CONFLICT (relid, digest) DO NOTHING RETURNING ctid INTO v_at;
-    IF FOUND THEN
-      -- by its place: at SERIALIZABLE a look into the index would conflict with the INSERTs of other keys
-      DELETE FROM fencing.tombstone d WHERE d.ctid = v_at;
+    -- by its place: at SERIALIZABLE a look into the index would conflict with the INSERTs of other keys
+    DELETE FROM fencing.tombstone d WHERE d.ctid = v_at;
+    IF v_session = 'driver' THEN
+      PERFORM set_config('fencing.session', v_session, true);
+    END IF;
+    IF v_at IS NOT NULL THEN
       RETURN NULL;
     END IF;
   END IF;
@@ -195,6 +233,7 @@ SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET
 DECLARE
   v_sql text;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.tombstone_sweep()');
   IF prefixes IS NULL THEN
     SELECT array_agg(DISTINCT left(p.proname, 22)) INTO prefixes FROM pg_proc p
      WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^tomb_[0-9a-f]{16}_' AND p.prorettype = 'trigger'::regtype;
@@ -235,26 +274,30 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SE
 DECLARE
   v_prefix  text := '';
   v_changed text;
+  v_generated boolean;  -- a column of the key is, which has no value yet in a trigger before
   v_tbl     CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl);
   v_all     text[];
   v_old     text[];  -- prefixes of the functions that the triggers ran before
   v_sql     text;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.tombstone_apply()');
   IF level <> 'off' THEN
     v_prefix := fencing.tombstone_functions(tbl, token_column, mode, resource, issued_by);
     -- as the server writes it
     SELECT string_agg(format(CASE u.type WHEN 'varchar'::regtype THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
                                          ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, u.col), ' OR ' ORDER BY u.n) INTO v_changed
       FROM fencing.tombstone_key(tbl) k, unnest(k.cols, k.types) WITH ORDINALITY u(col, type, n);
+    v_generated := EXISTS (SELECT FROM fencing.tombstone_key(tbl) k, pg_attribute a WHERE a.attrelid = tbl AND a.attname = ANY (k.cols) AND a.attgenerated <> '');
     IF v_changed LIKE '% OR %' THEN
       v_changed := format('(%s)', v_changed);
     END IF;
   END IF;
   WITH wanted AS (
     SELECT k.name, v_prefix || k.suffix AS func, k.event, k.cond
-      FROM (VALUES ('~fencing_bury', 'bury', 'DELETE', ''), ('~fencing_tomb', 'check', 'INSERT', ''),
-                   ('~fencing_rekey1', 'bury', 'UPDATE', format('WHEN (%s) ', v_changed)),
-                   ('~fencing_rekey2', 'check', 'UPDATE', format('WHEN (%s) ', v_changed))) k(name, suffix, event, cond)
+      FROM (VALUES ('~fencing_bury', 'bury', 'BEFORE DELETE', ''), ('~fencing_tomb', 'check', 'AFTER INSERT', ''),
+                   ('~fencing_vacate', 'bury', 'BEFORE UPDATE', CASE WHEN v_generated THEN '' ELSE format('WHEN (%s) ', v_changed) END),
+                   ('~fencing_rekey1', 'bury', 'AFTER UPDATE', format('WHEN (%s) ', v_changed)),
+                   ('~fencing_rekey2', 'check', 'AFTER UPDATE', format('WHEN (%s) ', v_changed))) k(name, suffix, event, cond)
      WHERE level <> 'off'),
   present AS (
     SELECT t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix FROM pg_trigger t, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
@@ -264,7 +307,7 @@ BEGIN
            ELSE 'CREATE OR REPLACE ' || d.def
          END ORDER BY w.name IS NULL, coalesce(w.name, p.name)), array_agg(DISTINCT p.prefix) FILTER (WHERE p.prefix IS NOT NULL) INTO v_all, v_old
     FROM wanted w FULL JOIN present p ON p.name = w.name,
-    LATERAL (SELECT format('TRIGGER %I AFTER %s ON %s FOR EACH ROW %sEXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, v_tbl, w.cond, w.func, level)
+    LATERAL (SELECT format('TRIGGER %I %s ON %s FOR EACH ROW %sEXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, v_tbl, w.cond, w.func, level)
               WHERE w.name IS NOT NULL UNION ALL SELECT NULL WHERE w.name IS NULL) d(def)
    WHERE d.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || d.def;
   FOREACH v_sql IN ARRAY coalesce(v_all, '{}') LOOP
@@ -320,6 +363,7 @@ SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET
 DECLARE
   o record;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.tombstones()');
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   SELECT n.nspname, c.relname, c.relkind, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.wall_level, r.tombstones,
          r.token_column, r.mode, r.resource, r.issued_by INTO o
@@ -366,6 +410,7 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_count bigint;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.prune_tombstones()');
   IF NOT pg_has_role(current_user, (SELECT n.nspowner FROM pg_namespace n WHERE n.nspname = 'fencing'), 'USAGE') THEN
     RAISE EXCEPTION 'fencing: tombstones are removed by the owner of schema fencing only'
       USING ERRCODE = 'insufficient_privilege', HINT = 'Call it as that role.';

@@ -22,10 +22,14 @@ CREATE TABLE fencing.repairs (
   key         jsonb       NOT NULL,
   old_token   bigint      NOT NULL,
   new_token   bigint      NOT NULL CHECK (new_token >= 0),
-  reason      text        NOT NULL CHECK (reason ~ '\S'),
+  reason      text        NOT NULL CHECK (reason ~ '[^[:space:]]'),
   -- the transaction that repairs, while it does
   xact        xid8
 );
+
+CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.repairs
+  FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+ALTER TABLE fencing.repairs ENABLE ALWAYS TRIGGER refuse_driver;
 
 CREATE INDEX repairs_in_progress ON fencing.repairs (xact) WHERE xact IS NOT NULL;
 
@@ -54,6 +58,7 @@ DECLARE
   v_id   uuid;
   v_new  bigint;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.repair()');
   IF NOT pg_has_role(current_user, (SELECT n.nspowner FROM pg_namespace n WHERE n.nspname = 'fencing'), 'USAGE') THEN
     RAISE EXCEPTION 'fencing: rows are repaired by the owner of schema fencing only'
       USING ERRCODE = 'insufficient_privilege', HINT = 'Call it as that role.';
@@ -69,7 +74,7 @@ BEGIN
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
             HINT = format('Register it first: SELECT fencing.register(%L, ...).', o.name);
   END IF;
-  IF reason IS NULL OR reason !~ '\S' THEN
+  IF reason IS NULL OR reason !~ '[^[:space:]]' THEN
     RAISE EXCEPTION 'fencing: no reason given for the repair of a row of %', o.name
       USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'Say why; it is kept in fencing.repairs.';
   END IF;

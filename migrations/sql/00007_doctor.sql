@@ -6,7 +6,8 @@
 -- Known limits:
 --   Roles are judged by the rights that they have. Nothing tells a role that deploys from an application that has too many rights:
 --   without the argument roles, a role that owns what is protected is a warning, and any other with too many an error.
---   A trigger function may set the token column without naming it, and may name it without setting it: its text is searched only.
+--   A trigger function may set the token column without naming it, and may name it without setting it: its text is searched only, and
+--   what it calls is not. The wall compares the token itself.
 --   What the schema's owner has put into fencing's own functions isn't compared with anything; migrations.Doctor tries the wall.
 --   Tokens are compared with their sequence where the token column leads an index, and elsewhere only with scan => true.
 
@@ -18,13 +19,16 @@ SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 -- +goose StatementBegin
 CREATE FUNCTION fencing.doctor(scan boolean DEFAULT false, roles name[] DEFAULT NULL)
 RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET max_parallel_workers_per_gather = 0 AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off SET max_parallel_workers_per_gather = 0 AS $$
 #variable_conflict use_column
 DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
-  c_epoch  CONSTANT oid := 'fencing.write_epoch'::regclass;
-  c_owner  CONSTANT oid := (SELECT nspowner FROM pg_namespace WHERE oid = c_schema);
+  c_epoch  CONSTANT oid := to_regclass('fencing.write_epoch');
+  -- who owns what is in the schema, if another was given the schema alone: see D003
+  c_owner  CONSTANT oid := (SELECT CASE WHEN has_schema_privilege(c.relowner, n.oid, 'USAGE') THEN n.nspowner ELSE coalesce(c.relowner, n.nspowner) END
+                              FROM pg_namespace n LEFT JOIN pg_class c ON c.oid = to_regclass('fencing.registry') WHERE n.oid = c_schema);
   c_db     CONSTANT oid := (SELECT oid FROM pg_database WHERE datname = current_database());
+  c_changed CONSTANT text := '((new.%1$I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))';  -- as in fencing.wall_apply
   c_instead CONSTANT text := 'the start of the server stands in for what it tells: tokens jump far ahead at each start, too';
   c_nothing CONSTANT text := 'a promotion or a restore may go unnoticed, and tokens be given out again';
   c_levels CONSTANT text[] := ARRAY['off', 'report', 'enforce', 'attested'];
@@ -36,8 +40,40 @@ DECLARE
   v_min    bigint;
   v_now    record; -- what tokens are drawn from
   v_own    jsonb;  -- what the tables and sequences are in, and its owners
+  v_tables text[]; -- of the schema, which are missing
+  v_what   text;
   r        record;
 BEGIN
+  -- The schema itself. Without its tables nothing of what follows can be looked at; an error in what follows is a finding, too.
+  SELECT array_agg('fencing.' || x ORDER BY i) INTO v_tables
+    FROM unnest('{registry,generation,incarnation,tombstone,repairs,lease,epoch}'::text[]) WITH ORDINALITY u(x, i)
+   WHERE to_regclass('fencing.' || x) IS NULL
+     -- of later versions
+     AND (x NOT IN ('lease', 'epoch') OR EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = c_schema AND p.proname = CASE x WHEN 'lease' THEN 'take' ELSE 'seal' END));
+  IF v_tables IS NOT NULL THEN
+    RETURN QUERY SELECT 'error', 'D001 schema-broken', 'schema fencing', format('%s is missing', array_to_string(v_tables, ', ')),
+      'what rests on it fails or lets everything through, and the doctor can''t look at the rest',
+      format('restore %s from a backup, or from a copy of the database', array_to_string(v_tables, ', '));
+    RETURN;
+  END IF;
+  RETURN QUERY
+  SELECT 'error', 'D001 schema-broken', 'schema fencing', format('function fencing.%I is missing', x), 'what calls it fails',
+         'make it again as the files of this version of package migrations have it, or restore it from a backup'
+    FROM unnest('{next_token,incarnation_now,register,unregister,wall,tombstones,repair}'::text[]) x
+   WHERE NOT EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = c_schema AND p.proname = x);
+  IF NOT has_table_privilege('fencing.registry', 'SELECT') THEN
+    RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'table fencing.registry', format('role %I may not read it', current_user), 'nothing was looked at',
+      format('GRANT SELECT ON fencing.registry TO %I', current_user);
+    RETURN;
+  END IF;
+
+  RETURN QUERY
+  SELECT 'error', 'D003 schema-owner', 'schema fencing',
+         format('it belongs to role %I, and what is in it to role %I, which may not use it', pg_get_userbyid(n.nspowner), pg_get_userbyid(c_owner)),
+         'no token can be drawn, and every write to a table with a wall fails', format('ALTER SCHEMA fencing OWNER TO %I', pg_get_userbyid(c_owner))
+    FROM pg_namespace n WHERE n.oid = c_schema AND n.nspowner <> c_owner;
+
+  BEGIN  -- whatever fails is a finding: see the end
   -- Tables: what the registry says, against the catalog. Registering what has the name now is the remedy: fencing.register takes over
   -- what the row asks for. No row is to be deleted before somebody has decided that the table won't come back.
   RETURN QUERY
@@ -191,20 +227,25 @@ BEGIN
 
   RETURN QUERY
   WITH kind(name, suffix, event, tomb, cond) AS (VALUES
-    ('!fencing_mark', 'mark', 'BEFORE UPDATE OF %I', false, ''), ('~fencing_update', 'update', 'BEFORE UPDATE', false, ''),
+    ('!fencing_mark', 'mark', 'mark', false, ''), ('!fencing_mark_insert', 'mark_insert', 'BEFORE INSERT', false, ''), ('~fencing_update', 'update', 'BEFORE UPDATE', false, ''),
     ('~fencing_insert', 'insert', 'BEFORE INSERT', false, ''), ('~fencing_delete', 'delete', 'BEFORE DELETE', false, ''),
-    ('~fencing_truncate', 'truncate', 'BEFORE TRUNCATE', false, ''), ('~fencing_late', 'late', 'AFTER UPDATE', false, 'WHEN ((new.%I %s old.%1$I)) '),
-    ('~fencing_late_insert', 'late', 'AFTER INSERT', false, 'WHEN ((new.%I <= 0)) '), ('~fencing_bury', 'bury', 'AFTER DELETE', true, ''),
-    ('~fencing_tomb', 'check', 'AFTER INSERT', true, ''), ('~fencing_rekey1', 'bury', 'AFTER UPDATE', true, 'rekey'),
+    ('~fencing_truncate', 'truncate', 'BEFORE TRUNCATE', false, ''), ('~fencing_late', 'late', 'AFTER UPDATE', false, 'late'),
+    ('~fencing_late_insert', 'late', 'AFTER INSERT', false, 'WHEN (((new.%I <= 0) OR ' || c_changed || ')) '), ('~fencing_bury', 'bury', 'BEFORE DELETE', true, ''),
+    ('~fencing_vacate', 'bury', 'BEFORE UPDATE', true, 'vacate'), ('~fencing_tomb', 'check', 'AFTER INSERT', true, ''), ('~fencing_rekey1', 'bury', 'AFTER UPDATE', true, 'rekey'),
     ('~fencing_rekey2', 'check', 'AFTER UPDATE', true, 'rekey')),
   wanted AS (
     -- the names of the functions, as fencing.wall_functions and fencing.tombstone_functions build them
     SELECT f.*, k.name AS trg, k.suffix, k.tomb,
            -- the trigger as the server writes it where it is as fencing made it; compare fencing.wall_apply and fencing.tombstone_apply
-           format('CREATE TRIGGER %I %s ON %s FOR EACH %s %sEXECUTE FUNCTION fencing.', k.name, format(k.event, f.col), f.name,
+           format('CREATE TRIGGER %I %s ON %s FOR EACH %s %sEXECUTE FUNCTION fencing.', k.name,
+                  CASE WHEN k.event <> 'mark' THEN k.event WHEN f.mode = 'strict' THEN 'BEFORE UPDATE' ELSE format('BEFORE UPDATE OF %I', f.col) END, f.name,
                   CASE k.suffix WHEN 'truncate' THEN 'STATEMENT' ELSE 'ROW' END,
-                  CASE k.cond WHEN 'rekey' THEN format(CASE WHEN y.changed LIKE '% OR %' THEN 'WHEN ((%s)) ' ELSE 'WHEN (%s) ' END, y.changed)
-                              ELSE format(k.cond, f.col, CASE f.mode WHEN 'strict' THEN '<=' ELSE '<' END) END) AS def,
+                  CASE WHEN k.cond = 'vacate' AND y.generated THEN ''
+                       WHEN k.cond IN ('rekey', 'vacate') THEN format(CASE WHEN y.changed LIKE '% OR %' THEN 'WHEN ((%s)) ' ELSE 'WHEN (%s) ' END, y.changed)
+                       WHEN k.cond <> 'late' THEN format(k.cond, f.col)
+                       WHEN f.mode = 'strict' THEN format('WHEN (((new.%I <= old.%1$I) OR ' || c_changed || ')) ', f.col)
+                       WHEN f.wall = 'report' THEN format('WHEN ((new.%I < old.%1$I)) ', f.col)
+                       ELSE format('WHEN (((new.%I < old.%1$I) OR ' || c_changed || ')) ', f.col) END) AS def,
            CASE WHEN k.tomb THEN 'tomb_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text), 16) || '_' || k.suffix
                 ELSE 'wall_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text), 16) || '_' || k.suffix
                      || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func
@@ -212,18 +253,18 @@ BEGIN
         unsettled boolean)
       LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE c.oid = f.issued) q ON true
-      LEFT JOIN LATERAL (SELECT array_agg(a.attname ORDER BY u.ord) AS cols, array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
+      LEFT JOIN LATERAL (SELECT bool_or(a.attgenerated <> '') AS generated, array_agg(a.attname ORDER BY u.ord) AS cols, array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
                                 string_agg(format(CASE a.atttypid WHEN 'varchar'::regtype THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
                                                                   ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, a.attname), ' OR ' ORDER BY u.ord) AS changed
                            FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, ord), pg_attribute a
                           WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num AND u.ord <= i.indnkeyatts) y ON true, kind k
-     WHERE f.wall <> 'off' AND (k.suffix <> 'mark' OR f.mode = 'lease') AND (NOT k.tomb OR f.tombs AND (f.oid = f.root OR f.part))  -- D212 has the other children
+     WHERE f.wall <> 'off' AND (NOT k.tomb OR f.tombs AND (f.oid = f.root OR f.part))  -- D212 has the other children
        AND NOT f.torn AND NOT f.unsettled),  -- D213, and D102, D103 and D105
   seen AS (
     SELECT w.*, t.tgenabled, t.tgfoid, t.tgparentid, p.proowner <> c_owner AS foreign_owner, p.pronamespace = c_schema AND p.proname = w.func AS named, CASE
              WHEN t.oid IS NULL THEN 'D202 trigger-missing'
              WHEN p.pronamespace <> c_schema OR p.proname <> w.func OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR (p.proconfig IS NOT NULL) <> w.tomb
-                  OR p.prosecdef <> (w.suffix <> 'mark') OR w.suffix <> 'mark' AND position('PERFORM fencing.fail(' IN p.prosrc) = 0 THEN 'D204 trigger-function'
+                  OR p.prosecdef <> (w.suffix NOT LIKE 'mark%') OR position(CASE WHEN w.suffix LIKE 'mark%' THEN 'pg_catalog.set_config(' ELSE 'PERFORM fencing.fail(' END IN p.prosrc) = 0 THEN 'D204 trigger-function'
              WHEN t.tgenabled <> 'A' THEN 'D203 trigger-disabled'
              WHEN pg_get_triggerdef(t.oid) IS DISTINCT FROM w.def || format('%I(%L)', w.func, w.wall)
                   -- triggers follow a column that is renamed, and D106 says so
@@ -313,9 +354,32 @@ BEGIN
     LEFT JOIN pg_proc p ON p.pronamespace = c_schema AND p.proname = k.func
    WHERE t.oid IS NULL OR t.tgenabled <> 'A' OR t.tgfoid IS DISTINCT FROM p.oid;
 
+  -- what keeps the driver's own connections from what they rest on
+  RETURN QUERY
+  SELECT 'error', 'D230 driver-trigger', format('trigger refuse_driver on fencing.%I', c.relname),
+         CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS' ELSE 'it is not as fencing made it' END,
+         'a statement through the driver that reaches the table can take the protection away',
+         CASE WHEN pg_get_triggerdef(t.oid) = 'CREATE ' || k.def THEN '' ELSE 'CREATE OR REPLACE ' || k.def || '; ' END
+         || format('ALTER TABLE fencing.%I ENABLE ALWAYS TRIGGER refuse_driver', c.relname)
+    FROM pg_class c LEFT JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgname = 'refuse_driver',
+    LATERAL (SELECT format('TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.%I FOR EACH STATEMENT '
+                           'WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()', c.relname) AS def) k
+   WHERE c.relnamespace = c_schema AND c.relname IN ('registry', 'generation', 'incarnation', 'tombstone', 'repairs', 'lease', 'epoch')
+     AND (t.oid IS NULL OR t.tgenabled <> 'A' OR pg_get_triggerdef(t.oid) <> 'CREATE ' || k.def);
+
   -- Sequences: each that bounds tokens.
   SELECT array_agg(DISTINCT s.oid) INTO v_seqs
-    FROM (SELECT c_epoch AS oid UNION SELECT g.issued_by::oid FROM fencing.registry g WHERE g.issued_by IS NOT NULL) s;
+    FROM (SELECT c_epoch AS oid WHERE c_epoch IS NOT NULL UNION SELECT g.issued_by::oid FROM fencing.registry g WHERE g.issued_by IS NOT NULL) s;
+
+  RETURN QUERY
+  SELECT 'error', 'D301 sequence-missing', 'sequence fencing.write_epoch', 'it is gone', 'no token can be drawn, and writes to tables with a wall fail',
+         -- the first draw from another sequence jumps above all that was given out
+         format('BEGIN; CREATE SEQUENCE fencing.write_epoch AS bigint MINVALUE 1 NO CYCLE CACHE 1; ALTER SEQUENCE fencing.write_epoch OWNER TO %I; '
+                'ALTER TABLE fencing.registry ALTER COLUMN issued_by SET DEFAULT ''fencing.write_epoch''; SELECT fencing.next_token(); COMMIT', pg_get_userbyid(c_owner))
+         -- who reads the registry read the sequence, too
+         || coalesce((SELECT format('; GRANT SELECT ON SEQUENCE fencing.write_epoch TO %s', string_agg(DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, ', '))
+                        FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = to_regclass('fencing.registry') AND a.privilege_type = 'SELECT' AND a.grantee <> c.relowner HAVING count(*) > 0), '')
+   WHERE c_epoch IS NULL;
 
   RETURN QUERY
   SELECT 'error', 'D301 sequence-missing', format('%I.%I', g.schema_name, g.table_name),
@@ -344,6 +408,10 @@ BEGIN
       UNION ALL SELECT 'error', 'D309 sequence-unlogged', 'it is unlogged', 'a crash starts it again, and tokens are given out a second time',
           'ALTER SEQUENCE %s SET LOGGED'
        WHERE c.relpersistence = 'u'
+      UNION ALL SELECT 'warning', 'D314 sequence-near-end', format('it is at %s', pg_sequence_last_value(c.oid)),
+             'there is no room for the jump of tokens after a restore, a promotion or a copy of the database: none can be drawn then',
+             'stop all writers; SELECT pg_catalog.setval(''%s'', ...), to a value above every token that was given out; fencing.repair for rows with a larger one'
+       WHERE CASE WHEN c.oid = c_epoch AND has_sequence_privilege(c.oid, 'SELECT, USAGE') THEN pg_sequence_last_value(c.oid) >= 9223372032559808512 END
       UNION ALL SELECT 'error', 'D310 sequence-unreadable', format('role %I, which owns the wall''s functions, can''t read it', pg_get_userbyid(c_owner)),
              'every write to a table with a wall is refused', format('GRANT SELECT ON SEQUENCE %%s TO %I', pg_get_userbyid(c_owner))
        WHERE NOT has_sequence_privilege(c_owner, c.oid, 'SELECT')
@@ -372,7 +440,13 @@ BEGIN
     FROM pg_proc p, unnest(ARRAY['fencing.incarnation_now()',  -- and PostgreSQL 17's has a fourth argument
            'pg_logical_emit_message(boolean, text, text)', 'pg_logical_emit_message(boolean, text, text, boolean)']) u(name),
          LATERAL (SELECT to_regprocedure(u.name)::oid) f(oid)
-   WHERE p.oid = 'fencing.next_token()'::regprocedure AND NOT has_function_privilege(p.proowner, f.oid, 'EXECUTE');
+   WHERE p.oid = to_regprocedure('fencing.next_token()') AND NOT has_function_privilege(p.proowner, f.oid, 'EXECUTE');
+
+  RETURN QUERY
+  SELECT 'error', 'D311 tokens-not-drawn', format('function %s', p.oid::regprocedure), format('role %I, which owns it, may not use schema fencing', pg_get_userbyid(p.proowner)),
+         'it fails whoever calls it', format('ALTER FUNCTION %s OWNER TO %I', p.oid::regprocedure, pg_get_userbyid(c_owner))
+    FROM pg_proc p WHERE p.pronamespace = c_schema AND p.proname IN ('next_token', 'incarnation_now', 'take', 'renew', 'release')
+     AND p.proowner <> c_owner AND NOT has_schema_privilege(p.proowner, c_schema, 'USAGE');
 
   -- what incarnation_now() may not run, then what it may run and doesn't work here
   RETURN QUERY
@@ -380,15 +454,18 @@ BEGIN
          CASE WHEN has_function_privilege(p.proowner, to_regprocedure('pg_postmaster_start_time()')::oid, 'EXECUTE') THEN c_instead ELSE c_nothing END,
          format('GRANT EXECUTE ON FUNCTION %s TO %I', f.oid::regprocedure, pg_get_userbyid(p.proowner))
     FROM pg_proc p, unnest(ARRAY['pg_control_system()', 'pg_walfile_name(pg_lsn)', 'pg_current_wal_lsn()']) u(name), LATERAL (SELECT to_regprocedure(u.name)::oid) f(oid)
-   WHERE p.oid = 'fencing.incarnation_now()'::regprocedure AND NOT has_function_privilege(p.proowner, f.oid, 'EXECUTE');
+   WHERE p.oid = to_regprocedure('fencing.incarnation_now()') AND NOT has_function_privilege(p.proowner, f.oid, 'EXECUTE');
 
-  IF has_function_privilege('fencing.incarnation_now()', 'EXECUTE') AND NOT pg_is_in_recovery() THEN
+  -- it runs as its owner: without rights there, or without the sequence, which are other findings, it fails
+  IF c_epoch IS NOT NULL AND NOT pg_is_in_recovery()
+     AND EXISTS (SELECT FROM pg_proc p WHERE p.oid = to_regprocedure('fencing.incarnation_now()') AND has_function_privilege(p.oid, 'EXECUTE')
+                    AND has_schema_privilege(p.proowner, c_schema, 'USAGE')) THEN
     v_now := fencing.incarnation_now();
     RETURN QUERY
     SELECT 'warning', 'D313 incarnation-unread', 'function fencing.incarnation_now()', format('%s gives an error on this server', u.name),
            CASE WHEN 'pg_postmaster_start_time()' = ANY (v_now.unread) THEN c_nothing ELSE c_instead END, format('look at the error of SELECT %s', u.name)
       FROM pg_proc p, unnest(v_now.unread) u(name)
-     WHERE p.oid = 'fencing.incarnation_now()'::regprocedure AND u.name <> 'pg_postmaster_start_time()'
+     WHERE p.oid = to_regprocedure('fencing.incarnation_now()') AND u.name <> 'pg_postmaster_start_time()'
        AND NOT EXISTS (SELECT 1 FROM regexp_matches(u.name, 'pg_[a-z_]+', 'g') m(names), pg_proc f
                         WHERE f.pronamespace = 'pg_catalog'::regnamespace AND f.proname = m.names[1] AND NOT has_function_privilege(p.proowner, f.oid, 'EXECUTE'));
     IF has_table_privilege('fencing.incarnation', 'SELECT') THEN
@@ -441,7 +518,9 @@ BEGIN
 
   -- Roles. Those named by the caller, or that can log in, or be taken by one that can, and write a protected table. One that owns
   -- what is protected may be there to deploy, which is only for the caller to rule out.
-  SELECT coalesce(jsonb_agg(jsonb_build_object('oid', a.oid, 'name', a.rolname, 'sev', CASE WHEN roles IS NULL AND (
+  SELECT coalesce(jsonb_agg(jsonb_build_object('oid', a.oid, 'name', a.rolname,
+           -- those that it is, or can take by SET ROLE, whether it inherits their rights or not; D414 has the superusers
+           'takes', ARRAY(SELECT m.oid FROM pg_roles m WHERE pg_has_role(a.oid, m.oid, 'MEMBER') AND NOT m.rolsuper ORDER BY m.oid), 'sev', CASE WHEN roles IS NULL AND (
              pg_has_role(a.oid, c_owner, 'MEMBER')
              OR EXISTS (SELECT 1 FROM jsonb_to_recordset(v_own) AS o(owner oid) WHERE pg_has_role(a.oid, o.owner, 'MEMBER'))
              OR EXISTS (SELECT 1 FROM jsonb_to_recordset(v_family) AS f(oid oid) JOIN pg_class c ON c.oid = f.oid WHERE pg_has_role(a.oid, c.relowner, 'MEMBER')))
@@ -450,8 +529,8 @@ BEGIN
    WHERE NOT a.rolsuper AND CASE WHEN roles IS NOT NULL THEN a.rolname = ANY (roles)
      ELSE (a.rolcanlogin OR a.rolname !~ '^pg_' AND EXISTS (SELECT 1 FROM pg_roles l WHERE l.rolcanlogin AND NOT l.rolsuper
              AND pg_has_role(l.oid, a.oid, 'MEMBER') AND NOT pg_has_role(l.oid, a.oid, 'USAGE')))
-      AND EXISTS (SELECT 1 FROM jsonb_to_recordset(v_family) AS f(oid oid)
-                   WHERE has_table_privilege(a.oid, f.oid, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(a.oid, f.oid, 'INSERT, UPDATE')) END;
+      AND EXISTS (SELECT 1 FROM jsonb_to_recordset(v_family) AS f(oid oid), pg_roles m WHERE pg_has_role(a.oid, m.oid, 'MEMBER') AND NOT m.rolsuper
+                   AND (has_table_privilege(m.oid, f.oid, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(m.oid, f.oid, 'INSERT, UPDATE'))) END;
 
   RETURN QUERY
   SELECT 'warning', 'D412 role-missing', format('role %I', x.name), 'there is no such role', 'nothing was looked at for it',
@@ -482,10 +561,10 @@ BEGIN
            SELECT string_agg(format('REVOKE %s ON %s FROM %s', e.privileges, e.object, CASE e.grantee WHEN 0 THEN 'PUBLIC'
                ELSE quote_ident(pg_get_userbyid(e.grantee)) END), '; ')
              FROM (SELECT e.object, e.grantee, string_agg(e.privilege, ', ' ORDER BY e.privilege) AS privileges FROM acl e
-                    WHERE e.obj = ANY (x.objs) AND e.privilege = ANY (x.privileges) AND (e.grantee = 0 OR pg_has_role(a.oid, e.grantee, 'USAGE'))
+                    WHERE e.obj = ANY (x.objs) AND e.privilege = ANY (x.privileges) AND (e.grantee = 0 OR pg_has_role(a.oid, e.grantee, 'MEMBER'))
                     GROUP BY e.object, e.grantee) e),
            format('REVOKE pg_write_all_data FROM %I, or from the role that it has this through', a.name))
-    FROM jsonb_to_recordset(v_apps) AS a(oid oid, name name, sev text),
+    FROM jsonb_to_recordset(v_apps) AS a(oid oid, name name, sev text, takes oid[]),
     LATERAL (
       -- what it owns, or a role owns that it is a member of
       SELECT CASE WHEN o.owner = a.oid THEN CASE o.kind WHEN 't' THEN 'D401 role-owns-table' WHEN 'w' THEN 'D413 role-owns-around'
@@ -518,28 +597,29 @@ BEGIN
         FROM (SELECT f.oid, f.name, f.wall, array_agg(y.privilege ORDER BY y.privilege) AS privileges
                 FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, wall text) JOIN pg_class c ON c.oid = f.oid, (VALUES ('TRIGGER'), ('TRUNCATE'),
                     ('REFERENCES')) y(privilege)
-               WHERE has_table_privilege(a.oid, f.oid, y.privilege) AND NOT pg_has_role(a.oid, c.relowner, 'MEMBER')
+               WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_table_privilege(m, f.oid, y.privilege)) AND NOT pg_has_role(a.oid, c.relowner, 'MEMBER')
                GROUP BY f.oid, f.name, f.wall) v
       UNION ALL
       SELECT 'D405 role-create', 'it may create objects in schema fencing', 'it can put something of its own in the place of what the wall calls',
              NULL, ARRAY[c_schema], ARRAY['CREATE'], false
-       WHERE has_schema_privilege(a.oid, c_schema, 'CREATE') AND NOT pg_has_role(a.oid, c_owner, 'MEMBER')
+       WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_schema_privilege(m, c_schema, 'CREATE')) AND NOT pg_has_role(a.oid, c_owner, 'MEMBER')
       UNION ALL
       SELECT 'D406 role-writes-registry', format('it may write %s', c.oid::regclass), 'it can let go of any table, or move what tokens rest on',
              NULL, ARRAY[c.oid], ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER'], false
         FROM pg_class c WHERE c.relnamespace = c_schema AND c.relkind IN ('r', 'p', 'v') AND NOT pg_has_role(a.oid, c.relowner, 'MEMBER')
-         AND (has_table_privilege(a.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER') OR has_any_column_privilege(a.oid, c.oid, 'INSERT, UPDATE'))
+         AND EXISTS (SELECT FROM unnest(a.takes) m
+                      WHERE has_table_privilege(m, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER') OR has_any_column_privilege(m, c.oid, 'INSERT, UPDATE'))
       UNION ALL
       SELECT 'D407 role-executes', format('it may run %s', string_agg(DISTINCT CASE p.prorettype WHEN 'trigger'::regtype THEN 'trigger functions'
           ELSE format('fencing.%I', p.proname) END, ', ')), 'it can let go of tables, given the rights on the registry, or put the wall''s triggers to other uses',
              NULL, array_agg(p.oid), ARRAY['EXECUTE'], false
-        FROM pg_proc p WHERE p.pronamespace = c_schema AND NOT pg_has_role(a.oid, p.proowner, 'MEMBER') AND has_function_privilege(a.oid, p.oid, 'EXECUTE')
+        FROM pg_proc p WHERE p.pronamespace = c_schema AND NOT pg_has_role(a.oid, p.proowner, 'MEMBER') AND EXISTS (SELECT FROM unnest(a.takes) m WHERE has_function_privilege(m, p.oid, 'EXECUTE'))
          AND (p.proname ~ '^(wall.*|register|unregister|driver_level|driver_rewrite|claim_name|(prune_)?tombstone.*|repair.*|(un)?seal.*)$' OR p.prorettype = 'trigger'::regtype)
       HAVING count(*) > 0
       UNION ALL
       SELECT 'D408 role-replication', 'it may set session_replication_role', 'foreign keys and all triggers but the wall''s don''t hold for it',
              NULL, ARRAY(SELECT q.oid FROM pg_parameter_acl q WHERE q.parname = 'session_replication_role'), ARRAY['SET'], false
-       WHERE has_parameter_privilege(a.oid, 'session_replication_role', 'SET')
+       WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_parameter_privilege(m, 'session_replication_role', 'SET'))
       UNION ALL
       -- from PostgreSQL 16 on it needs ADMIN OPTION on a role to take it, which makes it a member
       SELECT 'D414 role-makes-roles', CASE WHEN m.oid = a.oid THEN 'it has CREATEROLE' ELSE format('it is a member of %I, which %s', m.rolname,
@@ -594,11 +674,11 @@ BEGIN
   SELECT 'error', 'D409 role-path-create', format('role %I', a.name),
       format('it may create schema or objects of %I, which its search_path has before pg_catalog', x.schema),
          'it can replace the operators that unqualified statements rest on', format('%s SET search_path = ... without pg_catalog', p.alter)
-    FROM path p, jsonb_to_recordset(v_apps) AS a(oid oid, name name), LATERAL (SELECT replace(q, '$user', a.name::text)
+    FROM path p, jsonb_to_recordset(v_apps) AS a(oid oid, name name, takes oid[]), LATERAL (SELECT replace(q, '$user', a.name::text)
         FROM unnest(p.schemas[1:p.at - 1]) q) x(schema)
     LEFT JOIN pg_namespace n ON n.nspname = x.schema
    WHERE p.at > 1 AND (p.setrole = 0 OR p.setrole = a.oid)
-     AND CASE WHEN n.oid IS NULL THEN has_database_privilege(a.oid, c_db, 'CREATE') ELSE has_schema_privilege(a.oid, n.oid, 'CREATE') END
+     AND EXISTS (SELECT FROM unnest(a.takes) m WHERE CASE WHEN n.oid IS NULL THEN has_database_privilege(m, c_db, 'CREATE') ELSE has_schema_privilege(m, n.oid, 'CREATE') END)
   UNION ALL
   SELECT x.severity, x.code, s.object, format('it sets %s to %s', s.name, s.value), x.consequence, format('%s RESET %I', s.alter, s.name)
     FROM setting s, LATERAL (
@@ -611,24 +691,51 @@ BEGIN
       UNION ALL SELECT 'error', 'D505 setting-token', 'every transaction has a token that no lock gave it' WHERE s.name ~ '^fencing[.]token'
           AND s.value <> '') x(severity, code, consequence);
 
-  -- Triggers and rules of others on protected tables, and foreign keys.
+  -- Triggers and rules of others on protected tables, and foreign keys. What a trigger's function may do is told by its text, without
+  -- comments and constants: set the token column by name, or NEW as a whole, and who writes in another language is trusted with nothing.
   RETURN QUERY
-  SELECT 'warning', x.code, format('trigger %I on %s', t.tgname, f.name), x.problem, x.consequence, x.remedy
+  SELECT x.severity, x.code, format('trigger %I on %s', t.tgname, f.name), x.problem, x.consequence, x.remedy
     FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, col name, mode text, wall text)
     JOIN pg_trigger t ON t.tgrelid = f.oid AND NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled <> 'D' AND t.tgtype & 3 = 3  -- BEFORE, FOR EACH ROW
-    JOIN pg_proc p ON p.oid = t.tgfoid AND p.pronamespace <> c_schema,
+    JOIN pg_proc p ON p.oid = t.tgfoid AND p.pronamespace <> c_schema JOIN pg_language l ON l.oid = p.prolang,
+    LATERAL (SELECT regexp_replace(regexp_replace(p.prosrc, '--[^' || chr(10) || ']*', ' ', 'g'), '/[*]([^*]|[*]+[^*/])*[*]+/', ' ', 'g') AS text) b,
+    LATERAL (SELECT CASE WHEN f.col ~ '^[[:alnum:]_]+$' THEN b.text ~* ('[[:<:]]' || f.col || '[[:>:]]') ELSE position(lower(f.col) IN lower(b.text)) > 0 END
+                    OR position(lower(f.col) IN lower(encode(t.tgargs, 'escape'))) > 0 AS names) n,
+    LATERAL (SELECT format('"?new"?[[:space:]]*[.][[:space:]]*"?%s"?', regexp_replace(f.col, '[^[:alnum:]_]', '\\\&', 'g')) AS col,
+                    '(^|;|[[:<:]](begin|then|else|loop)[[:>:]]|>>)[[:space:]]*' AS start,  -- of a statement: elsewhere = compares
+                    '[[:<:]]into[[:space:]]+(strict[[:space:]]+)?([^[:space:],();]+[[:space:]]*,[[:space:]]*)*' AS into) e,
+    LATERAL (SELECT CASE
+               WHEN t.tgtype & 20 = 0 THEN NULL
+               WHEN l.lanname = 'plpgsql' THEN CASE
+                 WHEN b.text ~* (e.start || e.col || '[[:space:]]*:?=') OR b.text ~* (e.into || e.col) THEN 'column'
+                 WHEN b.text ~* (e.start || '"?new"?[[:space:]]*:?=') OR b.text ~* (e.into || '"?new"?[[:space:]]*([^.[:alnum:]_$[:space:]]|[[:space:]][^.]|$)') THEN 'row'
+                 WHEN EXISTS (SELECT FROM regexp_matches(b.text, '[[:<:]]return[[:>:]]([^;]*)', 'gi') m(r)
+                               WHERE lower(regexp_replace(m.r[1], '[[:space:]"]+', '', 'g')) NOT IN ('new', 'old', 'null', '(new)', 'coalesce(new,old)', 'coalesce(old,new)')) THEN 'row' END
+               WHEN n.names THEN 'column'
+               WHEN l.lanname NOT IN ('internal', 'c') THEN 'row' END AS sets) y,
     LATERAL (
-      SELECT 'D601 trigger-after-check' AS code, 'it runs after the wall''s own check' AS problem,
+      SELECT 'warning' AS severity, 'D601 trigger-after-check' AS code, 'it runs after the wall''s own check' AS problem,
           'what it changes in the row has been checked before, and is not again' AS consequence,
              format('ALTER TRIGGER %I ON %s RENAME TO ..., to a name before "~fencing"', t.tgname, f.name) AS remedy
        WHERE f.wall <> 'off' AND (t.tgtype & 16 > 0 AND t.tgname > '~fencing_update' COLLATE "C" OR t.tgtype & 4 > 0 AND t.tgname > '~fencing_insert' COLLATE "C")
       UNION ALL
-      SELECT 'D602 trigger-token', format('its function %s has the token column %I in its text', p.oid::regprocedure, f.col),
-             'it may set the token of the row, or take it away', format('look at it: SELECT pg_catalog.pg_get_functiondef(%s)', p.oid)
-       WHERE t.tgtype & 20 > 0 AND CASE WHEN f.col ~ '^[[:alnum:]_]+$' THEN p.prosrc ~* ('[[:<:]]' || f.col || '[[:>:]]')
-           ELSE position(lower(f.col) IN lower(p.prosrc)) > 0 END
+      SELECT 'error', 'D606 trigger-sets-token', format('its function %s sets %s', p.oid::regprocedure, CASE y.sets WHEN 'column' THEN format('the token column %I', f.col)
+               ELSE format('the row as a whole, and with it the token column %I', f.col) END),
+             CASE WHEN y.sets = 'row' AND f.wall IN ('enforce', 'attested') THEN 'it can lower the token of a write before the wall looks at it' WHEN f.wall IN ('enforce', 'attested') THEN 'the wall refuses each write whose token it changes'
+                  ELSE 'it can lower the token of a write, and a stale holder writes the row after that' END,
+             CASE WHEN y.sets = 'row' AND f.wall IN ('enforce', 'attested') THEN format('ALTER TRIGGER %I ON %s RENAME TO ..., to a name after "!fencing_mark" and before "~fencing"', t.tgname, f.name)
+                  WHEN y.sets = 'row' THEN format('have it set the columns that it means to set, or SELECT fencing.wall(%L, ''enforce''), which refuses a write whose token it changes, or DROP TRIGGER %I ON %s', f.name, t.tgname, f.name)
+                  ELSE format('have it leave that column alone, or DROP TRIGGER %I ON %s; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)', t.tgname, f.name, p.oid) END
+        -- the wall's marks note the token before it, and compare with it afterwards
+       WHERE y.sets = 'column' OR y.sets = 'row' AND (f.wall NOT IN ('enforce', 'attested') OR t.tgname < '!fencing_mark' COLLATE "C"
+         -- and before what EXCLUDED has of an upsert
+         OR t.tgtype & 4 > 0 AND t.tgname > '~fencing_insert' COLLATE "C")
       UNION ALL
-      SELECT 'D603 trigger-sees-mark', format('it runs between the wall''s mark and its check, which keep %I negative for that time', f.col),
+      SELECT 'warning', 'D602 trigger-token', format('its function %s has the token column %I in its text', p.oid::regprocedure, f.col),
+             'it may set the token of the row, or take it away', format('look at it: SELECT pg_catalog.pg_get_functiondef(%s)', p.oid)
+       WHERE t.tgtype & 20 > 0 AND n.names AND y.sets IS DISTINCT FROM 'column'
+      UNION ALL
+      SELECT 'warning', 'D603 trigger-sees-mark', format('it runs between the wall''s mark and its check, which keep %I negative for that time', f.col),
              'it sees that value, and could set one itself', format('ALTER TRIGGER %I ON %s RENAME TO ..., to a name before "!fencing"; or have it run AFTER',
                  t.tgname, f.name)
        WHERE f.wall <> 'off' AND f.mode = 'lease' AND t.tgtype & 16 > 0 AND t.tgname > '!fencing_mark' COLLATE "C" AND t.tgname < '~fencing_update' COLLATE "C") x;
@@ -663,6 +770,11 @@ BEGIN
         'nothing was looked at about seals', format('GRANT EXECUTE ON FUNCTION fencing.doctor_seal TO %I', current_user);
     END IF;
   END IF;
+  EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS v_what = MESSAGE_TEXT;
+    RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'schema fencing', 'an error stopped the doctor: ' || regexp_replace(v_what, '[[:space:]]+', ' ', 'g'),
+      'the rest was not looked at', 'mend what the other findings say, or what the error says, and run the doctor again; it may be that the role has too few rights';
+  END;
 END $$;
 -- +goose StatementEnd
 

@@ -25,6 +25,10 @@ CREATE TABLE fencing.lease (
   expires_at timestamptz NOT NULL
 );
 
+CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.lease
+  FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+ALTER TABLE fencing.lease ENABLE ALWAYS TRIGGER refuse_driver;
+
 COMMENT ON TABLE fencing.lease IS 'Leases, held until expires_at or released (holder is null). Written by fencing.take(), renew() and release() only.';
 
 -- in seconds: a day of an interval has 23 hours when the session's time zone says so
@@ -59,10 +63,14 @@ SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   c_ttl CONSTANT interval := fencing.lease_ttl(take.ttl);
+  c_session CONSTANT text := current_setting('fencing.session', true);
 BEGIN
   IF take.resource IS NULL OR length(take.resource) NOT BETWEEN 1 AND 255 OR take.holder IS NULL OR length(take.holder) NOT BETWEEN 1 AND 255 THEN
     RAISE EXCEPTION 'fencing: a lease needs a resource and a holder'
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Give names of 1 to 255 characters.';
+  END IF;
+  IF c_session = 'driver' THEN
+    PERFORM set_config('fencing.session', '', true);  -- this write is none of the driver's own: fencing.refuse_driver_write
   END IF;
   -- before a token is drawn: the first draw after a restore locks fencing.incarnation, for which all others wait
   PERFORM 1 FROM fencing.lease x WHERE x.resource = take.resource AND x.expires_at < clock_timestamp() FOR UPDATE;
@@ -82,11 +90,15 @@ BEGIN
     UPDATE fencing.lease l SET expires_at = clock_timestamp() + c_ttl
      WHERE l.resource = take.resource AND l.expires_at < clock_timestamp() + c_ttl - interval '10 ms';
   ELSE
-    SELECT NULL, l.holder, l.expires_at - clock_timestamp() INTO take.token, take.held_by, take.remaining
+    -- an end at infinity, by somebody's UPDATE, can't be subtracted from
+    SELECT NULL, l.holder, least(l.expires_at, clock_timestamp() + interval '24 hours') - clock_timestamp() INTO take.token, take.held_by, take.remaining
       FROM fencing.lease l WHERE l.resource = take.resource AND l.expires_at >= clock_timestamp();
     IF NOT FOUND THEN  -- it has become free in between
       take.remaining := interval '0';
     END IF;
+  END IF;
+  IF c_session = 'driver' THEN
+    PERFORM set_config('fencing.session', c_session, true);
   END IF;
   RETURN NEXT;
 END $$;
@@ -101,14 +113,23 @@ SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   c_ttl CONSTANT interval := fencing.lease_ttl(renew.ttl);
+  c_session CONSTANT text := current_setting('fencing.session', true);
+  v_held boolean;
 BEGIN
+  IF c_session = 'driver' THEN
+    PERFORM set_config('fencing.session', '', true);  -- as in fencing.take
+  END IF;
   -- the holder relies on the new end, so a crash must not bring the old one back
   IF current_setting('synchronous_commit') <> 'remote_apply' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
   UPDATE fencing.lease l SET expires_at = clock_timestamp() + c_ttl
    WHERE l.resource = renew.resource AND l.token = renew.token AND l.expires_at >= clock_timestamp();
-  RETURN FOUND;
+  v_held := FOUND;
+  IF c_session = 'driver' THEN
+    PERFORM set_config('fencing.session', c_session, true);
+  END IF;
+  RETURN v_held;
 END $$;
 -- +goose StatementEnd
 
@@ -119,15 +140,24 @@ COMMENT ON FUNCTION fencing.renew(text, bigint, interval) IS
 CREATE FUNCTION fencing.release(resource text, token bigint) RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
+DECLARE
+  c_session CONSTANT text := current_setting('fencing.session', true);
+  v_held boolean;
 BEGIN
+  IF c_session = 'driver' THEN
+    PERFORM set_config('fencing.session', '', true);  -- as in fencing.take
+  END IF;
   -- the row stays: with it gone, a slow taker that had drawn its token before would insert that one
   UPDATE fencing.lease l SET holder = NULL, expires_at = '-infinity'
    WHERE l.resource = release.resource AND l.token = release.token AND l.expires_at >= clock_timestamp();
-  IF NOT FOUND THEN
-    RETURN false;
+  v_held := FOUND;
+  IF c_session = 'driver' THEN
+    PERFORM set_config('fencing.session', c_session, true);
   END IF;
-  PERFORM pg_notify('fencerow_lease', release.resource);
-  RETURN true;
+  IF v_held THEN
+    PERFORM pg_notify('fencerow_lease', release.resource);
+  END IF;
+  RETURN v_held;
 END $$;
 -- +goose StatementEnd
 

@@ -44,6 +44,10 @@ CREATE TABLE fencing.epoch (
   PRIMARY KEY (resource, stripe)
 ) WITH (fillfactor = 50);
 
+CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.epoch
+  FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+ALTER TABLE fencing.epoch ENABLE ALWAYS TRIGGER refuse_driver;
+
 COMMENT ON TABLE fencing.epoch IS 'The newest token of each lease, sixteen times over, for sealed tables to compare with. Written by the trigger of fencing.lease.';
 
 -- +goose StatementBegin
@@ -104,6 +108,7 @@ BEGIN
   IF reason = 'token' AND current IS NULL AND level <> 'report' AND current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
     BEGIN
       -- it has an epoch that is newer than the snapshot, or none: only a conflict tells, and what follows takes the row back
+      PERFORM set_config('fencing.session', '', true);  -- and this, without which fencing.refuse_driver_write would stop the write
       INSERT INTO fencing.epoch (resource, stripe, token) VALUES (seal_fail.lease, 0, 0) ON CONFLICT DO NOTHING;
     EXCEPTION WHEN serialization_failure THEN
       RAISE EXCEPTION USING ERRCODE = 'serialization_failure', SCHEMA = v_schema, TABLE = v_table, COLUMN = token_column, CONSTRAINT = trg,
@@ -151,7 +156,7 @@ END $$;
 -- and why. typ is the type of the column that names the lease.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype) RETURNS text
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
   v_name CONSTANT text := 'seal_' || left(md5(jsonb_build_array(token_column, resource, seal_resource, seal_column, typ::text)::text), 16) || '_check';
   v_body text := $body$
@@ -198,6 +203,7 @@ BEGIN
 END $body$;
   v_sql  text;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.seal_function()');
   IF to_regprocedure(format('fencing.%I()', v_name)) IS NULL THEN
     v_body := regexp_replace(v_body, CASE WHEN seal_column IS NULL THEN '\n *\{named [^\n]*\}(?=\n)' ELSE '\{named ([^\n]*)\}(?=\n)' END,
                              CASE WHEN seal_column IS NULL THEN '' ELSE '\1' END, 'g');
@@ -234,6 +240,7 @@ SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET
 DECLARE
   v_sql text;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.seal_sweep()');
   IF names IS NULL THEN
     SELECT array_agg(p.proname) INTO names FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^seal_[0-9a-f]{16}_';
   END IF;
@@ -302,6 +309,7 @@ DECLARE
   v_old  text[];  -- the functions that the triggers ran before
   v_sql  text;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.seal_apply()');
   SELECT r.*, a.atttypid::regtype AS typ INTO o
     FROM fencing.registry r LEFT JOIN pg_attribute a ON a.attrelid = r.relid AND a.attname = r.seal_column AND a.attnum > 0 AND NOT a.attisdropped
    WHERE r.relid = tbl;
@@ -414,6 +422,7 @@ SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET
 DECLARE
   o record;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.seal()');
   -- the lock of fencing.register: what is found here holds until the row is written
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.mode, r.wall_level, r.token_column, r.seal_resource, r.seal_column INTO o
@@ -463,6 +472,7 @@ COMMENT ON FUNCTION fencing.seal(regclass, text, name) IS
 CREATE FUNCTION fencing.unseal(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.unseal()');
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   IF NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = tbl) THEN
     RAISE EXCEPTION 'fencing: no table given to take the seal off' USING ERRCODE = 'undefined_table', HINT = 'Name a sealed table.';
@@ -484,7 +494,8 @@ SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = 
 #variable_conflict use_column
 DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
-  c_owner  CONSTANT oid := (SELECT nspowner FROM pg_namespace WHERE oid = c_schema);
+  c_owner  CONSTANT oid := (SELECT CASE WHEN has_schema_privilege(c.relowner, n.oid, 'USAGE') THEN n.nspowner ELSE coalesce(c.relowner, n.nspowner) END  -- as in fencing.doctor
+                              FROM pg_namespace n LEFT JOIN pg_class c ON c.oid = to_regclass('fencing.registry') WHERE n.oid = c_schema);
   v_sealed jsonb;  -- those of the family with a seal
 BEGIN
   SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid,
@@ -561,7 +572,7 @@ BEGIN
                   'the seal doesn''t follow the registry'),
                  ('D222 seal-epoch-trigger', 'lease', 'epoch', 'TRIGGER epoch AFTER INSERT OR UPDATE OF token ON fencing.lease FOR EACH ROW EXECUTE FUNCTION fencing.raise_epoch()',
                   'a lease that is taken shuts its old holder out of nothing, and its new one out of sealed tables')) k(code, tbl, name, def, so)
-    LEFT JOIN pg_trigger t ON t.tgrelid = format('fencing.%I', k.tbl)::regclass AND t.tgname = k.name
+    LEFT JOIN pg_trigger t ON t.tgrelid = to_regclass(format('fencing.%I', k.tbl)) AND t.tgname = k.name
    WHERE t.oid IS NULL OR t.tgenabled <> 'A' OR pg_get_triggerdef(t.oid) <> 'CREATE ' || k.def;
 
   IF has_table_privilege('fencing.lease', 'SELECT') AND has_table_privilege('fencing.epoch', 'SELECT') THEN

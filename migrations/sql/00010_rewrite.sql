@@ -24,6 +24,7 @@ DECLARE
   o       record;
   v_taken text;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.driver_rewrite()');
   -- the lock of fencing.register: what is found here holds until the row is written
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   SELECT coalesce(n.nspname, r.schema_name) AS nspname, coalesce(c.relname, r.table_name) AS relname, r.driver_rewrite AS present,

@@ -22,7 +22,7 @@ LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET quote_all_identifiers = off AS $$
+SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = issued_by);
   v_prefix CONSTANT text := 'wall_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq)::text), 16) || '_';
@@ -30,6 +30,7 @@ DECLARE
   v_sql    text;
   f        record;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.wall_functions()');
   IF issued_by IS NOT NULL AND NOT has_sequence_privilege(current_user, issued_by, 'SELECT, USAGE') THEN
     RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
       USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
@@ -37,10 +38,22 @@ BEGIN
   FOR f IN
     -- [<] stands for OPERATOR(pg_catalog.<), fail() for the whole call, {...} for what follows below; all is put in before the names are
     SELECT k.suffix, k.definer, k.body FROM (VALUES
-      -- Runs only if the statement names the column. A token that can't be one counts as none.
+      -- The marks come before other triggers and note the token that the statement writes, for ~fencing_late to compare with. The note
+      -- is for the depth at which the trigger runs, so that a write by a trigger in between leaves it alone.
+      -- This one runs only if the statement names the column. A token that can't be one counts as none.
       ('mark', 'lease', false, $body$
 BEGIN
-  IF NEW.%1$I [<] 0 THEN NEW.%1$I := OLD.%1$I; ELSE NEW.%1$I := [~] NEW.%1$I; END IF;
+  NEW.%1$I := CASE WHEN {noted} IS NULL OR NEW.%1$I [<] 0 THEN OLD.%1$I ELSE [~] NEW.%1$I END;
+  RETURN NEW;
+END $body$),
+      ('mark', 'strict', false, $body$
+BEGIN
+  IF {noted} IS NULL THEN RETURN NULL; END IF;  -- as an expression: PERFORM takes longer
+  RETURN NEW;
+END $body$),
+      ('mark_insert', NULL, false, $body$
+BEGIN
+  IF {noted} IS NULL THEN RETURN NULL; END IF;
   RETURN NEW;
 END $body$),
       ('update', 'strict', true, $body$
@@ -70,13 +83,14 @@ END $body$),
   END IF;
   RETURN NEW;
 END $body$),
+      -- Below attested it looks at the note, too: in an upsert no trigger comes after it that could, and EXCLUDED has what it lets through.
       ('insert', NULL, true, $body$
 {setting}BEGIN
   {typed NEW}
   IF NEW.%1$I [>] 0 AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
   IF (NEW.%1$I [>] 0) IS NOT TRUE THEN fail('missing', NEW.%1$I, NULL);
   ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, NULL);
-  {unattested NULL}END IF;
+  {unattested NULL}{changed}END IF;
   RETURN NEW;
 END $body$),
       ('delete', NULL, true, $body$
@@ -114,9 +128,12 @@ BEGIN
   RETURN NULL;
 END $body$)) b(kind, mode, definer, body),
       LATERAL (
-        SELECT b.kind AS suffix, b.definer, replace(replace(replace(b.body, '{setting}', ''), '{attested}', ''), '{unattested', '{none') AS body
+        SELECT b.kind AS suffix, b.definer, replace(replace(replace(replace(b.body, '{setting}', ''), '{attested}', CASE b.kind
+                 WHEN 'insert' THEN $body$ AND pg_catalog.current_setting('fencing.mark' [||] pg_catalog.pg_trigger_depth()::pg_catalog.text, true) [=] NEW.%1$I::pg_catalog.text$body$ ELSE '' END),
+               '{unattested', '{none'), '{changed}', $body$ELSE fail('late', NEW.%1$I, NULL);
+  $body$) AS body
         UNION ALL
-        SELECT b.kind || '_attested', b.definer, replace(replace(b.body, '{setting}', E'DECLARE\n  s pg_catalog.text;\n'),
+        SELECT b.kind || '_attested', b.definer, replace(replace(replace(b.body, '{changed}', ''), '{setting}', E'DECLARE\n  s pg_catalog.text;\n'),
                '{attested}', ' AND pg_catalog.current_setting(%4$L, true) [=] NEW.%1$I::pg_catalog.text')
          WHERE b.body LIKE '%{attested}%') k
      WHERE b.mode IS NULL OR b.mode = wall_functions.mode
@@ -133,8 +150,9 @@ END $body$)) b(kind, mode, definer, body),
   END IF;$body$, 'g');
     v_body := regexp_replace(v_body, '\{issued ([^}]*)\}', CASE WHEN v_seq IS NULL THEN 'true'
               ELSE '\1 [<=] pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)' END, 'g');
+    v_body := replace(v_body, '{noted}', $body$pg_catalog.set_config('fencing.mark' [||] pg_catalog.pg_trigger_depth()::pg_catalog.text, NEW.%1$I::pg_catalog.text, true)$body$);
     v_body := replace(v_body, '{newer}', CASE wall_functions.mode WHEN 'strict' THEN '[>]' ELSE '[>=]' END);
-    v_body := regexp_replace(v_body, '\[([<>=~]+)\]', 'OPERATOR(pg_catalog.\1)', 'g');
+    v_body := regexp_replace(v_body, '\[([<>=~|]+)\]', 'OPERATOR(pg_catalog.\1)', 'g');
     v_body := regexp_replace(v_body, 'fail\((''\w+''), ', 'PERFORM fencing.fail(\1, TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, ', 'g');
     EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
                    CASE WHEN f.definer THEN 'SECURITY DEFINER' ELSE '' END,
@@ -161,7 +179,7 @@ END $$;
 
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype) RETURNS text
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
   v_name CONSTANT text := 'seal_' || left(md5(jsonb_build_array(token_column, resource, seal_resource, seal_column, typ::text)::text), 16) || '_check';
   v_body text := $body$
@@ -214,6 +232,7 @@ BEGIN
 END $body$;
   v_sql  text;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.seal_function()');
   IF to_regprocedure(format('fencing.%I()', v_name)) IS NULL THEN
     v_body := regexp_replace(v_body, CASE WHEN seal_column IS NULL THEN '\n *\{named [^\n]*\}(?=\n)' ELSE '\{named ([^\n]*)\}(?=\n)' END,
                              CASE WHEN seal_column IS NULL THEN '' ELSE '\1' END, 'g');
@@ -305,7 +324,7 @@ LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET quote_all_identifiers = off AS $$
+SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = issued_by);
   v_prefix CONSTANT text := 'wall_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq)::text), 16) || '_';
@@ -313,6 +332,7 @@ DECLARE
   v_sql    text;
   f        record;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.wall_functions()');
   IF issued_by IS NOT NULL AND NOT has_sequence_privilege(current_user, issued_by, 'SELECT, USAGE') THEN
     RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
       USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
@@ -320,10 +340,22 @@ BEGIN
   FOR f IN
     -- [<] stands for OPERATOR(pg_catalog.<), fail() for the whole call, {...} for what follows below; all is put in before the names are
     SELECT k.suffix, k.definer, k.body FROM (VALUES
-      -- Runs only if the statement names the column. A token that can't be one counts as none.
+      -- The marks come before other triggers and note the token that the statement writes, for ~fencing_late to compare with. The note
+      -- is for the depth at which the trigger runs, so that a write by a trigger in between leaves it alone.
+      -- This one runs only if the statement names the column. A token that can't be one counts as none.
       ('mark', 'lease', false, $body$
 BEGIN
-  IF NEW.%1$I [<] 0 THEN NEW.%1$I := OLD.%1$I; ELSE NEW.%1$I := [~] NEW.%1$I; END IF;
+  NEW.%1$I := CASE WHEN {noted} IS NULL OR NEW.%1$I [<] 0 THEN OLD.%1$I ELSE [~] NEW.%1$I END;
+  RETURN NEW;
+END $body$),
+      ('mark', 'strict', false, $body$
+BEGIN
+  IF {noted} IS NULL THEN RETURN NULL; END IF;  -- as an expression: PERFORM takes longer
+  RETURN NEW;
+END $body$),
+      ('mark_insert', NULL, false, $body$
+BEGIN
+  IF {noted} IS NULL THEN RETURN NULL; END IF;
   RETURN NEW;
 END $body$),
       ('update', 'strict', true, $body$
@@ -353,13 +385,14 @@ END $body$),
   END IF;
   RETURN NEW;
 END $body$),
+      -- Below attested it looks at the note, too: in an upsert no trigger comes after it that could, and EXCLUDED has what it lets through.
       ('insert', NULL, true, $body$
 {setting}BEGIN
   {typed NEW}
   IF NEW.%1$I [>] 0 AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
   IF (NEW.%1$I [>] 0) IS NOT TRUE THEN fail('missing', NEW.%1$I, NULL);
   ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, NULL);
-  {unattested NULL}END IF;
+  {unattested NULL}{changed}END IF;
   RETURN NEW;
 END $body$),
       ('delete', NULL, true, $body$
@@ -393,9 +426,12 @@ BEGIN
   RETURN NULL;
 END $body$)) b(kind, mode, definer, body),
       LATERAL (
-        SELECT b.kind AS suffix, b.definer, replace(replace(replace(b.body, '{setting}', ''), '{attested}', ''), '{unattested', '{none') AS body
+        SELECT b.kind AS suffix, b.definer, replace(replace(replace(replace(b.body, '{setting}', ''), '{attested}', CASE b.kind
+                 WHEN 'insert' THEN $body$ AND pg_catalog.current_setting('fencing.mark' [||] pg_catalog.pg_trigger_depth()::pg_catalog.text, true) [=] NEW.%1$I::pg_catalog.text$body$ ELSE '' END),
+               '{unattested', '{none'), '{changed}', $body$ELSE fail('late', NEW.%1$I, NULL);
+  $body$) AS body
         UNION ALL
-        SELECT b.kind || '_attested', b.definer, replace(replace(b.body, '{setting}', E'DECLARE\n  s pg_catalog.text;\n'),
+        SELECT b.kind || '_attested', b.definer, replace(replace(replace(b.body, '{changed}', ''), '{setting}', E'DECLARE\n  s pg_catalog.text;\n'),
                '{attested}', ' AND pg_catalog.current_setting(%4$L, true) [=] NEW.%1$I::pg_catalog.text')
          WHERE b.body LIKE '%{attested}%') k
      WHERE b.mode IS NULL OR b.mode = wall_functions.mode
@@ -412,8 +448,9 @@ END $body$)) b(kind, mode, definer, body),
   END IF;$body$, 'g');
     v_body := regexp_replace(v_body, '\{issued ([^}]*)\}', CASE WHEN v_seq IS NULL THEN 'true'
               ELSE '\1 [<=] pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)' END, 'g');
+    v_body := replace(v_body, '{noted}', $body$pg_catalog.set_config('fencing.mark' [||] pg_catalog.pg_trigger_depth()::pg_catalog.text, NEW.%1$I::pg_catalog.text, true)$body$);
     v_body := replace(v_body, '{newer}', CASE wall_functions.mode WHEN 'strict' THEN '[>]' ELSE '[>=]' END);
-    v_body := regexp_replace(v_body, '\[([<>=~]+)\]', 'OPERATOR(pg_catalog.\1)', 'g');
+    v_body := regexp_replace(v_body, '\[([<>=~|]+)\]', 'OPERATOR(pg_catalog.\1)', 'g');
     v_body := regexp_replace(v_body, 'fail\((''\w+''), ', 'PERFORM fencing.fail(\1, TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, ', 'g');
     EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
                    CASE WHEN f.definer THEN 'SECURITY DEFINER' ELSE '' END,
@@ -441,7 +478,7 @@ END $$;
 -- as 00009 has it
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype) RETURNS text
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
   v_name CONSTANT text := 'seal_' || left(md5(jsonb_build_array(token_column, resource, seal_resource, seal_column, typ::text)::text), 16) || '_check';
   v_body text := $body$
@@ -488,6 +525,7 @@ BEGIN
 END $body$;
   v_sql  text;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.seal_function()');
   IF to_regprocedure(format('fencing.%I()', v_name)) IS NULL THEN
     v_body := regexp_replace(v_body, CASE WHEN seal_column IS NULL THEN '\n *\{named [^\n]*\}(?=\n)' ELSE '\{named ([^\n]*)\}(?=\n)' END,
                              CASE WHEN seal_column IS NULL THEN '' ELSE '\1' END, 'g');
