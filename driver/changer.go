@@ -32,8 +32,6 @@ func (b *closureBuilder) changeOf(t *catalogTrigger) rowChange {
 	switch {
 	case f == nil || !t.Fires || t.Type&(rowTrigger|beforeTrigger) != rowTrigger|beforeTrigger || t.Type&(insertEvent|updateEvent) == 0:
 		return rowChange{}
-	case slices.Contains(b.guarded, rewrite.Name{Schema: t.Schema, Name: t.Name}):
-		return rowChange{}
 	case f.Language != "plpgsql":
 		return changeByArguments(f, strings.Split(strings.TrimSuffix(unescape(t.Args), "\x00"), "\x00"))
 	}
@@ -84,9 +82,12 @@ func (b *closureBuilder) spreadChange(t *catalogTrigger) {
 }
 
 // tokenChanged returns the tables whose token a trigger on a relation may
-// change.
+// change. A guarded function is taken at its word where it can't be read.
 func (b *closureBuilder) tokenChanged(t *catalogTrigger, r *reachedRelation) tableSet {
 	out, change := b.set(), b.changeOf(t)
+	if slices.Contains(b.guarded, rewrite.Name{Schema: t.Schema, Name: t.Name}) {
+		change.whole = false
+	}
 	for i := range r.family.all {
 		if change.changes(b.tables[i].TokenColumn) {
 			out.put(i)

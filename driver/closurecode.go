@@ -136,6 +136,7 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 			}
 		}
 	}
+	out.add(b.named(body.leads))
 	if body.dynamic {
 		out.add(b.named(body.words))
 	}

@@ -18,6 +18,7 @@ type routineBody struct {
 	words   map[string]bool // every word, quoted name and operator
 	casts   map[string]bool // the words that stand for the type of a cast or a variable
 	dynamic bool            // it runs SQL that it makes, or is of a language that isn't read
+	leads   map[string]bool // the words of statements that make a view, a partition or the like, by which what they name could be written
 }
 
 // bodyTarget is a table that a statement in a body writes.
@@ -122,6 +123,12 @@ func (r *routineReader) at(i int) {
 		r.creates(i + 1)
 	case "into":
 		r.selectsInto(i)
+	case "inherit", "inherits":
+		r.leads(i)
+	case "partition":
+		if next == "of" {
+			r.leads(i)
+		}
 	case "rename":
 		if next == "to" {
 			r.target(i+2, eventCreate)
@@ -214,9 +221,25 @@ func (r *routineReader) creates(i int) {
 	if r.word(i) != "table" && r.word(i) != "view" {
 		return
 	}
+	if r.word(i) == "view" || r.word(i-1) == "foreign" {
+		r.leads(i)
+	}
 	for i++; r.word(i) == "if" || r.word(i) == "not" || r.word(i) == "exists"; i++ {
 	}
 	r.target(i, eventCreate)
+}
+
+// leads notes the words of the rest of a statement, those in its strings too.
+func (r *routineReader) leads(i int) {
+	if r.body.leads == nil {
+		r.body.leads = make(map[string]bool)
+	}
+	for ; i < len(r.tokens) && r.word(i) != ";"; i++ {
+		r.body.leads[r.tokens[i].name()] = true
+		for _, inner := range r.tokens[i].inner {
+			r.body.leads[inner.name()] = true
+		}
+	}
 }
 
 // selectsInto reads the table that SELECT INTO makes. In PL/pgSQL it would be a

@@ -36,6 +36,9 @@ func TestCallsThatShadow(t *testing.T) {
 		}
 		return bypass{setup: setup, refused: refused, after: staleWrite, harm: shadowed}
 	}
+	leads := func(body, after string) bypass {
+		return bypass{setup: `CREATE TABLE customers (id int PRIMARY KEY); INSERT INTO customers VALUES (1); ALTER TABLE orders ADD customer int DEFAULT 1 REFERENCES customers ON DELETE CASCADE;` + pl(body), refused: []string{`SELECT f()`}, after: after}
+	}
 	harmless := func(setup string) bypass { return bypass{setup: setup, passes: []string{`SELECT f()`}} }
 	checkBypasses(t, shadowSchema, map[string]bypass{
 		"temporary table":          made(pl(`CREATE TEMP TABLE orders` + copied)),
@@ -58,17 +61,22 @@ func TestCallsThatShadow(t *testing.T) {
 		"view, moved":              made(`CREATE VIEW other.orders` + copied + `; ` + pl(`ALTER VIEW IF EXISTS other.orders SET SCHEMA app`)),
 		"schema, renamed": {setup: `CREATE TABLE other.orders` + copied + `; ` + pl(`ALTER SCHEMA public RENAME TO former; ALTER SCHEMA other RENAME TO public`), refused: []string{`SELECT f()`},
 			after: staleWrite, harm: `SELECT EXISTS (SELECT FROM public.orders WHERE n = 7) AND EXISTS (SELECT FROM former.orders WHERE n = 9)`},
-		"partition":                 made(pl(`CREATE TABLE app.orders PARTITION OF parted FOR VALUES IN (0, 7); INSERT INTO parted SELECT * FROM staged`)),
-		"EXECUTE":                   made(pl(`EXECUTE 'CREATE TEMP TABLE orders` + copied + `'`)),
-		"EXECUTE, format":           made(pl(`EXECUTE format('CREATE TEMP TABLE %I` + copied + `', 'orders')`)),
-		"EXECUTE, continued":        made(pl("EXECUTE 'CREATE TEMP TABLE ord'\n'ers" + copied + "'")),
-		"nested":                    made(pl(`CREATE TEMP TABLE orders`+copied)+`CREATE FUNCTION g() RETURNS void LANGUAGE sql AS 'SELECT f()'`, `SELECT g()`, `SELECT f()`),
-		"procedure":                 made(`CREATE PROCEDURE p() LANGUAGE plpgsql AS $$ BEGIN CREATE TEMP TABLE orders`+copied+`; END $$`, `CALL p()`),
-		"trigger":                   made(`CREATE FUNCTION t() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN CREATE TEMP TABLE orders`+copied+`; RETURN NEW; END $$; CREATE TRIGGER t AFTER UPDATE ON fires FOR EACH ROW EXECUTE FUNCTION t()`, `UPDATE fires SET i = 2`),
-		"default":                   made(`CREATE FUNCTION d() RETURNS int LANGUAGE plpgsql AS $$ BEGIN CREATE TEMP TABLE orders`+copied+`; RETURN 1; END $$; ALTER TABLE fires ADD j int; ALTER TABLE fires ALTER j SET DEFAULT d()`, `INSERT INTO fires VALUES (5)`),
-		"rule":                      made(pl(`CREATE TEMP TABLE orders`+copied)+`CREATE RULE r AS ON UPDATE TO fires DO ALSO SELECT f()`, `UPDATE fires SET i = 3`),
-		"DO":                        made(``, `DO $$ BEGIN CREATE TEMP TABLE orders AS SELECT * FROM staged; END $$`),
-		"another name":              harmless(pl(`CREATE TEMP TABLE orders_copy AS SELECT * FROM orders; CREATE TEMP VIEW recent AS SELECT * FROM orders; ALTER TABLE orders_copy RENAME TO mine`)),
+		"partition":            made(pl(`CREATE TABLE app.orders PARTITION OF parted FOR VALUES IN (0, 7); INSERT INTO parted SELECT * FROM staged`)),
+		"EXECUTE":              made(pl(`EXECUTE 'CREATE TEMP TABLE orders` + copied + `'`)),
+		"EXECUTE, format":      made(pl(`EXECUTE format('CREATE TEMP TABLE %I` + copied + `', 'orders')`)),
+		"EXECUTE, continued":   made(pl("EXECUTE 'CREATE TEMP TABLE ord'\n'ers" + copied + "'")),
+		"nested":               made(pl(`CREATE TEMP TABLE orders`+copied)+`CREATE FUNCTION g() RETURNS void LANGUAGE sql AS 'SELECT f()'`, `SELECT g()`, `SELECT f()`),
+		"procedure":            made(`CREATE PROCEDURE p() LANGUAGE plpgsql AS $$ BEGIN CREATE TEMP TABLE orders`+copied+`; END $$`, `CALL p()`),
+		"trigger":              made(`CREATE FUNCTION t() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN CREATE TEMP TABLE orders`+copied+`; RETURN NEW; END $$; CREATE TRIGGER t AFTER UPDATE ON fires FOR EACH ROW EXECUTE FUNCTION t()`, `UPDATE fires SET i = 2`),
+		"default":              made(`CREATE FUNCTION d() RETURNS int LANGUAGE plpgsql AS $$ BEGIN CREATE TEMP TABLE orders`+copied+`; RETURN 1; END $$; ALTER TABLE fires ADD j int; ALTER TABLE fires ALTER j SET DEFAULT d()`, `INSERT INTO fires VALUES (5)`),
+		"rule":                 made(pl(`CREATE TEMP TABLE orders`+copied)+`CREATE RULE r AS ON UPDATE TO fires DO ALSO SELECT f()`, `UPDATE fires SET i = 3`),
+		"DO":                   made(``, `DO $$ BEGIN CREATE TEMP TABLE orders AS SELECT * FROM staged; END $$`),
+		"a view over it":       leads(`CREATE TEMP VIEW recent AS SELECT * FROM orders`, `UPDATE recent SET n = 99`),
+		"a view over a parent": leads(`CREATE VIEW buyers AS SELECT * FROM customers`, `DELETE FROM buyers`),
+		"a child of it":        {setup: function("sql", `CREATE TABLE child () INHERITS (orders)`), refused: []string{`SELECT f()`}, after: `INSERT INTO child VALUES (2)`, harm: `SELECT EXISTS (SELECT FROM orders WHERE id = 2 AND last_token = 0)`},
+		"a partition of it": {setup: `DROP TABLE orders; CREATE TABLE orders (id bigint, code text, n int, last_token bigint NOT NULL DEFAULT 0) PARTITION BY LIST (id); CREATE TABLE first PARTITION OF orders FOR VALUES IN (1);` + function("sql", `CREATE TABLE second PARTITION OF orders FOR VALUES IN (2)`),
+			refused: []string{`SELECT f()`}, after: `INSERT INTO second VALUES (2)`, harm: `SELECT EXISTS (SELECT FROM orders WHERE id = 2 AND last_token = 0)`},
+		"another name":              harmless(pl(`CREATE TEMP TABLE orders_copy AS SELECT * FROM orders; CREATE TEMP VIEW recent AS SELECT * FROM staged; ALTER TABLE orders_copy RENAME TO mine`)),
 		"a variable":                harmless(function("plpgsql", `DECLARE orders bigint; BEGIN SELECT count(*) INTO orders FROM staged; RAISE NOTICE 'written into orders: %', orders; END`)),
 		"a column, an index, words": harmless(pl(`CREATE TEMP TABLE t (orders int); CREATE INDEX ON t (orders); ALTER TABLE t RENAME orders TO o; RAISE NOTICE 'no orders here'`)),
 	})

@@ -87,8 +87,8 @@ func TestTriggersThatChangeTheToken(t *testing.T) {
 	})
 }
 
-// The wall sees the row as the trigger has made it, and a guarded function is
-// taken at its word. The refusal names the trigger.
+// The wall sees the row as the trigger has made it, and a guarded function that
+// can't be read is taken at its word. The refusal names the trigger.
 func TestTriggersThatChangeTheTokenElsewhere(t *testing.T) {
 	dsn := localpg.Database(t)
 	run(t, dsn, triggerSchema+changing("UPDATE ON orders", `BEGIN NEW.last_token := OLD.last_token; RETURN NEW; END`))
@@ -109,7 +109,11 @@ func TestTriggersThatChangeTheTokenElsewhere(t *testing.T) {
 		require.ErrorContains(t, err, `trigger "changes"`)
 	}
 	refuses(true, driver.Protect("orders", rewrite.Lease))
+	refuses(true, driver.Protect("orders", rewrite.Lease), driver.WithGuardedFunctions("changes"))
+	run(t, dsn, `CREATE OR REPLACE FUNCTION changes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN jsonb_populate_record(NEW, '{"code": "x"}'); END $$`)
+	refuses(true, driver.Protect("orders", rewrite.Lease))
 	refuses(false, driver.Protect("orders", rewrite.Lease), driver.WithGuardedFunctions("changes"))
+	run(t, dsn, `CREATE OR REPLACE FUNCTION changes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.last_token := OLD.last_token; RETURN NEW; END $$; UPDATE orders SET last_token = 9`)
 
 	require.NoError(t, migrations.Up(t.Context(), dsn))
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))

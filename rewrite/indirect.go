@@ -45,7 +45,7 @@ func (c *checker) reportView(t target, event string, r *relation) {
 // reportTrigger refuses a write whose token a trigger may change: what was proved
 // would not be what is written.
 func (c *checker) reportTrigger(t target, event string, r *relation, trigger TokenTrigger) {
-	v := violation(TokenChanged, t.at, "%s of protected table %q fires trigger %q, whose function %s may change the token that is written: let the trigger set other columns only and return NEW, install the wall on the table, which catches it, or list the function as guarded if it never changes the token",
+	v := violation(TokenChanged, t.at, "%s of protected table %q fires trigger %q, whose function %s may change the token that is written: let the trigger set other columns only and return NEW, install the wall on the table, which catches it, or, if the function cannot be read but never changes the token, list it as guarded",
 		event, r.Name, trigger.Trigger, trigger.Function)
 	if len(t.tables) > 0 {
 		v.on(t.tables[0])
