@@ -15,14 +15,7 @@ import (
 // be run, and returns the errors and warnings that stay.
 func mend(t *testing.T, dsn string) []string {
 	t.Helper()
-	for range 5 {
-		findings := diagnose(t, dsn)
-		left := codes(findings, "error", "warning")
-		if len(left) == 0 || !remedied(t, open(t, dsn), findings) {
-			return left
-		}
-	}
-	return codes(diagnose(t, dsn), "error", "warning")
+	return codes(advise(t, dsn), "error", "warning")
 }
 
 // Where the wall breaks for everybody, the doctor says so, to the owner, to the
