@@ -74,6 +74,7 @@ type heldTable struct {
 	level    Level
 	wall     bool         // its own triggers judge what cascades into it
 	issuedBy rewrite.Name // the sequence that its tokens come from, if it is known
+	unfit    string       // why no write to it can be proved, and what mends that; "" if it can
 }
 
 func (t *heldTable) is(schema, name string) bool {

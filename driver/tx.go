@@ -36,7 +36,7 @@ var _ sqldriver.Tx = (*Tx)(nil)
 // go along in the same round trip, as local settings fencing.token and
 // fencing.token_<resource>, where a trigger can find them. They take no snapshot, so what must come first in a transaction still can.
 func (c *Conn) BeginTx(ctx context.Context, opts sqldriver.TxOptions) (sqldriver.Tx, error) {
-	tx := &Tx{conn: c, ctx: ctx, tokens: c.connector.current.Load().tokens(ctx)}
+	tx := &Tx{conn: c, ctx: ctx, tokens: c.protection().tokens(ctx)}
 	if outer := c.bound(); outer != nil && (len(outer.tokens) > 0 || len(tx.tokens) > 0) {
 		return nil, errors.New("fencerow: a transaction under a token is open on this connection: commit it or roll it back before another one begins")
 	}

@@ -33,6 +33,7 @@ const (
 	CascadeWrite      Rule = "FR211"
 	IndirectWrite     Rule = "FR212"
 	WallRefused       Rule = "FR213"
+	UnfitTable        Rule = "FR214"
 
 	NoToken         Rule = "FR301"
 	InvalidToken    Rule = "FR302"
@@ -92,6 +93,7 @@ var ruleTable = []RuleInfo{
 	{CascadeWrite, "cascade-write", "a write whose foreign keys change rows of a protected table"},
 	{IndirectWrite, "indirect-write", "a write to a table whose triggers or rules write a protected one"},
 	{WallRefused, "wall-refused", "a statement that the database's own triggers refused"},
+	{UnfitTable, "unfit-table", "a write to a protected table whose token column cannot hold tokens"},
 
 	{NoToken, "no-token", "a protected write without a token in the context"},
 	{InvalidToken, "invalid-token", "a token in the context that is zero or negative"},

@@ -27,6 +27,7 @@ var testedElsewhere = map[Rule]struct{ file, test, mentions string }{
 	SessionState:   {"../driver/open_test.go", "TestSessionState", "rewrite.SessionState"},
 	SimpleProtocol: {"../driver/open_test.go", "TestSimpleProtocol", "rewrite.SimpleProtocol"},
 	WallRefused:    {"../driver/wall_test.go", "TestWallErrors", "rewrite.WallRefused"},
+	UnfitTable:     {"../driver/unfit_test.go", "TestUnfitTableAlone", "rewrite.UnfitTable"},
 	BadSuppression: {"../lint/sqlfiles/suppress_test.go", "TestSuppressions", "rewrite.BadSuppression"},
 	CheckerPanic:   {"rules_test.go", "TestRuleCheckerPanic", "CheckerPanic"},
 }
