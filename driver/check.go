@@ -86,6 +86,9 @@ func (c *Conn) admit(ctx context.Context, s *statement, b *rewrite.Binder, known
 		return c.refuse(ctx, call.sql, err)
 	}
 	*s = statement{call: call, plan: plan, text: c.text(plan, call.sql), bound: bound}
+	if c.tx != nil {
+		c.endTokens(call.sql)
+	}
 	return nil
 }
 

@@ -36,6 +36,9 @@ func (c *Conn) direct(ctx context.Context, query string, args []sqldriver.NamedV
 	if plan.Direct() && !(asQuery && plan.Guarded()) && (plan.Cleared || c.sessionViolation() == nil) {
 		bound, ok = c.bindDirect(ctx, plan, args, standIns)
 	}
+	if ok && c.tx != nil {
+		c.endTokens(query)
+	}
 	return looked{v, plan}, bound, ok
 }
 
