@@ -161,13 +161,14 @@ const textOID = 25
 // constant that every setting of the session has the server read alike. The
 // queries have $n nowhere else.
 func interpolateOwn(pg *pgconn.PgConn, query string, args []string) (string, error) {
+	var places []string
 	for i, a := range args {
 		if encoding := pg.ParameterStatus("client_encoding"); encoding != "UTF8" && !ascii(a) {
 			return "", fmt.Errorf("names beyond ASCII are not sent under client_encoding %s by the simple protocol: put client_encoding=UTF8 into the DSN, and remove it from PGCLIENTENCODING and the role", encoding)
 		}
-		query = strings.ReplaceAll(query, fmt.Sprintf("$%d", i+1), " E'"+strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(a)+"'")
+		places = append(places, fmt.Sprintf("$%d", i+1), " E'"+strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(a)+"'")
 	}
-	return query, nil
+	return strings.NewReplacer(places...).Replace(query), nil
 }
 
 // undoOwn ends the transaction of an own query that failed. A connection on which

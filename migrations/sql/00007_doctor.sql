@@ -18,7 +18,7 @@ SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 -- +goose StatementBegin
 CREATE FUNCTION fencing.doctor(scan boolean DEFAULT false, roles name[] DEFAULT NULL)
 RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET max_parallel_workers_per_gather = 0 AS $$
 #variable_conflict use_column
 DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
