@@ -21,7 +21,7 @@ var hostile = []setting{
 	{"enable_hashjoin", "off"}, {"enable_hashagg", "off"}, {"enable_nestloop", "off"}, {"enable_material", "off"},
 	{"join_collapse_limit", "1"}, {"from_collapse_limit", "1"},
 	{"plan_cache_mode", "force_generic_plan"},
-	{"statement_timeout", "20s"},
+	{"statement_timeout", "60s"},
 	{"quote_all_identifiers", "on"},
 }
 

@@ -403,7 +403,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'enforce') RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
   o record;
 BEGIN

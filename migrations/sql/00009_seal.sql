@@ -390,7 +390,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER seal;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.seal(tbl regclass, resource text DEFAULT NULL, by_column name DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
   o record;
 BEGIN
