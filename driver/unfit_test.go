@@ -85,8 +85,8 @@ func TestUnfitTableAlone(t *testing.T) {
 			require.True(t, log.has(driver.EventUnfit))
 			require.False(t, log.has(driver.EventUnread))
 			for _, db := range []*sql.DB{open, fresh} {
-				requireUnfit(t, db, ctx, guarded, test.want)
-				requireUnfit(t, db, ctx, `INSERT INTO orders (id, status, last_token) VALUES (2, 'x', $1)`, test.want)
+				requireUnfit(t, db, ctx, rewrite.UnfitTable, guarded, test.want)
+				requireUnfit(t, db, ctx, rewrite.UnfitTable, `INSERT INTO orders (id, status, last_token) VALUES (2, 'x', $1)`, test.want)
 				for _, unguarded := range []string{`UPDATE later SET status = 'x'`, `UPDATE jobs SET status = 'x'`, `UPDATE orders SET status = 'x'`, `DELETE FROM orders`} {
 					_, err = db.ExecContext(ctx, unguarded)
 					require.ErrorIs(t, err, rewrite.ErrRefused, unguarded)
@@ -110,9 +110,9 @@ func TestUnfitTableAlone(t *testing.T) {
 	}
 }
 
-// requireUnfit sends a guarded write by every way, which must be refused because
-// its table is unfit.
-func requireUnfit(t *testing.T, db *sql.DB, ctx context.Context, guarded, want string) {
+// requireUnfit sends a guarded write by every way, which must be refused by a rule
+// because its table is unfit.
+func requireUnfit(t *testing.T, db *sql.DB, ctx context.Context, rule rewrite.Rule, guarded, want string) {
 	t.Helper()
 	_, exec := db.ExecContext(ctx, guarded, tokenctx.Arg)
 	query := db.QueryRowContext(ctx, guarded+` RETURNING 1`, tokenctx.Arg).Scan(new(int))
@@ -123,7 +123,7 @@ func requireUnfit(t *testing.T, db *sql.DB, ctx context.Context, guarded, want s
 		if v.Rule == rewrite.ViewWrite && strings.Contains(want, "a view") {
 			continue // over the table as it is called now
 		}
-		require.Equal(t, rewrite.UnfitTable, v.Rule)
+		require.Equal(t, rule, v.Rule)
 		require.ErrorContains(t, err, want)
 	}
 }
@@ -139,7 +139,7 @@ func TestUnfitTableFromCode(t *testing.T) {
 	run(t, dsn, `ALTER TABLE orders ALTER last_token DROP NOT NULL`, `CREATE VIEW v AS SELECT * FROM jobs`)
 	ctx := tokenctx.With(t.Context(), 7)
 	requireRefusedSoon(t, db, `DELETE FROM v`)
-	requireUnfit(t, db, ctx, `UPDATE orders SET status = 'x', last_token = $1 WHERE id = 1 AND last_token <= $1`, "may be NULL")
+	requireUnfit(t, db, ctx, rewrite.UnfitTable, `UPDATE orders SET status = 'x', last_token = $1 WHERE id = 1 AND last_token <= $1`, "may be NULL")
 	_, err = db.ExecContext(ctx, `UPDATE jobs SET status = 'x', last_token = $1 WHERE id = 1 AND last_token <= $1`, tokenctx.Arg)
 	require.NoError(t, err)
 }
