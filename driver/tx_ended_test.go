@@ -74,6 +74,7 @@ func requireTokensEnd(t *testing.T, db *sql.DB, texts, follow []string, ends, fa
 	defer conn.Close()
 	tx, err := conn.BeginTx(tokenctx.With(context.Background(), 9), nil)
 	require.NoError(t, err)
+	defer tx.Rollback() // conn.Close would wait for it
 	_, err = tx.ExecContext(t.Context(), writeOrder, tokenctx.Arg)
 	require.NoError(t, err, "until then they hold")
 	for i, text := range texts {
@@ -119,5 +120,4 @@ func requireTokensEnd(t *testing.T, db *sql.DB, texts, follow []string, ends, fa
 	} else {
 		require.Equal(t, "9", token)
 	}
-	_ = tx.Rollback()
 }
