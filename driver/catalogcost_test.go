@@ -160,12 +160,12 @@ func TestNothingIsReadForNothing(t *testing.T) {
 	require.NoError(t, err)
 	found, err := c.readCatalog(t.Context(), nil, nil)
 	require.NoError(t, err)
-	_, err = c.protect(nil, 1, found)
+	_, err = c.protect(nil, &reading{generation: 1, begun: 1}, found)
 	require.NoError(t, err)
 	conn := connected(t, `CREATE SCHEMA fencing; CREATE TABLE fencing.generation (value bigint); INSERT INTO fencing.generation VALUES (5)`)
-	generation, stamp, err := c.stampNow(t.Context(), conn)
+	now, stamp, err := c.stampNow(t.Context(), conn)
 	require.NoError(t, err)
-	require.Equal(t, int64(5), generation)
+	require.Equal(t, int64(5), now.generation)
 	require.Empty(t, stamp)
 }
 

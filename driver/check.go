@@ -87,6 +87,9 @@ func (c *Conn) admit(ctx context.Context, s *statement, b *rewrite.Binder, known
 		return c.refuse(ctx, call.sql, err)
 	}
 	*s = statement{call: call, plan: plan, text: c.text(plan, call.sql), bound: bound}
+	if c.tx != nil {
+		c.endTokens(call.sql)
+	}
 	return nil
 }
 
@@ -113,7 +116,7 @@ func (c *Conn) check(ctx context.Context, sql string, known looked) (verdict, er
 	if known.plan == nil || known.view != v.view {
 		v.enforced = c.planned(ctx, v.view, sql)
 	}
-	c.changes = c.changes || v.enforced.ChangesCatalog
+	c.changes = c.changes || v.enforced.ChangesCatalog && v.view.mayBeChangedBy(sql)
 	if v.enforced.ChangesPath {
 		defer c.session.forgetPath()
 	}
@@ -152,6 +155,10 @@ func (c *Conn) violation(plan *rewrite.Plan) *rewrite.Violation {
 		return rewrite.Refuse(rewrite.SessionState, "this session ran a statement that the check rests on before the table was enforced: give the connection back, a new one takes its place")
 	case plan.Cleared:
 		return nil
+	case c.view.unfit && plan.Guarded():
+		if v := c.view.unfitViolation(plan); v != nil {
+			return v
+		}
 	}
 	if v := c.sessionViolation(); v != nil {
 		return v
@@ -298,7 +305,7 @@ func (c *Conn) token(ctx context.Context, t *rewrite.Table) (tokenctx.Token, boo
 
 // currentView returns the newest protection as this session sees it.
 func (c *Conn) currentView() *view {
-	p, pathless := c.connector.current.Load(), !c.session.pathKnown
+	p, pathless := c.protection(), !c.session.pathKnown
 	if v := c.view; v != nil && v.protection == p && v.pathless == pathless {
 		return v
 	}

@@ -25,10 +25,11 @@ type Conn struct {
 	connector *Connector
 
 	session *session
-	view    *view  // what is protected, as this session sees it
-	tx      *Tx    // the open transaction, if it was begun by BeginTx
-	grown   uint64 // what was enforced when its session began; see protection
-	changes bool   // it was sent what may change the catalog; see noteChanges
+	held    *protection // see protection
+	view    *view       // what is protected, as this session sees it
+	tx      *Tx         // the open transaction, if it was begun by BeginTx
+	grown   uint64      // what was enforced when its session began; see protection
+	changes bool        // it was sent what may change the catalog; see noteChanges
 
 	recent   recent
 	executed statement      // what ExecContext has sent last; its memory is used again

@@ -28,7 +28,10 @@ type Connector struct {
 	made     time.Time // what due counts from
 	listener listener
 	looking  looking       // when the registry and the catalog are looked at again
-	readings atomic.Uint64 // of the catalog
+	ticks    atomic.Uint64 // count the beginnings and the ends of readings
+	heard    atomic.Int64  // when the server that the handle goes by was read last, by now
+
+	serverQuery atomic.Int32 // which of serverQueries this role may send
 
 	driver   *Driver
 	counters counters
@@ -101,7 +104,7 @@ func connectorOf(inner sqldriver.Connector, sessions bool, s *settings) (*Connec
 		return nil, err
 	}
 	if s.fromCode || !sessions {
-		if _, err := c.protect(s.tables, 0, nil); err != nil {
+		if _, err := c.protect(s.tables, &reading{}, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -160,20 +163,35 @@ func (c *Connector) connect(ctx context.Context) (*Conn, error) {
 	return conn, nil
 }
 
+// isKnown reports whether the handle has read what is protected.
+func (c *Connector) isKnown() bool {
+	p := c.current.Load()
+	return p != nil && p.last.Load().catalog
+}
+
 // protect makes the tables the protected ones, with what else reaches them by
-// the catalog, unless a newer generation of the registry was read meanwhile.
-// Where all is the same as before, the cache of plans stays.
-func (c *Connector) protect(tables []heldTable, generation int64, found *catalog) (changed bool, err error) {
-	next := &reading{generation: generation}
+// the catalog, unless something newer was read meanwhile. Where all is the same
+// as before, the cache of plans stays.
+func (c *Connector) protect(tables []heldTable, next *reading, found *catalog) (changed bool, err error) {
 	if found != nil {
-		next = &reading{generation, true, found.stamp, found.order}
+		next.catalog, next.stamp = true, found.stamp
 	}
 	closures := closuresOf(tables, found, c.settings.guarded)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	next.ended = c.ticks.Add(1)
 	before := c.current.Load()
-	if before != nil && before.keeps(tables, closures, next) {
-		return false, nil
+	if before != nil {
+		if c.teachesNothing(next) || before.keeps(tables, closures, next) {
+			last := before.last.Load()
+			if next.server == last.server {
+				c.heard.Store(c.now())
+			}
+			if !next.catalog && last.catalog && !sameTables(before.tables, tables) {
+				c.looking.change() // another connection was faster: nobody has read the two together
+			}
+			return false, nil
+		}
 	}
 	p, err := newProtection(tables, closures, c.settings.cacheBytes)
 	if err != nil {
@@ -182,5 +200,6 @@ func (c *Connector) protect(tables []heldTable, generation int64, found *catalog
 	p.last.Store(next)
 	p.growOver(before)
 	c.current.Store(p)
+	c.heard.Store(c.now())
 	return true, nil
 }

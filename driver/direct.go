@@ -28,13 +28,16 @@ func (c *Conn) direct(ctx context.Context, query string, args []sqldriver.NamedV
 		}
 	}
 	v := c.currentView()
-	if v.watched != nil || v.all != nil || c.changes || c.session.loose != nil || c.inUse || c.connector.observed() ||
+	if v.watched != nil || v.all != nil || v.unfit || c.changes || c.session.loose != nil || c.inUse || c.connector.observed() ||
 		c.std != nil && len(args) > 0 && c.mode == pgx.QueryExecModeSimpleProtocol {
 		return looked{}, nil, false
 	}
 	plan := c.planned(ctx, v, query)
 	if plan.Direct() && !(asQuery && plan.Guarded()) && (plan.Cleared || c.sessionViolation() == nil && c.pathViolation(plan) == nil) {
 		bound, ok = c.bindDirect(ctx, plan, args, standIns)
+	}
+	if ok && c.tx != nil {
+		c.endTokens(query)
 	}
 	return looked{v, plan}, bound, ok
 }

@@ -110,6 +110,17 @@
 // connection that stays with its user, in a transaction or a sql.Conn, looks at
 // nothing itself and follows what the others see.
 //
+// A look is bounded. The server ends one that waits for a lock, and the connection
+// is used again; statements and new connections then go by what is known, and a
+// handle that has read nothing yet gives an error. A registered table whose token
+// column can't hold tokens, since it was dropped, say, or may be NULL, is refused
+// alone: no write to it is sent until a later look finds it mended ([EventUnfit]).
+//
+// After a failover or a restore a handle goes by what the server has now, also if
+// that has lost what was known. From a standby, and from an old primary that is
+// still alive beside the promoted one, it learns nothing, unless nothing was heard
+// of the newer server for twice the interval, a minute at least.
+//
 // # What this package cannot see
 //
 // Whoever builds the connector is trusted: pgx hooks, tracers and codecs, or a

@@ -45,19 +45,20 @@ const doctorQuery = `SELECT pg_catalog.format('%s %s: %s: %s; %s; %s', severity,
   FROM fencing.doctor(false, ARRAY[session_user, current_user]::pg_catalog.name[]) WHERE severity OPERATOR(pg_catalog.=) 'error'`
 
 // examine asks the database's doctor on a new connection.
-func (d *doctor) examine(ctx context.Context, conn *pgx.Conn) error {
+func (c *Connector) examine(ctx context.Context, conn *pgx.Conn) error {
+	d := c.settings.doctor
 	if d == nil || d.healthy.Load() {
 		return nil
 	}
-	rows, err := conn.Query(ctx, doctorQuery, ownMode(conn))
+	answer, err := c.askOwn(ctx, conn, doctorQuery)
 	if err != nil {
 		return doctorError(err, conn)
 	}
-	findings, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return doctorError(err, conn)
-	}
-	if len(findings) > 0 {
+	if len(answer.rows) > 0 {
+		findings := make([]string, len(answer.rows))
+		for i, row := range answer.rows {
+			findings[i] = row[0]
+		}
 		return fmt.Errorf("%w:\n\t%s", ErrUnhealthy, strings.Join(findings, "\n\t"))
 	}
 	d.healthy.Store(true)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
@@ -24,8 +25,15 @@ func WithRegistryListener() Option {
 	}
 }
 
-// listenRetry is how long a listener waits after its connection was lost.
-const listenRetry = time.Second
+const (
+	// listenRetry is how long a listener waits after its connection was lost. It
+	// waits twice as long each time that it fails again, up to the interval.
+	listenRetry = time.Second
+	// listenQuiet is how long a listener believes in a connection on which nothing
+	// is heard, before it asks for a sign of life, which has to come in signPatience.
+	listenQuiet  = 15 * time.Second
+	signPatience = 5 * time.Second
+)
 
 // listener is the connection that listens.
 type listener struct {
@@ -50,41 +58,76 @@ func (c *Connector) listenOnce() {
 	l.stop, l.stopped = stop, make(chan struct{})
 	go func() {
 		defer close(l.stopped)
-		for ctx.Err() == nil {
-			if err := c.listen(ctx); ctx.Err() == nil {
-				c.tell(ctx, Event{Kind: EventUnread, Err: fmt.Errorf("fencerow: listen for changes of the registry: %w", err)})
-				c.looking.change() // something may have been missed
-				select {
-				case <-time.After(listenRetry):
-				case <-ctx.Done():
-				}
+		for wait := listenRetry; ctx.Err() == nil; {
+			listened, err := c.listen(ctx)
+			if ctx.Err() != nil {
+				return
 			}
+			c.tell(ctx, Event{Kind: EventUnread, Err: fmt.Errorf("fencerow: listen for changes of the registry: %w", err)})
+			if listened {
+				c.looking.change() // something may have been missed
+				wait = listenRetry
+			}
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+			}
+			wait = min(2*wait, max(c.settings.refresh, listenRetry))
 		}
 	}()
 }
 
-// listen listens until its connection is lost.
-func (c *Connector) listen(ctx context.Context) error {
-	inner, err := c.inner.Connect(ctx)
+// listen listens until its connection is lost, and reports whether it came to
+// that.
+func (c *Connector) listen(ctx context.Context) (listened bool, err error) {
+	begun, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	inner, err := c.inner.Connect(begun)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer inner.Close()
 	std, ok := inner.(*stdlib.Conn)
 	if !ok {
-		return errNoPgx
+		return false, errNoPgx
 	}
-	defer std.Conn().Close(context.WithoutCancel(ctx)) // a pool must not hand it on
-	if _, err := std.Conn().Exec(ctx, "LISTEN fencerow_registry"); err != nil {
-		return err
+	defer closeSoon(ctx, std.Conn()) // a pool must not hand it on
+	if _, err := std.Conn().Exec(begun, "LISTEN fencerow_registry"); err != nil {
+		return false, err
 	}
 	c.looking.change() // what came before
 	for {
-		if _, err := std.Conn().WaitForNotification(ctx); err != nil {
-			return err
+		switch heard, err := hear(ctx, std.Conn()); {
+		case err != nil:
+			return true, err
+		case heard:
+			c.looking.change()
 		}
-		c.looking.change()
 	}
+}
+
+// hear waits for a notification. While there is none it asks the server for a sign
+// of life from time to time: a connection may have gone silent.
+func hear(ctx context.Context, conn *pgx.Conn) (heard bool, err error) {
+	quiet, cancel := context.WithTimeout(ctx, listenQuiet)
+	defer cancel()
+	_, err = conn.WaitForNotification(quiet)
+	if err == nil {
+		return true, nil
+	}
+	if ctx.Err() != nil || quiet.Err() == nil || conn.IsClosed() {
+		return false, err
+	}
+	sign, cancel := context.WithTimeout(ctx, signPatience)
+	defer cancel()
+	return false, conn.Ping(sign)
+}
+
+// closeSoon closes a connection, one that has gone silent too.
+func closeSoon(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signPatience)
+	defer cancel()
+	_ = conn.Close(ctx)
 }
 
 // Close ends what the connector does besides its connections; database/sql

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ type protection struct {
 	watched  *rewrite.Policy // of those and the reported ones; nil if there are none of the latter
 	all      *rewrite.Policy // of those and the ones that are off; nil if there are none of the latter
 	enforces bool            // whether any table's statements are refused
+	unfit    bool            // whether an enforced table's token column can't hold tokens
 	walled   bool            // whether the database itself refuses writes to a table
 
 	closures [3]rewrite.Closure // by scope
@@ -66,6 +68,7 @@ func newProtection(tables []heldTable, closures [3]rewrite.Closure, cacheBytes u
 	p := &protection{tables: tables, closures: closures, views: make(map[string]*view)}
 	for _, t := range tables {
 		p.enforces = p.enforces || t.level == Enforce
+		p.unfit = p.unfit || t.level == Enforce && t.Unfit != ""
 		p.walled = p.walled || t.wall
 		p.wanted = append(p.wanted, t.Resource)
 	}
@@ -123,25 +126,19 @@ func closuresOf(tables []heldTable, found *catalog, guarded []rewrite.Name) (clo
 	return closures
 }
 
-// reading says how new what is protected is.
-type reading struct {
-	generation int64  // of the registry; 0 for tables from code
-	catalog    bool   // the catalog was read
-	stamp      string // of the catalog
-	order      uint64 // among the readings of the catalog
-}
-
 // keeps reports whether the protection stays in place after a reading: it is
 // older, or says the same.
 func (p *protection) keeps(tables []heldTable, closures [3]rewrite.Closure, next *reading) bool {
 	last, same := p.last.Load(), sameTables(p.tables, tables)
 	switch {
-	case next.generation < last.generation || next.generation == last.generation && next.catalog && next.order < last.order:
+	case !next.isNews(last):
 		return true
 	case !next.catalog && last.catalog:
 		// the catalog is left out where the tables are the same: what differs by now is newer
-		if same {
-			p.last.Store(&reading{next.generation, true, last.stamp, last.order})
+		if same && next.server == last.server {
+			kept := *next
+			kept.catalog, kept.stamp = true, last.stamp
+			p.last.Store(&kept)
 		}
 		return true
 	case !same || next.catalog != last.catalog || !reflect.DeepEqual(p.closures, closures):
@@ -191,6 +188,27 @@ func (p *protection) reports(t *rewrite.Table) bool {
 	isMeant := func(h heldTable) bool { return h.is(t.Schema, t.Name) || t.Schema == "" && h.Name == t.Name }
 	return slices.ContainsFunc(p.tables, func(h heldTable) bool { return h.level == Report && isMeant(h) }) &&
 		!slices.ContainsFunc(p.tables, func(h heldTable) bool { return h.level == Enforce && isMeant(h) })
+}
+
+// unfitViolation refuses a statement that writes a table whose token column can't
+// hold tokens: its guard would prove nothing.
+func (p *protection) unfitViolation(plan *rewrite.Plan) *rewrite.Violation {
+	for _, w := range plan.Writes() {
+		if w.Table.Unfit == "" {
+			continue
+		}
+		v := rewrite.Refuse(rewrite.UnfitTable, fmt.Sprintf("%s on protected table %q, which %s; until the next look after that, no write to it is sent", w.Kind, w.Table.String(), w.Table.Unfit))
+		v.Table = w.Table.String()
+		return v
+	}
+	return nil
+}
+
+// mayBeChangedBy reports whether a statement that changes the catalog may change
+// what is protected, or what reaches it: where nothing is, only what registers a
+// table does.
+func (p *protection) mayBeChangedBy(sql string) bool {
+	return len(p.tables) > 0 || strings.Contains(strings.ToLower(sql), "fencing")
 }
 
 // planWeight estimates the bytes a plan holds, with what it finds out later: the
@@ -258,6 +276,6 @@ func (v *view) plan(ctx context.Context, sql string, s scope) (plan *rewrite.Pla
 func sameTables(a, b []heldTable) bool {
 	return slices.EqualFunc(a, b, func(x, y heldTable) bool {
 		return x.Schema == y.Schema && x.Name == y.Name && x.TokenColumn == y.TokenColumn && x.Mode == y.Mode &&
-			x.Resource == y.Resource && x.level == y.level && x.wall == y.wall && x.Attested == y.Attested && x.Moves == y.Moves && x.Rewrite == y.Rewrite && slices.Equal(x.Key, y.Key)
+			x.Resource == y.Resource && x.level == y.level && x.wall == y.wall && x.Attested == y.Attested && x.Moves == y.Moves && x.Rewrite == y.Rewrite && x.Unfit == y.Unfit && slices.Equal(x.Key, y.Key)
 	})
 }

@@ -45,11 +45,9 @@ func (c *Conn) ask(ctx context.Context, s *statement, token tokenctx.Token, prob
 // for it: one that ends here closes the connection, with its session.
 const shieldGrace = 10 * time.Second
 
-// shieldSQL lowers the timeout of statements for a probe; 0 is none. The setting
-// is read with its unit, as an interval: pg_settings would have it without, but
-// makes a row of every setting there is, which takes ten times as long as a probe.
-const shieldSQL = `; SELECT pg_catalog.set_config('statement_timeout', LEAST(%d, NULLIF((EXTRACT(epoch FROM
-	pg_catalog.current_setting('statement_timeout')::pg_catalog.interval) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8, 0))::pg_catalog.text, true)`
+// shieldSQL is what a probe runs under, whatever the role has set: a time that the
+// server keeps, and a plan that takes no time to be made ready.
+const shieldSQL = `; SET LOCAL statement_timeout = %d; SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL jit = off; SET LOCAL max_parallel_workers_per_gather = 0`
 
 // leastProbe is what a probe may take however near the deadline is: an answer
 // that comes a little late is better than none.
@@ -72,7 +70,7 @@ func (c *Conn) shield(ctx context.Context, timeout time.Duration) (done func(), 
 	if !ok || c.std == nil {
 		return func() {}, nil
 	}
-	begin, end := `BEGIN READ ONLY`, `ROLLBACK`
+	begin, end := `BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY`, `ROLLBACK`
 	if c.std.Conn().PgConn().TxStatus() == 'T' {
 		begin, end = `SAVEPOINT fencerow_probe`, `ROLLBACK TO SAVEPOINT fencerow_probe; RELEASE SAVEPOINT fencerow_probe`
 	}

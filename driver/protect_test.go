@@ -28,7 +28,7 @@ func TestOlderRegistryIsIgnored(t *testing.T) {
 		{Report, 3, true, 0}, {Enforce, 5, true, 1}, {Report, 4, false, 1}, {Enforce, 5, false, 1},
 		{Off, 6, true, 1}, {Enforce, 7, true, 2},
 	} {
-		changed, err := connector.protect(at(step.level), step.generation, nil)
+		changed, err := connector.protect(at(step.level), &reading{generation: step.generation, begun: 1}, nil)
 		require.NoError(t, err)
 		require.Equal(t, step.changed, changed)
 		require.Equal(t, step.grown, connector.current.Load().grown)
@@ -41,25 +41,26 @@ func TestOlderCatalogIsIgnored(t *testing.T) {
 	connector, err := Wrap(&fake{})
 	require.NoError(t, err)
 	tables := []heldTable{{Table: rewrite.Table{Schema: "public", Name: "orders", TokenColumn: "last_token", Mode: rewrite.Strict}}}
-	at := func(order uint64, epoch bool) *catalog {
-		return &catalog{Epoch: epoch, order: order, stamp: string(rune('a' + order))}
+	at := func(begun uint64, epoch bool) *catalog {
+		return &catalog{Epoch: epoch, stamp: string(rune('a' + begun))}
 	}
 	for i, step := range []struct {
+		begun      uint64
 		generation int64
 		found      *catalog
 		changed    bool
 		stamp      string
 		last       int64
 	}{
-		{1, at(2, false), true, "c", 1},
-		{1, at(1, true), false, "c", 1},
-		{1, at(3, false), false, "d", 1},
-		{2, nil, false, "d", 2},
-		{1, at(4, true), false, "d", 2},
-		{2, at(4, true), true, "e", 2},
-		{3, at(3, false), true, "d", 3},
+		{2, 1, at(2, false), true, "c", 1},
+		{1, 1, at(1, true), false, "c", 1},
+		{3, 1, at(3, false), false, "d", 1},
+		{3, 2, nil, false, "d", 2},
+		{4, 1, at(4, true), false, "d", 2},
+		{4, 2, at(4, true), true, "e", 2},
+		{3, 3, at(3, false), true, "d", 3},
 	} {
-		changed, err := connector.protect(tables, step.generation, step.found)
+		changed, err := connector.protect(tables, &reading{generation: step.generation, begun: step.begun}, step.found)
 		require.NoError(t, err)
 		last := connector.current.Load().last.Load()
 		require.Equal(t, []any{step.changed, step.stamp, step.last}, []any{changed, last.stamp, last.generation}, i)

@@ -61,7 +61,7 @@ func TestRecentPlansEnd(t *testing.T) {
 		_, err = db.ExecContext(t.Context(), text, tokenctx.Arg)
 		require.ErrorIs(t, err, rewrite.ErrRefused, "no token's place")
 	}
-	_, err = connector.protect([]heldTable{{Table: rewrite.Table{Schema: "public", Name: "orders", Mode: rewrite.Strict}, level: Enforce}}, 1, nil)
+	_, err = connector.protect([]heldTable{{Table: rewrite.Table{Schema: "public", Name: "orders", Mode: rewrite.Strict}, level: Enforce}}, &reading{generation: 1, begun: 2}, nil)
 	require.NoError(t, err)
 	_, err = db.ExecContext(t.Context(), text, 1)
 	require.ErrorIs(t, err, rewrite.ErrRefused)

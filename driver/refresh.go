@@ -5,11 +5,13 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fencerow/fencerow/rewrite"
 )
@@ -17,8 +19,9 @@ import (
 const (
 	defaultRefreshInterval = 30 * time.Second
 
-	lookTimeout = 10 * time.Second // of a look between statements
-	retryLook   = time.Second      // after one that failed
+	lookTimeout  = 10 * time.Second // of all the queries of a look, a new connection's as well
+	retryLook    = time.Second      // after one that failed
+	lookPatience = time.Second      // with a look on another connection
 )
 
 // WithRefreshInterval says how old what the driver knows of the registry and
@@ -61,12 +64,13 @@ type looking struct {
 
 	mu      sync.Mutex
 	dirty   bool  // the handle has changed the catalog since the last look began
-	running *look // the one at work, nil if there is none
+	running *look // the newest one at work, nil if there is none
 }
 
 // look is one that is at work.
 type look struct {
-	dirty bool // it reads what the handle has changed
+	dirty bool  // it reads what the handle has changed
+	since int64 // by Connector.now
 	done  chan struct{}
 }
 
@@ -82,63 +86,86 @@ func (l *looking) change() {
 }
 
 // begin starts a look if one is due. Where another one reads what this handle
-// has changed, that is returned to be waited for.
+// has changed, that is returned to be waited for. One that takes too long, on a
+// connection that has gone silent it may be, gives way to a new one.
 func (l *looking) begin(now int64) (begun, other *look) {
 	if l.due.Load() > now {
 		return nil, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.running != nil && (l.running.dirty || l.dirty):
-		return nil, l.running
-	case l.running != nil || l.due.Load() > now:
+	if l.due.Load() > now {
 		return nil, nil
 	}
-	l.running = &look{dirty: l.dirty, done: make(chan struct{})}
+	dirty := l.dirty
+	if r := l.running; r != nil {
+		dirty = dirty || r.dirty
+		switch {
+		case now-r.since >= int64(lookPatience):
+		case dirty:
+			return nil, r
+		default:
+			return nil, nil
+		}
+	}
+	l.running = &look{dirty: dirty, since: now, done: make(chan struct{})}
 	l.dirty = false
 	return l.running, nil
 }
 
 // turn starts a look if one is due, and returns it. It waits for one that reads
-// what this handle has changed.
+// what this handle has changed, but not for long.
 func (l *looking) turn(ctx context.Context, now func() int64) *look {
 	for {
 		begun, other := l.begin(now())
 		if other == nil {
 			return begun
 		}
+		patience := time.NewTimer(lookPatience - time.Duration(now()-other.since))
 		select {
 		case <-other.done:
+			patience.Stop()
+			if other.dirty {
+				return nil
+			}
+		case <-patience.C:
 		case <-ctx.Done():
-			return nil
-		}
-		if other.dirty {
+			patience.Stop()
 			return nil
 		}
 	}
 }
 
-// end says when the next look is due. What a failed one was to read is unread.
+// end says when the next look is due. What a failed one was to read is unread. One
+// that has given way to another leaves that to the other.
 func (l *looking) end(k *look, next int64, failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	close(k.done)
+	if l.running != k {
+		return
+	}
 	l.running = nil
 	l.dirty = l.dirty || failed && k.dirty
 	if !l.dirty || failed {
 		l.due.Store(next)
 	}
-	close(k.done)
 }
 
-// readAll reads the registry, the tables and the catalog for a new connection,
-// and returns the session's search path and role.
-func (c *Connector) readAll(ctx context.Context, conn *pgx.Conn) (path, user string, err error) {
+// seen is what a look has seen of its session.
+type seen struct {
+	path, user string
+	server     server
+}
+
+// readAll reads the registry, the tables and the catalog for a new connection.
+// Where the server can't answer in time, the handle goes by what it knows of that
+// server; without that there is no connection.
+func (c *Connector) readAll(ctx context.Context, conn *pgx.Conn) (seen, error) {
 	begun := c.looking.turn(ctx, c.now)
-	tables, generation, err := c.wanted(ctx, conn)
-	if err == nil {
-		path, user, err = c.look(ctx, conn, tables, generation, begun != nil)
-	}
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	s, err := c.look(bounded, conn, begun != nil)
 	if begun != nil {
 		next := c.settings.refresh
 		if err != nil {
@@ -146,13 +173,29 @@ func (c *Connector) readAll(ctx context.Context, conn *pgx.Conn) (path, user str
 		}
 		c.looking.end(begun, c.now()+int64(next), err != nil)
 	}
-	return path, user, err
+	if err == nil || !isLockedOut(err) || conn.IsClosed() || !c.isKnown() {
+		return s, err
+	}
+	answer, ownErr := c.askServer(bounded, conn, func(columns string) string { return "SELECT " + columns })
+	if ownErr != nil || len(answer.rows) != 1 {
+		return s, err
+	}
+	known := c.current.Load().last.Load().server
+	s = seen{answer.path, answer.user, serverOf(answer.rows[0])}
+	if st := s.server.against(known); st != sameServer && st != behind {
+		return s, err // what this server says of its tables may be anything
+	}
+	c.tell(ctx, Event{Kind: EventUnread, Err: err})
+	return s, nil
 }
 
 // catalogFor reads the catalog for the tables, nothing if it is known. Where it
 // may have changed, its stamp tells.
-func (c *Connector) catalogFor(ctx context.Context, conn *pgx.Conn, tables []heldTable, again bool) (*catalog, error) {
-	if p := c.current.Load(); p != nil && p.last.Load().catalog && sameTables(p.tables, tables) {
+func (c *Connector) catalogFor(ctx context.Context, conn *pgx.Conn, tables []heldTable, next *reading, again bool) (*catalog, error) {
+	if len(tables) == 0 {
+		return &catalog{Epoch: true}, nil // nothing is to be reached
+	}
+	if p := c.current.Load(); p != nil && p.last.Load().catalog && p.last.Load().server == next.server && sameTables(p.tables, tables) {
 		if !again {
 			return nil, nil
 		}
@@ -185,64 +228,130 @@ func (c *Conn) refresh(ctx context.Context) error {
 	}
 	c.noteChanges()
 	n := c.connector
-	if n.looking.due.Load() > n.now() || c.std.Conn().IsClosed() || c.std.Conn().PgConn().TxStatus() != 'I' {
+	elsewhere := c.isElsewhere()
+	if n.looking.due.Load() > n.now() && !elsewhere || c.std.Conn().IsClosed() || c.std.Conn().PgConn().TxStatus() != 'I' {
 		return nil
 	}
 	begun := n.looking.turn(ctx, n.now)
-	if begun == nil {
+	if begun == nil && !elsewhere {
 		return nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	err := n.lookAgain(bounded, c.std.Conn())
+	from, err := n.lookAgain(bounded, c.std.Conn())
 	next := n.settings.refresh
 	switch {
 	case err == nil:
-	case ctx.Err() != nil: // the caller's time was up: the next one looks
+		c.session.server = from
+	case ctx.Err() != nil, errors.Is(err, errTooLate): // the caller's time was up: the next one looks
 		next = 0
 	default:
 		next = min(next, retryLook)
 		n.tell(ctx, Event{Kind: EventUnread, Err: err})
 	}
-	n.looking.end(begun, n.now()+int64(next), err != nil)
+	if begun != nil {
+		n.looking.end(begun, n.now()+int64(next), err != nil)
+	}
 	if c.std.Conn().IsClosed() {
 		return sqldriver.ErrBadConn
 	}
 	return nil
 }
 
-// lookAgain reads what has changed since the last look: in most cases nothing,
-// which one question answers.
-func (c *Connector) lookAgain(ctx context.Context, conn *pgx.Conn) error {
-	if p := c.current.Load(); p != nil && p.last.Load().catalog {
-		generation, stamp, err := c.stampNow(ctx, conn)
-		if err != nil {
-			return err
-		}
-		if last := p.last.Load(); generation == last.generation && stamp == last.stamp {
-			return nil
-		}
-	}
-	tables, generation, err := c.wanted(ctx, conn)
-	if err != nil {
-		return err
-	}
-	_, _, err = c.look(ctx, conn, tables, generation, true)
-	return err
+// isElsewhere reports whether the handle goes by another server than the one that
+// this connection leads to, and not by a newer one.
+func (c *Conn) isElsewhere() bool {
+	return c.std != nil && !c.follows(c.connector.current.Load())
 }
 
-// stampNow reads the registry's generation and the catalog's stamp.
-func (c *Connector) stampNow(ctx context.Context, conn *pgx.Conn) (generation int64, stamp string, err error) {
-	stampOf := stampQuery
-	if p := c.current.Load(); p != nil && len(p.tables) == 0 {
-		stampOf = `SELECT ''` // nothing was read, see readCatalog
+// follows reports whether what was read from a protection's server counts for this
+// connection: it leads there, or to one that has since given way to that.
+func (c *Conn) follows(p *protection) bool {
+	own := c.session.server
+	if own.standby || own == (server{}) {
+		return true
 	}
-	query := `SELECT COALESCE((SELECT pg_catalog.max(value) FROM fencing.generation), 0), (` + stampOf + `)`
+	st := p.last.Load().server.against(own)
+	return st == sameServer || st == newerServer
+}
+
+// protection returns the newest protection that counts for this connection.
+func (c *Conn) protection() *protection {
+	if p := c.connector.current.Load(); p != c.held && (c.held == nil || c.follows(p)) {
+		c.held = p
+	}
+	return c.held
+}
+
+// lookAgain reads what has changed since the last look: in most cases nothing,
+// which one question answers. It returns the server that it came to.
+func (c *Connector) lookAgain(ctx context.Context, conn *pgx.Conn) (server, error) {
+	if p := c.current.Load(); p != nil && p.last.Load().catalog {
+		now, stamp, err := c.stampNow(ctx, conn)
+		if err != nil || c.teachesNothing(&now) {
+			return now.server, err
+		}
+		if last := p.last.Load(); now.same(last) && stamp == last.stamp {
+			c.heard.Store(c.now())
+			return now.server, nil
+		}
+	}
+	s, err := c.look(ctx, conn, true)
+	return s.server, err
+}
+
+// fitnessQuery changes with what makes a token column unfit and isn't in the
+// catalog's stamp.
+const fitnessQuery = `SELECT pg_catalog.concat_ws('-',
+  (SELECT pg_catalog.sum(pg_catalog.hashtextextended(a.attname::pg_catalog.text || a.attidentity::pg_catalog.text, a.attrelid::pg_catalog.int8))
+     FROM pg_catalog.pg_attribute a WHERE a.attidentity <> ''),
+  (SELECT pg_catalog.sum(pg_catalog.hashint8extended(u.oid::pg_catalog.int8, 0)) FROM pg_catalog.pg_constraint u WHERE u.contype = 'n' AND NOT u.convalidated))`
+
+// stampOf puts the two halves of a stamp together.
+func stampOf(catalog, fitness string) string { return catalog + "/" + fitness }
+
+// stampNow reads the registry's generation, from which server, and the catalog's
+// stamp. Where nothing is registered the catalog doesn't matter, and its stamp is
+// "".
+func (c *Connector) stampNow(ctx context.Context, conn *pgx.Conn) (now reading, stamp string, err error) {
+	registry := `COALESCE((SELECT pg_catalog.max(value) FROM fencing.generation), 0), (` + markQuery + `)`
 	if c.settings.fromCode {
-		query = `SELECT 0::pg_catalog.int8, (` + stampOf + `)`
+		registry = `0, ''`
 	}
-	if err := conn.QueryRow(ctx, query, ownMode(conn)).Scan(&generation, &stamp); err != nil {
-		return 0, "", fmt.Errorf("fencerow: look for changes of what is protected: %w", err)
+	catalog := `(` + stampQuery + `), (` + fitnessQuery + `)`
+	if p := c.current.Load(); p != nil && len(p.tables) == 0 {
+		catalog = `'', ''`
 	}
-	return generation, stamp, nil
+	answer, err := c.askServer(ctx, conn, func(columns string) string { return "SELECT " + columns + ", " + registry + ", " + catalog })
+	if err != nil {
+		return reading{}, "", fmt.Errorf("fencerow: look for changes of what is protected: %w%s", err, lookAdvice(err))
+	}
+	row := answer.rows[0]
+	now = reading{server: serverOf(row), mark: row[serverWidth+1]}
+	if now.generation, err = strconv.ParseInt(row[serverWidth], 10, 64); err != nil {
+		return reading{}, "", fmt.Errorf("fencerow: look for changes of what is protected: %w", err)
+	}
+	if catalog, fitness := row[serverWidth+2], row[serverWidth+3]; catalog != "" {
+		stamp = stampOf(catalog, fitness)
+	}
+	return now, stamp, nil
+}
+
+// markQuery tells the row that has the registry's generation from an earlier or a
+// lost one with the same value.
+const markQuery = `SELECT pg_catalog.string_agg(pg_catalog.concat_ws('-', g.tableoid, g.xmin, g.ctid), ' ') FROM fencing.generation g`
+
+// lookAdvice says what to do about an error of a look, if that is known.
+func lookAdvice(err error) string {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
+		return ""
+	}
+	switch pgErr.Code {
+	case "55P03":
+		return ": somebody holds a lock on the registry, or on a catalog, that excludes readers, as a change of their structure or VACUUM FULL does: let that end"
+	case "57014":
+		return ": the server took too long to read the registry and the catalogs, or somebody has cancelled that"
+	}
+	return ""
 }

@@ -27,6 +27,7 @@ const (
 	EventReported EventKind = "reported" // sent as it is: the table's level is Report
 	EventStale    EventKind = "stale"    // a row carries a newer token
 	EventReplay   EventKind = "replay"   // the row carries this very token already
+	EventUnfit    EventKind = "unfit"    // the table can't be held to its tokens, as Err says: writes to it are refused until that is mended
 	EventUnread   EventKind = "unread"   // a look at the registry and the catalog failed with Err; what is protected stays as it was
 )
 

@@ -14,6 +14,7 @@ import (
 	"github.com/fencerow/fencerow/driver"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
+	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -165,4 +166,28 @@ func fencedTrips(t *testing.T, dsn string) (*sql.DB, *int) {
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db, n
+}
+
+// Where nothing is registered, a statement after a change of structure costs
+// nothing more. What registers a table is noticed all the same.
+func TestOwnDDLWhereNothingIsRegistered(t *testing.T) {
+	dsn := localpg.Database(t)
+	require.NoError(t, migrations.Up(t.Context(), dsn))
+	config, n := counted(t, dsn)
+	connector, err := driver.NewConnector(*config, driver.WithPgx(stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return false })))
+	require.NoError(t, err)
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	require.NoError(t, db.Ping())
+	for _, statement := range []string{`CREATE TABLE made (id int)`, `SELECT 1`, `CREATE VIEW v AS SELECT * FROM made`, `INSERT INTO made VALUES (1)`} {
+		before := *n
+		_, err = db.Exec(statement)
+		require.NoError(t, err)
+		require.Equal(t, 1, *n-before, statement)
+	}
+	_, err = db.Exec(`DO $$ BEGIN PERFORM fencing.register('made', 'lease'); END $$`)
+	require.NoError(t, err)
+	_, err = db.Exec(`UPDATE made SET id = 2`)
+	require.ErrorIs(t, err, rewrite.ErrRefused)
 }

@@ -1,12 +1,14 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -20,9 +22,10 @@ var ErrNotInstalled = errors.New("fencerow: the registry of protected tables is 
 
 // registryQuery reads the registered tables, each under the name it was
 // registered with and the one it has now, and the generation they are of.
-const registryQuery = `SELECT COALESCE(r.schema_name::text, ''), COALESCE(r.table_name::text, ''), COALESCE(n.nspname::text, ''), COALESCE(c.relname::text, ''),
+func registryQuery(columns string) string {
+	return `SELECT ` + columns + `, COALESCE(r.schema_name::text, ''), COALESCE(r.table_name::text, ''), COALESCE(n.nspname::text, ''), COALESCE(c.relname::text, ''),
        COALESCE(r.token_column::text, ''), COALESCE(r.mode, ''), COALESCE(r.resource, ''), COALESCE(r.driver_level, ''),
-       COALESCE((SELECT pg_catalog.max(value) FROM fencing.generation), 0),
+       COALESCE((SELECT pg_catalog.max(value) FROM fencing.generation), 0), (` + markQuery + `),
        COALESCE(pg_catalog.to_jsonb(r)->>'wall_level', ''), COALESCE(sn.nspname::text, ''), COALESCE(s.relname::text, ''),
        COALESCE(pg_catalog.to_jsonb(r)->>'driver_rewrite', '') = 'true'
   FROM (VALUES (1)) one
@@ -31,16 +34,16 @@ const registryQuery = `SELECT COALESCE(r.schema_name::text, ''), COALESCE(r.tabl
   LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   LEFT JOIN pg_catalog.pg_class s ON s.oid = r.issued_by
   LEFT JOIN pg_catalog.pg_namespace sn ON sn.oid = s.relnamespace`
+}
 
-// sessionQuery reads what the check of a session's statements rests on, in one
-// round trip. $1 is a JSON list of the protected tables. A NOT NULL that is NOT
-// VALID, as PostgreSQL 18 has it, lets old rows keep their nulls.
-// The setting fencing.session tells the database's own functions and triggers
-// that the session is one of this driver; see migrations/sql.
-const sessionQuery = `SELECT pg_catalog.current_setting('search_path'), current_user::text, pg_catalog.current_setting('server_encoding'),
-       pg_catalog.set_config('fencing.session', 'driver', false),
+// tablesQuery reads the database's encoding and what the catalog says of the
+// protected tables, of which $1 is a JSON list. A NOT NULL that is NOT VALID, as
+// PostgreSQL 18 has it, lets old rows keep their nulls.
+func tablesQuery(columns string) string {
+	return `SELECT ` + columns + `, pg_catalog.current_setting('server_encoding'),
        (SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
-                 'found', c.oid IS NOT NULL,
+                 'found', c.relkind IN ('r', 'p'),
+                 'kind', c.relkind,
                  'column', a.attname IS NOT NULL,
                  'type', pg_catalog.format_type(a.atttypid, a.atttypmod),
                  'bigint', a.atttypid = 'pg_catalog.int8'::pg_catalog.regtype,
@@ -57,13 +60,15 @@ const sessionQuery = `SELECT pg_catalog.current_setting('search_path'), current_
                ORDER BY w.ordinality)
           FROM pg_catalog.json_array_elements($1::text::pg_catalog.json) WITH ORDINALITY w (t, ordinality)
           LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = w.t->>'Schema'
-          LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.t->>'Name' AND c.relkind IN ('r', 'p')
+          LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.t->>'Name'
           LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = w.t->>'TokenColumn' AND a.attnum > 0 AND NOT a.attisdropped)::text`
+}
 
 // column is what the catalog says of a protected table's token column.
 type column struct {
 	Found, Column, Bigint, Nullable, Identity, Generated bool
-	Moves                                                bool // an UPDATE may move rows between partitions, past the wall's trigger for DELETE
+	Moves                                                bool   // an UPDATE may move rows between partitions, past the wall's trigger for DELETE
+	Kind                                                 string // relkind, "" if there is nothing of that name
 	Type                                                 string
 	Key                                                  []string
 }
@@ -71,6 +76,7 @@ type column struct {
 // session is what the check of a connection's statements rests on. It stays
 // with pgx's connection, so that one from a pool keeps it.
 type session struct {
+	server    server   // that it leads to
 	path      []string // the search path that it began with
 	pathKnown bool     // false once a statement may have changed it
 
@@ -93,27 +99,28 @@ func (c *Conn) start(ctx context.Context) error {
 		c.session = known
 		if grown, served := known.grown[c.connector]; served {
 			c.grown = grown
-			if err := c.refresh(ctx); err != nil || c.isOutdated() {
+			if err := c.refresh(ctx); err != nil || c.isOutdated() || c.isElsewhere() {
 				return errOutdated
 			}
 			return nil
 		}
 	}
-	path, user, err := c.connector.readAll(ctx, conn)
+	s, err := c.connector.readAll(ctx, conn)
 	if err != nil {
 		return err
 	}
+	c.session.server = s.server
 	if !again {
 		c.session.pathKnown, c.session.grown = true, make(map[*Connector]uint64)
-		if c.session.path, err = searchPath(path, user); err != nil {
-			return fmt.Errorf("fencerow: the session's search_path %q cannot be read: %w", path, err)
+		if c.session.path, err = searchPath(s.path, s.user); err != nil {
+			return fmt.Errorf("fencerow: the session's search_path %q cannot be read: %w", s.path, err)
 		}
 		if slices.Contains(c.session.path, "fencing") {
 			return errors.New("fencerow: the session's search_path names the schema fencing, whose tables would then be reached by bare names: take it out of the DSN, the role and the database")
 		}
 		conn.PgConn().CustomData()[sessionKey] = c.session
 	}
-	if err := c.connector.settings.doctor.examine(ctx, conn); err != nil {
+	if err := c.connector.examine(ctx, conn); err != nil {
 		return err
 	}
 	c.grown = c.connector.current.Load().grown
@@ -121,12 +128,14 @@ func (c *Conn) start(ctx context.Context) error {
 	return nil
 }
 
-// wanted returns the tables to be protected, and the registry's generation.
-func (c *Connector) wanted(ctx context.Context, conn *pgx.Conn) (tables []heldTable, generation int64, err error) {
+// wanted returns the tables to be protected. For tables from the registry it
+// fills in the reading, and what the look has seen; there nothing is left out
+// because of one row.
+func (c *Connector) wanted(ctx context.Context, conn *pgx.Conn, next *reading) (tables []heldTable, s seen, err error) {
 	tables = append([]heldTable{}, c.settings.tables...) // never nil: JSON's null is no list
 	if !c.settings.fromCode {
-		if tables, generation, err = readRegistry(ctx, conn); err != nil {
-			return nil, 0, err
+		if tables, s, err = c.readRegistry(ctx, conn, next); err != nil {
+			return nil, s, err
 		}
 	}
 	for i := range tables {
@@ -137,65 +146,96 @@ func (c *Connector) wanted(ctx context.Context, conn *pgx.Conn) (tables []heldTa
 			t.TokenColumn = rewrite.DefaultTokenColumn
 		}
 	}
-	return tables, generation, nil
+	return tables, s, nil
 }
 
-// look looks the tables up in the catalog, protects them, and returns the
-// session's search path and role. The catalog beyond them is read only again if
-// that is asked for, or they have changed.
-func (c *Connector) look(ctx context.Context, conn *pgx.Conn, tables []heldTable, generation int64, again bool) (path, user string, err error) {
-	names, err := json.Marshal(tables)
+// look reads the registry, looks the tables up in the catalog, and protects them.
+// The catalog beyond them is read only again if that is asked for, or they have
+// changed. A server that has nothing to teach is asked no further.
+func (c *Connector) look(ctx context.Context, conn *pgx.Conn, again bool) (seen, error) {
+	next := &reading{begun: c.ticks.Add(1)}
+	tables, s, err := c.wanted(ctx, conn, next)
 	if err != nil {
-		return "", "", fmt.Errorf("fencerow: %w", err)
+		return s, err
 	}
-	var encoding, marked string
-	var described *string
-	if err := conn.QueryRow(ctx, sessionQuery, ownMode(conn), string(names)).Scan(&path, &user, &encoding, &marked, &described); err != nil {
-		return "", "", fmt.Errorf("fencerow: read the session's settings and the protected tables: %w", err)
-	}
-	var columns []column
-	if described != nil {
-		if err := json.Unmarshal([]byte(*described), &columns); err != nil {
-			return "", "", fmt.Errorf("fencerow: read the protected tables: %w", err)
+	var unfit []Event
+	if !c.teachesNothing(next) || c.settings.fromCode {
+		if unfit, s, err = c.describe(ctx, conn, tables, next, s); err != nil {
+			return s, err
 		}
 	}
-	unfit, err := c.checkTables(tables, columns, encoding)
-	if err != nil {
-		return "", "", err
+	if c.teachesNothing(next) {
+		return s, nil
 	}
-	found, err := c.catalogFor(ctx, conn, tables, again)
+	found, err := c.catalogFor(ctx, conn, tables, next, again)
 	if err != nil {
-		return "", "", err
+		return s, err
 	}
-	changed, err := c.protect(tables, generation, found)
+	changed, err := c.protect(tables, next, found)
 	if changed { // once, and not with every connection: a reporter may open one itself
 		for _, e := range unfit {
 			c.tell(ctx, e)
 		}
 	}
-	return path, user, err
+	return s, err
+}
+
+// describe looks the tables up in the catalog; nothing where there are none.
+func (c *Connector) describe(ctx context.Context, conn *pgx.Conn, tables []heldTable, next *reading, s seen) (unfit []Event, _ seen, err error) {
+	if len(tables) == 0 && !c.settings.fromCode {
+		return nil, s, nil
+	}
+	names, err := json.Marshal(tables)
+	if err != nil {
+		return nil, s, fmt.Errorf("fencerow: %w", err)
+	}
+	answer, err := c.askServer(ctx, conn, tablesQuery, string(names))
+	if err != nil {
+		return nil, s, fmt.Errorf("fencerow: read the session's settings and the protected tables: %w%s", err, lookAdvice(err))
+	}
+	row := answer.rows[0]
+	if c.settings.fromCode {
+		next.server = serverOf(row)
+		s = seen{answer.path, answer.user, next.server}
+	}
+	var columns []column
+	if described := row[serverWidth+1]; described != "" {
+		if err := json.Unmarshal([]byte(described), &columns); err != nil {
+			return nil, s, fmt.Errorf("fencerow: read the protected tables: %w", err)
+		}
+	}
+	unfit, err = c.checkTables(tables, columns, row[serverWidth])
+	return unfit, s, err
 }
 
 // checkTables compares the protected tables with the catalog, and fills in
-// their primary keys. A registered table that isn't there stays protected
-// under its name; one named in code must be there. What is wrong with one that
-// is only reported is returned to be reported.
+// their primary keys. A table that is unfit is held as such, and returned to be
+// told of. What code names must be there and fit when a handle is opened; a
+// registered table that isn't there stays protected under its name.
 func (c *Connector) checkTables(tables []heldTable, columns []column, encoding string) (unfit []Event, err error) {
 	if len(columns) != len(tables) {
 		return nil, fmt.Errorf("fencerow: the server described %d of %d protected tables", len(columns), len(tables))
 	}
 	for i := range tables {
-		t := &tables[i]
-		if t.level == Off || !columns[i].Found && !c.settings.fromCode {
+		t, col := &tables[i], columns[i]
+		if t.level == Off {
 			continue
 		}
-		t.Key, t.Moves = columns[i].Key, columns[i].Moves
-		if problem := columns[i].problem(&t.Table, encoding); problem != "" {
-			err := fmt.Errorf("fencerow: protected table %q %s", &t.Table, problem)
-			if t.level != Report {
-				return nil, err
-			}
+		t.Key, t.Moves = col.Key, col.Moves
+		if isMissing := col.Kind == "" && !c.settings.fromCode; t.Unfit == "" && !isMissing {
+			t.Unfit = col.problem(&t.Table, encoding)
+		}
+		if t.Unfit == "" {
+			continue
+		}
+		err := fmt.Errorf("fencerow: protected table %q %s", &t.Table, t.Unfit)
+		switch {
+		case t.level == Report:
 			unfit = append(unfit, Event{Kind: EventReported, Table: t.String(), Err: err})
+		case c.settings.fromCode && !c.isKnown():
+			return nil, err
+		default:
+			unfit = append(unfit, Event{Kind: EventUnfit, Table: t.String(), Err: err})
 		}
 	}
 	return unfit, nil
@@ -206,6 +246,8 @@ func (c *Connector) checkTables(tables []heldTable, columns []column, encoding s
 func (col column) problem(t *rewrite.Table, encoding string) string {
 	name := t.TokenColumn
 	switch {
+	case col.Kind != "" && !col.Found:
+		return fmt.Sprintf("is %s by now, which cannot be protected: give the table its name back, or unregister it with migrations.Unregister and register what is meant", relationKind(col.Kind))
 	case !col.Found:
 		return fmt.Sprintf("is no table of this database: create it, or correct its name (schema %q, table %q); a view or a foreign table cannot be protected", t.Schema, t.Name)
 	case encoding != "UTF8" && !ascii(t.Schema+t.Name+name):
@@ -222,49 +264,72 @@ func (col column) problem(t *rewrite.Table, encoding string) string {
 	return ""
 }
 
-// ownMode is the exec mode of the driver's own queries: one that prepares
-// nothing, but the simple protocol where the connection is set to it.
-func ownMode(conn *pgx.Conn) pgx.QueryExecMode {
-	if mode := conn.Config().DefaultQueryExecMode; mode == pgx.QueryExecModeSimpleProtocol {
-		return mode
+// relationKind names what a relation is that is no table.
+func relationKind(relkind string) string {
+	switch relkind {
+	case "v":
+		return "a view"
+	case "m":
+		return "a materialized view"
+	case "f":
+		return "a foreign table"
+	case "S":
+		return "a sequence"
+	case "c":
+		return "a type"
 	}
-	return pgx.QueryExecModeExec
+	return "an index"
 }
 
-func readRegistry(ctx context.Context, conn *pgx.Conn) (tables []heldTable, generation int64, err error) {
-	rows, err := conn.Query(ctx, registryQuery, ownMode(conn))
+// readRegistry reads the registered tables. A row that says what this version
+// doesn't know stands for a table that is held and unfit.
+func (c *Connector) readRegistry(ctx context.Context, conn *pgx.Conn, next *reading) (tables []heldTable, s seen, err error) {
+	answer, err := c.askServer(ctx, conn, registryQuery)
+	s.path, s.user = answer.path, answer.user
 	if err != nil {
-		return nil, 0, registryError(err, conn)
+		return nil, s, registryError(err, conn)
 	}
-	defer rows.Close()
 	found := make(map[[2]string]heldTable)
-	for rows.Next() {
-		var schema, name, schemaNow, nameNow, mode, level, wall string
-		var t heldTable
-		if err := rows.Scan(&schema, &name, &schemaNow, &nameNow, &t.TokenColumn, &mode, &t.Resource, &level, &generation, &wall, &t.issuedBy.Schema, &t.issuedBy.Name, &t.Rewrite); err != nil {
-			return nil, 0, fmt.Errorf("fencerow: read the registry: %w", err)
+	for _, row := range answer.rows {
+		next.server, row = serverOf(row), row[serverWidth:]
+		next.mark = row[9]
+		if next.generation, err = strconv.ParseInt(row[8], 10, 64); err != nil {
+			return nil, s, fmt.Errorf("fencerow: read the registry: %w", err)
 		}
-		if name == "" {
+		if row[1] == "" {
 			continue // nothing is registered
 		}
-		if t.Mode, err = rewrite.ParseMode(mode); err != nil {
-			return nil, 0, fmt.Errorf("fencerow: read the registry: table %q: %w", name, err)
-		}
-		if t.level, err = parseLevel(level); err != nil {
-			return nil, 0, fmt.Errorf("fencerow: read the registry: table %q: %w", name, err)
-		}
-		t.wall, t.Attested = wall == "enforce" || wall == "attested", wall == "attested"
-		hold(found, t, schemaNow, nameNow, true)
-		hold(found, t, schema, name, false)
+		t := registeredTable(row)
+		hold(found, t, row[2], row[3], true)
+		hold(found, t, row[0], row[1], false)
 	}
-	if err := rows.Err(); err != nil {
-		return nil, 0, registryError(err, conn)
+	s.server = next.server
+	for id, t := range found {
+		if _, err := rewrite.NewPolicy(t.Table); err != nil {
+			delete(found, id) // of a system schema: no statement may write there
+		}
 	}
 	tables = slices.AppendSeq([]heldTable{}, maps.Values(found))
 	slices.SortFunc(tables, func(a, b heldTable) int {
 		return strings.Compare(a.Schema+"\x00"+a.Name, b.Schema+"\x00"+b.Name)
 	})
-	return tables, generation, nil
+	return tables, s, nil
+}
+
+// registeredTable reads a row of registryQuery, but for the names.
+func registeredTable(row []string) heldTable {
+	t := heldTable{Table: rewrite.Table{TokenColumn: row[4], Resource: row[6], Rewrite: row[13] == "t"}, issuedBy: rewrite.Name{Schema: row[11], Name: row[12]}}
+	var err error
+	if t.Mode, err = rewrite.ParseMode(row[5]); err != nil {
+		t.Mode = rewrite.Lease // whose guards are the more: the answer to each is the reason
+		t.Unfit = fmt.Sprintf("is registered with a mode that this version of fencerow doesn't know (%v): update the program, or register the table again with migrations.Register", err)
+	}
+	if t.level, err = parseLevel(row[7]); err != nil {
+		t.level = Enforce
+		t.Unfit = fmt.Sprintf("is registered with a level that this version of fencerow doesn't know (%v): update the program, or set the level with migrations.SetLevel", err)
+	}
+	t.wall, t.Attested = row[10] == "enforce" || row[10] == "attested", row[10] == "attested"
+	return t
 }
 
 // hold adds a registered table under a name. Two rows may stand for one name,
@@ -277,9 +342,9 @@ func hold(found map[[2]string]heldTable, t heldTable, schema, name string, now b
 	case name == "": // dropped
 		return
 	case taken && now:
-		t.level = min(t.level, other.level)
+		t.level, t.Unfit = min(t.level, other.level), cmp.Or(t.Unfit, other.Unfit)
 	case taken:
-		t, t.level = other, min(t.level, other.level)
+		t, t.level, t.Unfit = other, min(t.level, other.level), cmp.Or(other.Unfit, t.Unfit)
 	}
 	t.Schema, t.Name = schema, name
 	found[id] = t
@@ -299,7 +364,7 @@ func registryError(err error, conn *pgx.Conn) error {
 			return fmt.Errorf("fencerow: the registry of protected tables cannot be read: GRANT USAGE ON SCHEMA fencing TO %s; GRANT SELECT ON fencing.registry, fencing.generation TO %s (%w)", role, role, err)
 		}
 	}
-	return fmt.Errorf("fencerow: read the registry of protected tables: %w", err)
+	return fmt.Errorf("fencerow: read the registry of protected tables: %w%s", err, lookAdvice(err))
 }
 
 // searchPath splits the setting search_path into schemas, with "$user"

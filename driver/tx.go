@@ -22,6 +22,7 @@ type Tx struct {
 	conn   *Conn
 	ctx    context.Context // of BEGIN, for COMMIT and ROLLBACK, as with pgx
 	tokens []boundToken
+	over   bool // SQL has ended it, or may have: its tokens hold no longer
 }
 
 // boundToken is the token of a resource in a transaction; "" is the default.
@@ -36,7 +37,7 @@ var _ sqldriver.Tx = (*Tx)(nil)
 // go along in the same round trip, as local settings fencing.token and
 // fencing.token_<resource>, where a trigger can find them. They take no snapshot, so what must come first in a transaction still can.
 func (c *Conn) BeginTx(ctx context.Context, opts sqldriver.TxOptions) (sqldriver.Tx, error) {
-	tx := &Tx{conn: c, ctx: ctx, tokens: c.connector.current.Load().tokens(ctx)}
+	tx := &Tx{conn: c, ctx: ctx, tokens: c.protection().tokens(ctx)}
 	if outer := c.bound(); outer != nil && (len(outer.tokens) > 0 || len(tx.tokens) > 0) {
 		return nil, errors.New("fencerow: a transaction under a token is open on this connection: commit it or roll it back before another one begins")
 	}
@@ -74,13 +75,27 @@ func (tx *Tx) end(kind OperationKind, send func() error) error {
 	return err
 }
 
-// bound returns the transaction whose tokens hold, if there is one: SQL may have
-// ended it.
+// bound returns the transaction whose tokens hold, if there is one. Once SQL has
+// ended it, they hold in none that SQL begins.
 func (c *Conn) bound() *Tx {
-	if c.tx != nil && (c.std == nil || c.std.Conn().PgConn().TxStatus() != 'I') {
-		return c.tx
+	if c.tx == nil {
+		return nil
 	}
-	return nil
+	if c.std != nil && c.std.Conn().PgConn().TxStatus() == 'I' {
+		c.tx.over = true
+	}
+	if c.tx.over {
+		return nil
+	}
+	return c.tx
+}
+
+// endTokens ends the tokens of the transaction with a text that is about to be
+// sent and may end it.
+func (c *Conn) endTokens(sql string) {
+	if tx := c.bound(); tx != nil && len(tx.tokens) > 0 && rewrite.EndsTransaction(sql) {
+		tx.over = true
+	}
 }
 
 // token returns the token that the transaction is bound to for a resource.

@@ -25,7 +25,33 @@ func connect(ctx context.Context, op, dsn string) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, connectError(op, cfg, err)
 	}
+	if _, err := conn.Exec(ctx, ownSettings(conn)); err != nil {
+		closeConn(ctx, conn)
+		return nil, opError(op+": set the session up", "", err)
+	}
 	return conn, nil
+}
+
+// ownSettings sets what the role or the database must not decide for the
+// statements of this package: whether they are compiled or done by parallel
+// workers, how long they may take, and what a transaction is. What the DSN says of
+// them counts, and lock_timeout is the caller's in any case.
+func ownSettings(conn *pgx.Conn) string {
+	settings := [][2]string{
+		{"jit", "off"}, {"max_parallel_workers_per_gather", "0"}, {"statement_timeout", "0"}, {"idle_in_transaction_session_timeout", "0"},
+		{"default_transaction_isolation", "'read committed'"}, {"default_transaction_read_only", "off"}, {"default_transaction_deferrable", "off"},
+		{"quote_all_identifiers", "off"}, {"plan_cache_mode", "auto"},
+	}
+	if major, _, _ := strings.Cut(conn.PgConn().ParameterStatus("server_version"), "."); len(major) >= 2 && major[:2] >= "17" {
+		settings = append(settings, [2]string{"transaction_timeout", "0"})
+	}
+	var b strings.Builder
+	for _, s := range settings {
+		if _, given := conn.Config().RuntimeParams[s[0]]; !given {
+			fmt.Fprintf(&b, "SET %s = %s; ", s[0], s[1])
+		}
+	}
+	return b.String()
 }
 
 // closeConn closes conn, politely even when ctx has ended.
@@ -54,6 +80,9 @@ func openDB(ctx context.Context, op, dsn string) (*sql.DB, error) {
 	}
 	var prepared error
 	db := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+		if _, prepared = conn.Exec(ctx, ownSettings(conn)); prepared != nil {
+			return prepared
+		}
 		_, prepared = conn.Exec(ctx, fmt.Sprintf(`SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false), pg_catalog.pg_advisory_lock(%d)`, lockID))
 		return prepared
 	}))

@@ -177,7 +177,7 @@ func (p *Policy) relate(n Name, of Table) {
 		return
 	}
 	same := func(t *Table) bool {
-		return t.TokenColumn == of.TokenColumn && t.Mode == of.Mode && t.Resource == of.Resource && t.Attested == of.Attested && t.Moves == of.Moves
+		return t.TokenColumn == of.TokenColumn && t.Mode == of.Mode && t.Resource == of.Resource && t.Attested == of.Attested && t.Moves == of.Moves && t.Unfit == of.Unfit
 	}
 	if !slices.ContainsFunc(p.byName[n.Name], func(r *relation) bool { return r.Name == n && r.table != nil && same(r.table) }) {
 		p.byName[n.Name] = append(p.byName[n.Name], &relation{Name: n, table: &of})

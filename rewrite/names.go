@@ -75,7 +75,7 @@ func appendAlike(tables []*Table, t *Table) []*Table {
 // the other by the same token.
 func (t *Table) isAlike(other *Table) bool {
 	return t.Name == other.Name && t.TokenColumn == other.TokenColumn && t.Mode == other.Mode && t.Resource == other.Resource &&
-		t.Attested == other.Attested && t.Rewrite == other.Rewrite
+		t.Attested == other.Attested && t.Moves == other.Moves && t.Rewrite == other.Rewrite && t.Unfit == other.Unfit
 }
 
 // ref is the name by which the statement refers to the target.

@@ -57,6 +57,7 @@ type Table struct {
 	Resource    string   // the resource whose token the table takes; "" takes the context's default token
 	Key         []string // the primary key's columns, if known: lets a lost race be told from a missing row
 	Rewrite     bool     // a write without a proof is sent in its guarded form, if it has one; see Plan.Rewritten
+	Unfit       string   // why no write to it can be proved, and what mends that; "" if its token column holds tokens
 	Attested    bool     // the database wants the token of every write in a setting, too; see Plan.Attested
 	Moves       bool     // an UPDATE may move a row to another partition, of which the database then sees the DELETE; see Plan.Attested
 }

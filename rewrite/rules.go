@@ -35,6 +35,7 @@ const (
 	WallRefused       Rule = "FR213"
 	TokenChanged      Rule = "FR214"
 	AmbiguousName     Rule = "FR215"
+	UnfitTable        Rule = "FR216"
 
 	NoToken         Rule = "FR301"
 	InvalidToken    Rule = "FR302"
@@ -96,6 +97,7 @@ var ruleTable = []RuleInfo{
 	{WallRefused, "wall-refused", "a statement that the database's own triggers refused"},
 	{TokenChanged, "token-changed", "a write to a protected table whose own trigger may change the token"},
 	{AmbiguousName, "ambiguous-name", "an unguarded statement whose bare table name turned out to be a protected table's when it ran"},
+	{UnfitTable, "unfit-table", "a write to a protected table whose token column cannot hold tokens"},
 
 	{NoToken, "no-token", "a protected write without a token in the context"},
 	{InvalidToken, "invalid-token", "a token in the context that is zero or negative"},

@@ -28,6 +28,7 @@ var testedElsewhere = map[Rule]struct{ file, test, mentions string }{
 	SimpleProtocol: {"../driver/open_test.go", "TestSimpleProtocol", "rewrite.SimpleProtocol"},
 	WallRefused:    {"../driver/wall_test.go", "TestWallErrors", "rewrite.WallRefused"},
 	AmbiguousName:  {"../driver/names_server_test.go", "TestClosedGate", "rewrite.AmbiguousName"},
+	UnfitTable:     {"../driver/unfit_test.go", "TestUnfitTableAlone", "rewrite.UnfitTable"},
 	BadSuppression: {"../lint/sqlfiles/suppress_test.go", "TestSuppressions", "rewrite.BadSuppression"},
 	CheckerPanic:   {"rules_test.go", "TestRuleCheckerPanic", "CheckerPanic"},
 }

@@ -42,6 +42,13 @@ func newCluster(ctx context.Context, bin string, o *options) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	if isHostile() {
+		force, err := forceParallel(ctx, bin)
+		if err != nil {
+			return nil, err
+		}
+		o.settings = append([]setting{force}, o.settings...) // what a test sets comes later, and counts
+	}
 	dir, err := newServerDir(as)
 	if err != nil {
 		return nil, err

@@ -33,8 +33,12 @@
 //	FENCEROW_DATABASE_URL   use this running server instead of starting one
 //	FENCEROW_PG_BIN         the directory with initdb and postgres
 //	FENCEROW_PG_REPOSITORY  where to download binaries from, if none are found
+//	FENCEROW_PG_HOSTILE     if set, start servers with settings that careless SQL
+//	                        suffers from: JIT and parallel plans for everything,
+//	                        generic plans, a statement_timeout (make test-hostile)
 //
-// The server trusts whoever reaches it and by default does not sync to disk:
+// But for that a server has PostgreSQL's default settings wherever they change what
+// a statement does. The server trusts whoever reaches it and by default does not sync to disk:
 // its data survives [Server.Kill], not a power cut.
 package localpg
 
@@ -43,4 +47,5 @@ const (
 	envURL        = "FENCEROW_DATABASE_URL"
 	envBin        = "FENCEROW_PG_BIN"
 	envRepository = "FENCEROW_PG_REPOSITORY"
+	envHostile    = "FENCEROW_PG_HOSTILE"
 )

@@ -30,16 +30,16 @@ func WithData(write func(ctx context.Context, dir string) error) Option {
 	return func(o *options) { o.data = write }
 }
 
-// defaults make a small server that starts fast. full_page_writes and
-// synchronous_commit stay on: without them a SIGKILL, which tests do send,
-// could lose or tear committed data.
+// defaults are what a server is given instead of PostgreSQL's own settings. None of
+// them changes what a statement does or how it is planned. full_page_writes and
+// synchronous_commit stay on: without them a SIGKILL, which tests do send, could
+// lose or tear committed data.
 var defaults = []setting{
-	{"fsync", "off"},
-	{"max_connections", "200"},
-	{"shared_buffers", "16MB"},
-	{"jit", "off"},
-	{"timezone", "UTC"},
-	{"log_timezone", "UTC"},
+	{"fsync", "off"},           // quick, and no test cuts the power
+	{"max_connections", "200"}, // many tests at once share a server
+	{"shared_buffers", "16MB"}, // many test binaries have servers at once
+	{"timezone", "UTC"},        // initdb would take the machine's
+	{"log_timezone", "UTC"},    // likewise
 }
 
 // reserved parameters say where the server lives; DSN depends on them.
@@ -50,6 +50,9 @@ var reserved = []string{
 
 func newOptions(opts []Option) (*options, error) {
 	o := &options{settings: slices.Clone(defaults)}
+	if isHostile() {
+		o.settings = append(o.settings, hostile...)
+	}
 	for _, opt := range opts {
 		opt(o)
 	}

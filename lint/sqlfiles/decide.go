@@ -55,6 +55,8 @@ var inMigrations = map[rewrite.Rule]decision{
 	rewrite.IndirectWrite:     {report, "the wall sees each row that a trigger or rule writes"},
 	rewrite.WallRefused:       {pass, notInFiles},
 	rewrite.TokenChanged:      {report, "the wall sees the row as the trigger has made it"},
+	rewrite.UnfitTable:        {pass, notInFiles},
+	rewrite.AmbiguousName:     {pass, notInFiles},
 
 	rewrite.NoToken:         {pass, notInFiles},
 	rewrite.InvalidToken:    {pass, notInFiles},

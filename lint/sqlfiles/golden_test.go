@@ -16,6 +16,7 @@ import (
 var notFromFiles = map[rewrite.Rule]string{
 	rewrite.SeveralStatements: "each statement of a file is judged by itself",
 	rewrite.WallRefused:       "the server's answer",
+	rewrite.UnfitTable:        "about what the catalog says of a table",
 	rewrite.NoToken:           "about a context",
 	rewrite.InvalidToken:      "about a context",
 	rewrite.OtherToken:        "about a context",
