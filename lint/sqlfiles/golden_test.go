@@ -17,6 +17,7 @@ var notFromFiles = map[rewrite.Rule]string{
 	rewrite.SeveralStatements: "each statement of a file is judged by itself",
 	rewrite.WallRefused:       "the server's answer",
 	rewrite.UnfitTable:        "about what the catalog says of a table",
+	rewrite.AmbiguousName:     "only the server tells which table a bare name means",
 	rewrite.NoToken:           "about a context",
 	rewrite.InvalidToken:      "about a context",
 	rewrite.OtherToken:        "about a context",
