@@ -77,7 +77,7 @@ func collect[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) []T {
 }
 
 const guardColumns = `relid::oid, schema_name::text, table_name::text, token_column::text, mode, coalesce(resource, ''), wall_level, driver_level,
-	coalesce(seal_resource, ''), coalesce(seal_column::text, ''), tombstones FROM fencing.registry`
+	coalesce(seal_resource, ''), coalesce(to_jsonb(registry)->>'seal_column', ''), tombstones FROM fencing.registry`
 
 func readProtection(t *testing.T, dsn string) protection {
 	t.Helper()

@@ -209,6 +209,7 @@ DECLARE
   v_list text;
   f      jsonb;
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.take_over()');
   IF jsonb_array_length(former) = 0 THEN
     RETURN;
   END IF;

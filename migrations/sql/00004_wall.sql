@@ -416,12 +416,12 @@ BEGIN
     ('~fencing_delete', 'delete', false, 'BEFORE DELETE', 'ROW'),
     ('~fencing_truncate', 'truncate', false, 'BEFORE TRUNCATE', 'STATEMENT'),
     -- the row's token has to be the one that the mark noted; a write that names none, which lease at level report lets through, has no note
-    ('~fencing_late', 'late', false, 'AFTER UPDATE', format(CASE WHEN mode = 'strict' THEN 'ROW WHEN (((new.%I <= old.%1$I) OR %2$s))'
-       WHEN level = 'report' THEN 'ROW WHEN ((new.%I < old.%1$I))' ELSE 'ROW WHEN (((new.%I < old.%1$I) OR %2$s))' END, token_column, c_changed)),
+    ('~fencing_late', 'late', false, 'AFTER UPDATE', NULL),  -- see wanted
     ('~fencing_late_insert', 'late', false, 'AFTER INSERT', format('ROW WHEN (((new.%I <= 0) OR %2$s))', token_column, c_changed))),
   wanted AS (
     SELECT m.oid, k.name, format('%I.%I', n.nspname, c.relname) AS rel, v_prefix || k.suffix || CASE WHEN k.attestable AND y.strictest = 'attested' THEN '_attested' ELSE '' END AS func,
-           k.event, k.for_each, y.strictest
+           k.event, coalesce(k.for_each, format(CASE WHEN mode = 'strict' THEN 'ROW WHEN (((new.%I <= old.%1$I) OR %2$s))'
+             WHEN y.strictest = 'report' THEN 'ROW WHEN ((new.%I < old.%1$I))' ELSE 'ROW WHEN (((new.%I < old.%1$I) OR %2$s))' END, token_column, c_changed)) AS for_each, y.strictest
       FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace,
       LATERAL (SELECT level WHERE m.oid = tbl::oid OR c.relispartition
                UNION ALL  -- a child of several

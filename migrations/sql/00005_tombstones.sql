@@ -255,6 +255,7 @@ END $$;
 CREATE FUNCTION fencing.tombstone_copy(former regclass, tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  PERFORM fencing.refuse_driver('fencing.tombstone_copy()');
   IF former = tbl OR NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = tbl) THEN
     RETURN;
   END IF;
