@@ -10,8 +10,6 @@ func newTableSet(tables int) tableSet { return make(tableSet, (tables+63)/64) }
 
 func (s tableSet) put(i int) { s[i/64] |= 1 << (i % 64) }
 
-func (s tableSet) has(i int) bool { return i/64 < len(s) && s[i/64]>>(i%64)&1 != 0 }
-
 // add puts what is in more into the set, and reports whether that was new.
 func (s tableSet) add(more tableSet) (grown bool) {
 	for i, word := range more {
