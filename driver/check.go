@@ -116,6 +116,9 @@ func (c *Conn) check(ctx context.Context, sql string, known looked) (verdict, er
 	if known.plan == nil || known.view != v.view {
 		v.enforced = c.planned(ctx, v.view, sql)
 	}
+	if err := c.askNames(ctx, &v); err != nil {
+		return v, err
+	}
 	c.changes = c.changes || v.enforced.ChangesCatalog && v.view.mayBeChangedBy(sql)
 	if v.enforced.ChangesPath {
 		defer c.session.forgetPath()
@@ -128,11 +131,14 @@ func (c *Conn) check(ctx context.Context, sql string, known looked) (verdict, er
 	if v.view.watched != nil {
 		v.watched, _ = v.view.plan(ctx, sql, watchedTables)
 		widest = v.watched
-		switch reported := c.violation(v.watched); {
-		case reported != nil:
-			c.report(ctx, sql, reported)
+		meansOther, err := c.meansElsewhere(ctx, v.watched)
+		if err != nil {
+			return v, err
+		}
+		if reported := c.violation(v.watched); meansOther {
 			v.watched = nil
-		case v.watched.Gated(): // the gate of what is only reported would end the statement
+		} else if reported != nil {
+			c.report(ctx, sql, reported)
 			v.watched = nil
 		}
 	}

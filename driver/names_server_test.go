@@ -3,6 +3,7 @@ package driver_test
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -137,29 +138,117 @@ func TestBareNames(t *testing.T) {
 // refusedBare are the uses that have no place for a gate.
 var refusedBare = map[string]bool{"MERGE": true, "TRUNCATE": true, "WITH INSERT RETURNING": true}
 
-// What happened to a statement whose gate was closed is told as its reason.
+// pathMover changes the path right before a statement that has a gate is sent.
+type pathMover struct{ moved bool }
+
+func (m *pathMover) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if !m.moved && strings.Contains(data.SQL, "fencerow: bare name") {
+		m.moved = true
+		_, _ = conn.Exec(ctx, `SELECT public.set_tenant('app')`)
+	}
+	return ctx
+}
+
+func (m *pathMover) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// Where a bare name means another table when the statement runs than when the
+// server was asked, the gate ends the statement, and that is told as the reason.
 func TestClosedGate(t *testing.T) {
 	dsn := localpg.Database(t)
 	run(t, dsn, namesSchema, namesRows)
-	db, err := driver.Open(dsn, driver.Protect("app.accounts", rewrite.Lease))
+	for use, text := range nameUses {
+		if refusedBare[use] || use == "UPDATE of no row" {
+			continue
+		}
+		t.Run(use, func(t *testing.T) {
+			config, err := pgx.ParseConfig(dsn)
+			require.NoError(t, err)
+			mover := new(pathMover)
+			config.Tracer = mover
+			connector, err := driver.NewConnector(*config, driver.Protect("app.accounts", rewrite.Lease))
+			require.NoError(t, err)
+			db := sql.OpenDB(connector)
+			defer db.Close()
+			db.SetMaxOpenConns(1)
+			before, _ := state(t, dsn)
+			_, err = db.Exec(text)
+			require.True(t, mover.moved)
+			var v *rewrite.Violation
+			require.ErrorAs(t, err, &v)
+			require.Equal(t, rewrite.AmbiguousName, v.Rule)
+			require.True(t, driver.NotApplied(err))
+			var pgErr *pgconn.PgError
+			require.ErrorAs(t, err, &pgErr)
+			require.ErrorContains(t, err, "write the schema")
+			after, _ := state(t, dsn)
+			require.Equal(t, before, after)
+		})
+	}
+}
+
+// Where a bare name means the protected table, an unguarded statement is refused
+// before it is sent, so that a transaction goes on; one with a guard, and one that
+// is rewritten, are sent whatever the path is and was.
+func TestBareNamesOfTenants(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, namesSchema, namesRows, `CREATE ROLE narrow_`+roleSuffix(dsn)+` LOGIN`, `REVOKE ALL ON SCHEMA public FROM PUBLIC`)
+	t.Cleanup(func() { run2(t, dsn, `DROP OWNED BY narrow_`+roleSuffix(dsn), `DROP ROLE narrow_`+roleSuffix(dsn)) })
+	run(t, dsn, `GRANT USAGE ON SCHEMA app TO narrow_`+roleSuffix(dsn), `GRANT ALL ON app.accounts TO narrow_`+roleSuffix(dsn), `ALTER ROLE narrow_`+roleSuffix(dsn)+` SET search_path = app`)
+	for name, rewritten := range map[string]bool{"guarded by hand": false, "rewritten": true} {
+		t.Run(name, func(t *testing.T) {
+			config, err := pgx.ParseConfig(dsn)
+			require.NoError(t, err)
+			config.User = "narrow_" + roleSuffix(dsn)
+			options := []driver.Option{driver.Protect("app.accounts", rewrite.Lease)}
+			if rewritten {
+				options = append(options, driver.WithRewrite())
+			}
+			connector, err := driver.NewConnector(*config, options...)
+			require.NoError(t, err)
+			db := sql.OpenDB(connector)
+			defer db.Close()
+			tx, err := db.BeginTx(tokenctx.With(t.Context(), 10), nil)
+			require.NoError(t, err)
+			defer func() { _ = tx.Rollback() }()
+			_, err = tx.Exec(`UPDATE accounts SET balance = 1 WHERE id = 1`)
+			if rewritten {
+				require.NoError(t, err, "no right on the other schema is needed")
+				return
+			}
+			require.ErrorIs(t, err, rewrite.ErrRefused)
+			require.ErrorContains(t, err, "FR101")
+			_, err = tx.Exec(`UPDATE accounts SET balance = 1, last_token = $1 WHERE id = 1 AND last_token <= $1`, tokenctx.Arg)
+			require.NoError(t, err)
+		})
+	}
+}
+
+// roleSuffix makes a role's name one of this test's database.
+func roleSuffix(dsn string) string {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return ""
+	}
+	return config.Database
+}
+
+// At level report what a bare name means decides whether anything is reported.
+func TestBareNamesAreReported(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, namesSchema, namesRows)
+	var events recorder
+	db, err := driver.Open(dsn, driver.Protect("app.accounts", rewrite.Lease), driver.WithLevel(driver.Report, "app.accounts"), events.option())
 	require.NoError(t, err)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
+	_, err = db.Exec(`UPDATE accounts SET balance = 0`)
+	require.NoError(t, err)
+	require.Empty(t, events.take(), "it is the table that isn't protected")
 	_, err = db.Exec(`SELECT set_tenant('app')`)
 	require.NoError(t, err)
 	_, err = db.Exec(`UPDATE accounts SET balance = 0`)
-	var v *rewrite.Violation
-	require.ErrorAs(t, err, &v)
-	require.Equal(t, rewrite.AmbiguousName, v.Rule)
-	var pgErr *pgconn.PgError
-	require.ErrorAs(t, err, &pgErr)
-	require.ErrorContains(t, err, "write the schema")
-
-	rows, err := db.QueryContext(t.Context(), `INSERT INTO accounts (id, balance) VALUES ($1, 5) RETURNING *`, 8)
-	require.ErrorIs(t, err, rewrite.ErrRefused)
-	require.Nil(t, rows)
-	_, err = db.ExecContext(tokenctx.With(t.Context(), 10), `UPDATE accounts SET balance = 1, last_token = $1 WHERE id = 1 AND last_token <= $1`, tokenctx.Arg)
-	require.NoError(t, err, "a guard is good wherever the name leads")
+	require.NoError(t, err)
+	require.NotEmpty(t, events.take())
 }
 
 // A statement with a gate gives the rows and columns that it gives without one.

@@ -77,6 +77,16 @@ func (l *lab) enter(ctx context.Context, path string) error {
 	return err
 }
 
+// means asks the server what the driver would ask.
+func (l *lab) means(ctx context.Context, path, question string) (answer bool, err error) {
+	if err := l.enter(ctx, path); err != nil {
+		return false, err
+	}
+	err = l.holder.QueryRow(ctx, question).Scan(&answer)
+	_, resetErr := l.holder.Exec(ctx, `RESET search_path`)
+	return answer, errors.Join(err, resetErr)
+}
+
 // sentText is what the driver sends for a plan.
 func sentText(plan *Plan) string {
 	if plan.Guarded() {
@@ -238,6 +248,8 @@ type generated struct {
 	args []any
 	mode Mode
 	path string // of the session, unseen by the check
+
+	misled bool // what a bare name means has changed since the server was asked
 }
 
 func (s generated) String() string {
@@ -276,6 +288,15 @@ func (l *lab) try(policies map[Mode]*Policy, s generated) string {
 	l.generated++
 	ctx := context.Background()
 	plan := policies[s.mode].Plan(s.sql)
+	if other, question := plan.Elsewhere(); other != nil {
+		meansOther, err := l.means(ctx, s.path, question)
+		if err != nil {
+			return "ask which table a bare name means: " + err.Error()
+		}
+		if meansOther != s.misled {
+			plan = other
+		}
+	}
 	if plan.Refusal() != nil {
 		return ""
 	}
@@ -454,7 +475,7 @@ func TestDifferential(t *testing.T) {
 	start := time.Now()
 	rapid.Check(t, func(t *rapid.T) {
 		s := trim(genStatement.Draw(t, "statement"))
-		s.path = genPath.Draw(t, "path")
+		s.path, s.misled = genPath.Draw(t, "path"), rapid.Bool().Draw(t, "misled")
 		if what := l.try(policies, s); what != "" {
 			l.recover(t)
 			t.Fatalf("%s\n%s", what, s)

@@ -2,16 +2,20 @@ package rewrite
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
 
 // A bare name may stand for a protected table in one schema and for a namesake
 // in another that isn't protected. Which one a statement writes is known only
-// when it runs, since whatever changes the search path also changes that. A gate
-// is a condition that is added to such a statement: it holds while the rows are
-// those of the tables that the statement was checked for, and ends the statement
-// with an error otherwise, in the same step as the write.
+// when it runs, since whatever changes the search path also changes that. So an
+// unguarded statement has two plans: as a write of the protected table it is
+// refused or rewritten, and as a write of the namesake it is sent. The driver asks
+// the server which of the two is meant, and a gate holds the statement to the
+// answer: a condition that is added to it, which holds while the rows are those of
+// the tables that the statement was checked for, and ends the statement with an
+// error otherwise, in the same step as the write.
 
 // gateMark begins the text that PostgreSQL quotes in the error of a closed gate.
 const gateMark = "fencerow: bare name "
@@ -31,13 +35,10 @@ func ClosedGate(message string) (name string, ok bool) {
 	return name, ok
 }
 
-// openGate returns the plan of a text that writes the namesakes of protected
-// tables by their bare names, nil if there is none: each write is checked as one
-// of its namesakes, and the text has a gate for each that says so when it runs.
-//
-// The search path that the session began with tells which of the tables the text
-// is likely to mean, and nothing more.
-func (p *Policy) openGate(c *checker) *Plan {
+// elsewhere returns the plan of a text as a write of what its bare names may stand
+// for besides protected tables, nil if there is none. Each write has a gate that is
+// open for the namesakes only.
+func (p *Policy) elsewherePlan(c *checker) *Plan {
 	if len(c.sql) > maxRewritten {
 		return nil
 	}
@@ -52,13 +53,7 @@ func (p *Policy) openGate(c *checker) *Plan {
 	under := *p
 	under.meant = make(map[string]bool)
 	for _, n := range writes {
-		name := n.get("relation").str("relname")
-		if p.prefersProtected(name) {
-			return nil
-		}
-		under.meant[name] = true
-	}
-	for _, n := range writes {
+		under.meant[n.get("relation").str("relname")] = true
 		if !f.gate(n, true) {
 			return nil
 		}
@@ -70,7 +65,30 @@ func (p *Policy) openGate(c *checker) *Plan {
 	}
 	out.gate = &gate{text: c.sql, hasColumn: f.hasGateColumn, hidesRows: f.hidesRows}
 	out.direct = false
+	out.question = p.questionOf(under.meant)
 	return out
+}
+
+// questionOf writes the query whether all of the bare names mean namesakes of
+// protected tables, or nothing, in the session that is asked.
+func (p *Policy) questionOf(names map[string]bool) string {
+	var conditions []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		oid := "pg_catalog.to_regclass(" + literal(quoteName(name)) + ")::pg_catalog.oid"
+		conditions = append(conditions, "COALESCE("+oid+" OPERATOR(pg_catalog.=) "+anyOf(name, p.namesakes[name])+", "+oid+" IS NULL)")
+	}
+	return "SELECT " + strings.Join(conditions, " AND ")
+}
+
+// Elsewhere returns the plan of the text for where its bare names mean tables that
+// aren't protected although a protected one has the name, too, and the query that
+// tells whether they do: it gives one boolean, in the session that the text is for.
+// The plan is nil where there is no such plan.
+func (p *Plan) Elsewhere() (plan *Plan, question string) {
+	if p.elsewhere == nil {
+		return nil, ""
+	}
+	return p.elsewhere, p.elsewhere.question
 }
 
 // gate is what a plan has besides whose text was given a gate.
@@ -107,24 +125,6 @@ func (p *Policy) mayGate(name string) bool {
 		!slices.ContainsFunc(known, func(r *relation) bool { return r.view || r.system || len(r.writers) > 0 })
 }
 
-// prefersProtected reports whether a bare name is to be checked as that of a
-// protected table: the path that the session began with leads there, or it isn't
-// known and the tables' writes are rewritten.
-func (p *Policy) prefersProtected(name string) bool {
-	if !p.known {
-		return !slices.ContainsFunc(p.lookup("", name), func(r *relation) bool { return r.table == nil || !r.table.Rewrite })
-	}
-	for _, schema := range p.path {
-		if len(p.lookup(schema, name)) > 0 {
-			return true
-		}
-		if slices.ContainsFunc(p.namesakes[name], func(n Namesake) bool { return n.Schema == schema }) {
-			return false
-		}
-	}
-	return false
-}
-
 // adviseSchema adds to a violation that a bare name in the text may also stand
 // for a table which isn't protected.
 func (p *Policy) adviseSchema(v *Violation, stmts []*node) {
@@ -134,7 +134,7 @@ func (p *Policy) adviseSchema(v *Violation, stmts []*node) {
 			name = p.sharedName(raw)
 		}
 	}
-	if name == "" || p.prefersProtected(name) {
+	if name == "" || !bareNameRules[v.Rule] {
 		return
 	}
 	var protected []string
@@ -144,6 +144,10 @@ func (p *Policy) adviseSchema(v *Violation, stmts []*node) {
 	v.Message += fmt.Sprintf("; the bare name %q stands for %s, and may stand for %s.%s, which is not protected: write the schema to say which is meant",
 		name, strings.Join(shortened(protected), ", "), p.namesakes[name][0].Schema, name)
 }
+
+// bareNameRules are the rules that a write of the other table wouldn't break.
+var bareNameRules = map[Rule]bool{UnguardedUpdate: true, UnguardedDelete: true, UnguardedInsert: true, UnguardedUpsert: true, UnguardedMerge: true,
+	ProtectedTruncate: true, ProtectedCopy: true, CascadeWrite: true, ViewWrite: true, IndirectWrite: true}
 
 // sharedName returns the first bare name of a relation below n that a namesake
 // shares, "" if there is none.
@@ -241,11 +245,7 @@ func (f *fixer) beside(n *node) []*node {
 // write that may meet no row at all is also asked once what its name stands for,
 // so that it doesn't pass for one that found nothing.
 func gateCondition(t target, besides, onceToo bool) string {
-	oids := make([]string, 0, len(t.namesakes))
-	for _, n := range t.namesakes {
-		oids = append(oids, "pg_catalog.to_regclass("+literal(quoteName(n.Schema)+"."+quoteName(n.Name.Name))+")")
-	}
-	list := "ANY ((SELECT ARRAY[" + strings.Join(oids, ", ") + "]::pg_catalog.oid[])::pg_catalog.oid[])"
+	list := anyOf(t.name, t.namesakes)
 	row := identifier(t.ref()) + ".tableoid"
 	condition := t.gateCase(row, row+" OPERATOR(pg_catalog.=) "+list+" OR pg_catalog.pg_partition_root("+row+")::pg_catalog.oid OPERATOR(pg_catalog.=) "+list, besides)
 	if !onceToo {
@@ -253,6 +253,18 @@ func gateCondition(t target, besides, onceToo bool) string {
 	}
 	named := "pg_catalog.to_regclass(" + literal(quoteName(t.name)) + ")::pg_catalog.oid"
 	return "(" + t.gateCase(named, named+" OPERATOR(pg_catalog.=) "+list, besides) + " AND " + condition + ")"
+}
+
+// anyOf writes the right side of a comparison of an oid with those that namesakes
+// have when the statement runs. They are read from the catalog, which takes no
+// right on their schemas.
+func anyOf(name string, namesakes []Namesake) string {
+	schemas := make([]string, len(namesakes))
+	for i, n := range namesakes {
+		schemas[i] = literal(n.Schema)
+	}
+	return "ANY (ARRAY(SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace" +
+		" WHERE c.relname OPERATOR(pg_catalog.=) " + literal(name) + " AND n.nspname OPERATOR(pg_catalog.=) ANY (ARRAY[" + strings.Join(schemas, ", ") + "]::pg_catalog.name[])))"
 }
 
 // gateCase writes a condition that is true or an error. The error is a text that

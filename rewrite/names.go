@@ -3,6 +3,7 @@ package rewrite
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // target is the relation that a DML statement writes, as the rest of the
@@ -40,6 +41,7 @@ func (c *checker) target(rel *node, beside []*node) target {
 	}
 	if t.schema == "" {
 		t.namesakes = c.policy.namesakes[t.name]
+		c.checkUnlike(t)
 	}
 	t.shared = slices.Contains(rangeNames(beside, nil), t.ref())
 	isSystemView := slices.ContainsFunc(t.relations, func(r *relation) bool { return r.system })
@@ -50,6 +52,25 @@ func (c *checker) target(rel *node, beside []*node) target {
 		c.report(violation(SystemSchema, rel, "write into %s: system catalogs and the schema fencing are not changed through fencerow; use a plain connection", quotedName(t.schema, t.name)))
 	}
 	return t
+}
+
+// checkUnlike refuses a bare name that stands for tables in several schemas which
+// take the tokens of different resources, or in different columns: no token fits
+// all of them.
+func (c *checker) checkUnlike(t target) {
+	for _, table := range t.tables {
+		first := t.tables[0]
+		if table.Schema == first.Schema || table.Resource == first.Resource && table.TokenColumn == first.TokenColumn {
+			continue
+		}
+		var names []string
+		for _, r := range t.relations {
+			names = append(names, r.Schema+"."+r.Name.Name)
+		}
+		c.report(violation(AmbiguousName, t.at, "the bare name %q stands for %s, whose tokens are of different resources or in different columns, so none fits all of them: write the schema of the table that is meant",
+			t.name, strings.Join(shortened(names), ", ")).on(table))
+		return
+	}
 }
 
 // appendAlike adds a table to those that a name can stand for. Tables that take

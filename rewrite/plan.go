@@ -41,6 +41,8 @@ type Plan struct {
 
 	rewriting *rewriting // nil if nothing was added to have the text guarded
 	gate      *gate      // nil if the text has no gate
+	elsewhere *Plan      // of the text where its bare names mean tables that aren't protected, or nil
+	question  string     // whether they do, of such a plan
 	direct    bool       // see Direct
 
 	later *later // nil unless it is a guarded write
@@ -89,15 +91,14 @@ func (p *Policy) Plan(sql string) *Plan {
 	defer a.release()
 	plan := p.planIn(a, sql)
 	if len(plan.Violations) > 0 && len(p.namesakes) > 0 {
-		if gated := p.openGate(&a.checker); gated != nil {
-			return gated
-		}
+		plan.elsewhere = p.elsewherePlan(&a.checker)
 	}
 	switch {
 	case args != nil && len(plan.Violations) == 0:
 		return plan.withArguments(args)
 	case !tried:
 		if rewritten := p.rewritten(plan, &a.checker); rewritten != nil {
+			rewritten.elsewhere = plan.elsewhere
 			return rewritten
 		}
 	}
@@ -109,7 +110,7 @@ func (p *Policy) Plan(sql string) *Plan {
 			plan.Violations[0].showFix(guarded.text)
 		}
 	}
-	if len(plan.Violations) > 0 && len(p.namesakes) > 0 {
+	if len(plan.Violations) > 0 && len(p.namesakes) > 0 && plan.elsewhere == nil {
 		p.adviseSchema(&plan.Violations[0], a.checker.stmts)
 	}
 	return plan

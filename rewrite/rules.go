@@ -96,7 +96,7 @@ var ruleTable = []RuleInfo{
 	{IndirectWrite, "indirect-write", "a write to a table whose triggers or rules write a protected one"},
 	{WallRefused, "wall-refused", "a statement that the database's own triggers refused"},
 	{TokenChanged, "token-changed", "a write to a protected table whose own trigger may change the token"},
-	{AmbiguousName, "ambiguous-name", "an unguarded statement whose bare table name turned out to be a protected table's when it ran"},
+	{AmbiguousName, "ambiguous-name", "a bare table name that stands for tables which need different guards, or turned out to mean a protected one when the statement ran"},
 	{UnfitTable, "unfit-table", "a write to a protected table whose token column cannot hold tokens"},
 
 	{NoToken, "no-token", "a protected write without a token in the context"},
