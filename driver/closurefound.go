@@ -152,6 +152,10 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 	}
 }
 
+// wallMark is the first of the wall's triggers: PostgreSQL fires them in the order
+// of their names.
+const wallMark = "!fencing_mark"
+
 // triggersFound adds the functions of triggers on protected tables, and the
 // triggers that may change a token on its way.
 func (b *closureBuilder) triggersFound(out *rewrite.Closure) {
@@ -169,7 +173,8 @@ func (b *closureBuilder) triggersFound(out *rewrite.Closure) {
 		if t.Type&insertEvent != 0 {
 			out.InsertTriggers = append(out.InsertTriggers, r.name())
 		}
-		if i := b.withoutWall(changed); !b.tables[i].wall {
+		// the wall compares with what its first trigger has seen
+		if i := b.withoutWall(changed); !b.tables[i].wall || t.Trigger < wallMark {
 			b.tokenTrigger(out, t, r)
 		}
 	}

@@ -129,4 +129,14 @@ func TestTriggersThatChangeTheTokenElsewhere(t *testing.T) {
 	var byWall *pgconn.PgError
 	require.ErrorAs(t, err, &byWall)
 	require.Equal(t, "FN", byWall.Code[:2])
+
+	// before the wall's first trigger it changes the row unseen
+	run(t, dsn, `ALTER TRIGGER changes ON orders RENAME TO "!a"`)
+	early, err := driver.Open(dsn)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, early.Close()) }()
+	_, err = early.ExecContext(ctx, tokenUpdate)
+	var v *rewrite.Violation
+	require.ErrorAs(t, err, &v)
+	require.Equal(t, rewrite.TokenChanged, v.Rule)
 }

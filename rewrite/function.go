@@ -66,7 +66,7 @@ func (c *checker) writesProtected(schema, name string) bool {
 }
 
 func (c *checker) reportFunction(n *node, schema, name string) {
-	c.report(violation(UnsafeFunction, n, "function %s writes a protected table or gives its name to something else, as far as its code can be read: use a plain connection, or list it as guarded if it carries a guard of its own", quotedName(schema, name)))
+	c.report(violation(UnsafeFunction, n, "function %s writes a protected table or gives its name to something else, as far as its code can be read: use a plain connection, or name it in driver.WithGuardedFunctions if it carries a guard of its own", quotedName(schema, name)))
 }
 
 // checkFieldCall refuses a writing function in the notation of a column:

@@ -15,7 +15,7 @@ func (c *checker) checkIndirect(t target, event string, sets []*node) {
 		}
 		for _, w := range r.writers {
 			if slices.Contains(w.Events, strings.TrimSuffix(event, " CASCADE")) {
-				c.report(violation(IndirectWrite, t.at, "%s on %q runs a trigger or rule that writes protected table %q without a proof: use a plain connection, or make it carry a guard and drop it from the closure", event, r.Name, w.Into))
+				c.report(violation(IndirectWrite, t.at, "%s on %q runs a trigger or rule that writes protected table %q without a proof: use a plain connection, or make it carry a guard and name its function in driver.WithGuardedFunctions", event, r.Name, w.Into))
 			}
 		}
 		for _, trigger := range r.triggers {
@@ -45,7 +45,7 @@ func (c *checker) reportView(t target, event string, r *relation) {
 // reportTrigger refuses a write whose token a trigger may change: what was proved
 // would not be what is written.
 func (c *checker) reportTrigger(t target, event string, r *relation, trigger TokenTrigger) {
-	v := violation(TokenChanged, t.at, "%s of protected table %q fires trigger %q, whose function %s may change the token that is written: let the trigger set other columns only and return NEW, install the wall on the table, which catches it, or, if the function cannot be read but never changes the token, list it as guarded",
+	v := violation(TokenChanged, t.at, "%s of protected table %q fires trigger %q, whose function %s may change the token that is written: let the trigger set other columns only and return NEW, install the wall on the table, which catches it if the trigger sorts after \"!fencing_mark\", or, if the function cannot be read but never changes the token, name it in driver.WithGuardedFunctions",
 		event, r.Name, trigger.Trigger, trigger.Function)
 	if len(t.tables) > 0 {
 		v.on(t.tables[0])
