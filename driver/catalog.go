@@ -28,7 +28,8 @@ var (
 // catalog is what catalogQuery found. It doesn't depend on levels, so that the
 // closure of each policy comes from one reading.
 type catalog struct {
-	folds bool // the database's encoding is not UTF8
+	folds        bool // the database's encoding is not UTF8
+	isPathUnseen bool // the server doesn't report the search path: a comparison made since may come before the built-in one
 
 	Held      [][2]oid // place among the protected tables, oid
 	Relations []catalogRelation
@@ -155,6 +156,7 @@ func (c *Connector) readCatalog(ctx context.Context, conn *pgx.Conn, tables []he
 	if err := json.Unmarshal([]byte(document), found); err != nil {
 		return nil, fmt.Errorf("fencerow: read what else can write the protected tables from the catalog: %w", err)
 	}
+	found.isPathUnseen = conn.PgConn().ParameterStatus("search_path") == ""
 	return found, nil
 }
 

@@ -46,14 +46,14 @@ func (b *closureBuilder) namesFound(out *rewrite.Closure) {
 	for _, n := range b.facts.Namesakes {
 		name := rewrite.Name{Schema: n.Schema, Name: n.Name}
 		if r := b.relations[n.OID]; matters[n.Name] && (r == nil || !r.reaches()) && !b.isChosen(name) {
-			out.Namesakes = append(out.Namesakes, rewrite.Namesake{Name: name, IsTable: n.IsTable})
+			out.Namesakes = append(out.Namesakes, rewrite.Namesake{Name: name, OID: uint32(n.OID), IsTable: n.IsTable})
 		}
 	}
 	for _, v := range b.facts.SystemViews {
 		out.SystemViews = append(out.SystemViews, rewrite.Name{Schema: v.Schema, Name: v.Name})
 	}
 	out.SystemViews = unique(out.SystemViews)
-	out.HasComparisons = b.facts.Comparisons
+	out.HasComparisons = b.facts.Comparisons || b.facts.isPathUnseen
 }
 
 // cascadesOf returns what foreign keys do to protected tables when the

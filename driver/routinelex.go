@@ -52,7 +52,7 @@ func lexBody(s string, code bool) (into []bodyToken) {
 		n := 1
 		switch {
 		case code && strings.HasPrefix(s, "--"):
-			n = endOf(s, strings.IndexByte(s, '\n'))
+			n = endOf(s, strings.IndexAny(s, "\n\r"))
 		case code && strings.HasPrefix(s, "/*"):
 			n = endOfComment(s)
 		case s[0] == '"' || s[0] == '\'' || prefixed(s) > 0:
@@ -61,7 +61,7 @@ func lexBody(s string, code bool) (into []bodyToken) {
 			into = append(into, joined...)
 		case isWordByte(s[0]) && s[0] != '$':
 			n = runEnd(s)
-			t = bodyToken{text: lowerASCII(s[:n]), kind: wordToken}
+			t = bodyToken{text: cutName(lowerASCII(s[:n])), kind: wordToken}
 		case dollarTag(s) != "":
 			tag := dollarTag(s)
 			n = endOf(s, strings.Index(s[len(tag):], tag)+2*len(tag)-1)
@@ -92,7 +92,54 @@ func prefixed(s string) int {
 	return 0
 }
 
-var uescape = regexp.MustCompile(`^\s*(?i:uescape)\s*'(.)'`)
+// maxName is the longest name that PostgreSQL keeps, in bytes: a longer one is cut.
+const maxName = 63
+
+func cutName(name string) string {
+	for len(name) > maxName {
+		_, last := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-last]
+	}
+	return name
+}
+
+// readUescape reads the UESCAPE '!' that a text begins with, behind white space and
+// comments. The escape is "" if there is none.
+func readUescape(s string) (escape string, n int) {
+	const word = "uescape"
+	n = endOfBlank(s)
+	if len(s) < n+len(word) || !strings.EqualFold(s[n:n+len(word)], word) {
+		return "", 0
+	}
+	n += len(word)
+	n += endOfBlank(s[n:])
+	if n >= len(s) || s[n] != '\'' {
+		return "", 0
+	}
+	_, size := utf8.DecodeRuneInString(s[n+1:])
+	if end := n + 1 + size; size > 0 && end < len(s) && s[end] == '\'' {
+		return s[n+1 : end], end + 1
+	}
+	return "", 0
+}
+
+// endOfBlank returns how much white space and how many comments a text begins with.
+func endOfBlank(s string) int {
+	n := 0
+	for n < len(s) {
+		switch {
+		case strings.IndexByte(" \t\n\r\f\v", s[n]) >= 0:
+			n++
+		case strings.HasPrefix(s[n:], "--"):
+			n += endOf(s[n:], strings.IndexAny(s[n:], "\n\r"))
+		case strings.HasPrefix(s[n:], "/*"):
+			n += endOfComment(s[n:])
+		default:
+			return n
+		}
+	}
+	return n
+}
 
 // lexQuoted reads a string or a quoted name, with its escapes. A string that
 // goes on behind the end of a line is one constant. Where the text may be only a
@@ -129,13 +176,13 @@ func lexQuoted(s string, code bool) (t bodyToken, pieces []bodyToken, n int) {
 	}
 	if before == 2 {
 		escape := "\\"
-		if m := uescape.FindStringSubmatch(s[n:]); m != nil {
-			escape, n = m[1], n+len(m[0])
+		if other, length := readUescape(s[n:]); other != "" {
+			escape, n = other, n+length
 		}
 		whole = unescapeUnicode(whole, escape)
 	}
 	if quote == '"' {
-		return bodyToken{text: lowerASCII(whole), kind: nameToken}, nil, n
+		return bodyToken{text: cutName(lowerASCII(whole)), kind: nameToken}, nil, n
 	}
 	return bodyToken{kind: stringToken, inner: lexBody(whole, false)}, pieces, n
 }

@@ -59,12 +59,16 @@ func casesPolicy(t testing.TB, mode Mode) *Policy {
 		Functions:        []Name{{"public", "bump_row"}, {"public", "bump_proc"}},
 		TriggerFunctions: []Name{{"public", "audit_noop"}},
 		Sequences:        []Name{{"public", "write_epoch"}},
-		Namesakes:        []Namesake{{Name{"public", "accounts"}, true}, {Name{"other", "protected_rows"}, true}},
+		Namesakes:        []Namesake{{Name{"public", "accounts"}, namesakeOIDs["accounts"], true}, {Name{"other", "protected_rows"}, namesakeOIDs["protected_rows"], true}},
 		HasComparisons:   true, // other.<
 	})
 	require.NoError(t, err)
 	return p.ForPath("postgres", "public")
 }
+
+// namesakeOIDs are those of the unprotected tables of a protected name, in the
+// database of the differential tests.
+var namesakeOIDs = map[string]uint32{}
 
 // answer plans and binds a statement as the driver would.
 func answer(p *Policy, s statement) error {

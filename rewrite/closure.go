@@ -59,9 +59,10 @@ type Closure struct {
 	// SystemViews are views through which system catalogs, information_schema or
 	// the schema fencing could be written.
 	SystemViews []Name
-	// HasComparisons says that the database has a comparison operator of
-	// somebody's own that could take a token: < <= > or >= over int2, int4 or
-	// int8, outside pg_catalog.
+	// HasComparisons says that the database has, or may have by the time that a
+	// statement runs, a comparison operator of somebody's own that could take a
+	// token: < <= > or >= over int2, int4 or int8, outside pg_catalog. Guards are
+	// then sent as OPERATOR(pg_catalog.<=).
 	HasComparisons bool
 	// FoldsNames says that the server's encoding is not UTF8: it may then take
 	// letters beyond ASCII for others where they stand without quotes, by its
@@ -73,7 +74,8 @@ type Closure struct {
 // is, or by which one that is can be reached.
 type Namesake struct {
 	Name
-	IsTable bool // a table, partitioned or not, and no view or foreign table
+	OID     uint32 // in the database that the statements are for
+	IsTable bool   // a table, partitioned or not, and no view or foreign table
 }
 
 // Relative is a relation that shares rows with a protected table.

@@ -176,6 +176,11 @@ func newLab(t *testing.T) *lab {
 	require.NoError(t, err)
 	l.protected, err = pgx.CollectRows(rows, pgx.RowTo[uint32])
 	require.NoError(t, err)
+	for name, schema := range map[string]string{"accounts": "public", "protected_rows": "other"} {
+		var oid uint32
+		require.NoError(t, l.watch.QueryRow(ctx, `SELECT c.oid FROM pg_class c WHERE c.relname = $1 AND c.relnamespace = $2::regnamespace`, name, schema).Scan(&oid))
+		namesakeOIDs[name] = oid
+	}
 	l.structure, err = l.readStructure(ctx, l.watch)
 	require.NoError(t, err)
 	l.rows, err = readRows(ctx, l.watch)

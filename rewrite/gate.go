@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -43,11 +44,11 @@ func (p *Policy) elsewherePlan(c *checker) *Plan {
 		return nil
 	}
 	f := p.fixer(c)
-	if f == nil {
+	if f == nil || !gateRoots[f.root.kind()] {
 		return nil
 	}
 	writes := f.bareWrites(f.root, nil)
-	if len(writes) == 0 {
+	if len(writes) == 0 || f.hasOtherTarget(f.root, writes) {
 		return nil
 	}
 	under := *p
@@ -69,13 +70,33 @@ func (p *Policy) elsewherePlan(c *checker) *Plan {
 	return out
 }
 
+// gateRoots are the statements in which a gate may stand: those that run at once,
+// and store nothing of their text.
+var gateRoots = setOf("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt", "ExplainStmt", "CopyStmt")
+
+// hasOtherTarget reports whether a statement below n writes, in a place for which
+// there is no gate, a table by one of the bare names that the writes have.
+func (f *fixer) hasOtherTarget(n *node, writes []*node) bool {
+	switch n.kind() {
+	case "MergeStmt", "CopyStmt", "IntoClause":
+		field := "relation"
+		if n.is("IntoClause") {
+			field = "rel"
+		}
+		if rel := n.get(field); rel != nil && rel.str("schemaname") == "" && slices.ContainsFunc(writes, func(w *node) bool { return w.get("relation").str("relname") == rel.str("relname") }) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(n.kids, func(k *node) bool { return f.hasOtherTarget(k, writes) })
+}
+
 // questionOf writes the query whether all of the bare names mean namesakes of
 // protected tables, or nothing, in the session that is asked.
 func (p *Policy) questionOf(names map[string]bool) string {
 	var conditions []string
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		oid := "pg_catalog.to_regclass(" + literal(quoteName(name)) + ")::pg_catalog.oid"
-		conditions = append(conditions, "COALESCE("+oid+" OPERATOR(pg_catalog.=) "+anyOf(name, p.namesakes[name])+", "+oid+" IS NULL)")
+		conditions = append(conditions, "COALESCE("+oid+" OPERATOR(pg_catalog.=) "+anyOid(p.namesakes[name])+", "+oid+" IS NULL)")
 	}
 	return "SELECT " + strings.Join(conditions, " AND ")
 }
@@ -246,6 +267,9 @@ func (f *fixer) beside(n *node) []*node {
 // so that it doesn't pass for one that found nothing.
 func gateCondition(t target, besides, onceToo bool) string {
 	list := anyOf(t.name, t.namesakes)
+	if besides {
+		list = anyOid(t.namesakes)
+	}
 	row := identifier(t.ref()) + ".tableoid"
 	condition := t.gateCase(row, row+" OPERATOR(pg_catalog.=) "+list+" OR pg_catalog.pg_partition_root("+row+")::pg_catalog.oid OPERATOR(pg_catalog.=) "+list, besides)
 	if !onceToo {
@@ -255,9 +279,23 @@ func gateCondition(t target, besides, onceToo bool) string {
 	return "(" + t.gateCase(named, named+" OPERATOR(pg_catalog.=) "+list, besides) + " AND " + condition + ")"
 }
 
+// anyOid writes the right side of a comparison of an oid with those that namesakes
+// had when the catalog was read: a protected table that has come to one of their
+// names since isn't among them.
+func anyOid(namesakes []Namesake) string {
+	oids := make([]string, 0, len(namesakes))
+	for _, n := range namesakes {
+		if n.IsTable {
+			oids = append(oids, strconv.FormatUint(uint64(n.OID), 10))
+		}
+	}
+	return "ANY ('{" + strings.Join(oids, ",") + "}'::pg_catalog.oid[])"
+}
+
 // anyOf writes the right side of a comparison of an oid with those that namesakes
-// have when the statement runs. They are read from the catalog, which takes no
-// right on their schemas.
+// have when the statement runs: one that has been made anew since the catalog was
+// read is among them. They are read from the catalog, which takes no right on
+// their schemas.
 func anyOf(name string, namesakes []Namesake) string {
 	schemas := make([]string, len(namesakes))
 	for i, n := range namesakes {

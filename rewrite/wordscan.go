@@ -60,7 +60,7 @@ func eachWord(sql string, found func(kind wordKind, start, end int)) bool {
 				i++
 			}
 		case strings.HasPrefix(sql[i:], "--"):
-			if i = strings.IndexByte(sql[start:], '\n') + start; i < start {
+			if i = strings.IndexAny(sql[start:], "\n\r") + start; i < start {
 				i = len(sql)
 			}
 			continue
