@@ -191,7 +191,7 @@ func newLab(t *testing.T) *lab {
 func (l *lab) connect(t testing.TB) *pgx.Conn {
 	config, err := pgx.ParseConfig(l.dsn)
 	require.NoError(t, err)
-	config.RuntimeParams["statement_timeout"] = "5000"
+	config.RuntimeParams["statement_timeout"] = "60000"
 	conn, err := pgx.ConnectConfig(context.Background(), config)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
