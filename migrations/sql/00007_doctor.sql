@@ -41,6 +41,7 @@ DECLARE
   v_now    record; -- what tokens are drawn from
   v_own    jsonb;  -- what the tables and sequences are in, and its owners
   v_tables text[]; -- of the schema, which are missing
+  v_less   oid[];  -- the tables that protect more than the one that has their registered name now
   v_what   text;
   r        record;
 BEGIN
@@ -95,6 +96,46 @@ BEGIN
             LEFT JOIN fencing.registry o ON o.relid = c.oid
            WHERE NOT EXISTS (SELECT 1 FROM pg_class d WHERE d.oid = g.relid)) x;
 
+  -- compare fencing.carry_over; seals and rewriting come with later versions
+  SELECT coalesce(array_agg(g.relid::oid), '{}') INTO v_less
+    FROM fencing.registry g JOIN pg_namespace n ON n.nspname = g.schema_name
+    JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = g.table_name AND c.relkind IN ('r', 'p') AND c.oid <> g.relid
+    LEFT JOIN fencing.registry o ON o.relid = c.oid
+   WHERE array_position(c_levels, g.wall_level) > coalesce(array_position(c_levels, o.wall_level), 1)
+      OR o.relid IS NOT NULL AND (array_position(c_levels, g.driver_level) > array_position(c_levels, o.driver_level)
+                                  OR (to_jsonb(g) ->> 'driver_rewrite')::boolean AND NOT (to_jsonb(o) ->> 'driver_rewrite')::boolean)
+      OR g.tombstones AND o.tombstones IS NOT TRUE
+      OR coalesce(to_jsonb(g) ->> 'seal_resource', to_jsonb(g) ->> 'seal_column') IS NOT NULL
+         AND coalesce(to_jsonb(o) ->> 'seal_resource', to_jsonb(o) ->> 'seal_column') IS NULL;
+  IF has_table_privilege('fencing.tombstone', 'SELECT') THEN
+    SELECT v_less || coalesce(array_agg(g.relid::oid), '{}') INTO v_less
+      FROM fencing.registry g JOIN pg_namespace n ON n.nspname = g.schema_name
+      JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = g.table_name AND c.relkind IN ('r', 'p') AND c.oid <> g.relid
+     WHERE g.tombstones AND EXISTS (
+       SELECT FROM fencing.tombstone d WHERE d.relid = g.relid
+          AND NOT EXISTS (SELECT FROM fencing.tombstone e WHERE e.relid = c.oid AND e.digest = d.digest AND e.token >= d.token));
+  ELSE  -- which of them the other table has can't be seen
+    SELECT v_less || coalesce(array_agg(g.relid::oid), '{}') INTO v_less FROM fencing.registry g WHERE g.tombstones;
+  END IF;
+
+  RETURN QUERY
+  SELECT CASE WHEN x.is_less THEN 'error' ELSE 'warning' END, CASE WHEN x.other IS NULL THEN 'D104 table-renamed' ELSE 'D105 name-taken' END, x.now,
+         CASE WHEN x.other IS NULL THEN format('it was registered as %s and has been renamed since', x.was)
+              ELSE format('it was registered as %s, and another table has that name now', x.was) END,
+         CASE WHEN x.other IS NULL THEN 'both names are protected, and so is any table that gets the old one'
+              WHEN x.o_relid IS NULL THEN 'the driver holds the other table for a protected one, and nothing in the database protects that'
+              ELSE 'the other table is registered, too, and what protects this one doesn''t protect that' END,
+         CASE WHEN x.other IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.now, x.mode, x.token_column, x.resource, x.issued_by)
+              WHEN x.o_relid IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.was, x.mode, x.token_column, x.resource, x.issued_by)
+              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.was, x.o_mode, x.o_column, x.o_resource, x.o_issued) END
+    FROM (SELECT g.*, format('%I.%I', n.nspname, c.relname) AS now, format('%I.%I', g.schema_name, g.table_name) AS was, t.oid AS other,
+                 o.relid AS o_relid, o.mode AS o_mode, o.token_column AS o_column, o.resource AS o_resource, o.issued_by AS o_issued,
+                 g.relid::oid = ANY (v_less) AS is_less
+            FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace
+            LEFT JOIN (pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace AND t.relkind IN ('r', 'p')) ON m.nspname = g.schema_name AND t.relname = g.table_name
+            LEFT JOIN fencing.registry o ON o.relid = t.oid
+           WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)) x;
+
   RETURN QUERY
   SELECT 'error', 'D103 not-a-table', format('%I.%I', n.nspname, c.relname),
          CASE WHEN c.relispartition THEN 'a partition is registered by itself' ELSE 'what is registered is not a table' END,
@@ -110,30 +151,6 @@ BEGIN
     FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN fencing.registry o ON c.relispartition AND o.relid = pg_partition_root(c.oid)
    WHERE c.relkind NOT IN ('r', 'p') OR c.relispartition;
-
-  RETURN QUERY
-  SELECT CASE WHEN x.is_less THEN 'error' ELSE 'warning' END, CASE WHEN x.other IS NULL THEN 'D104 table-renamed' ELSE 'D105 name-taken' END, x.now,
-         CASE WHEN x.other IS NULL THEN format('it was registered as %s and has been renamed since', x.was)
-              ELSE format('it was registered as %s, and another table has that name now', x.was) END,
-         CASE WHEN x.other IS NULL THEN 'both names are protected, and so is any table that gets the old one'
-              WHEN x.o_relid IS NULL THEN 'the driver holds the other table for a protected one, and nothing in the database protects that'
-              ELSE 'the other table is registered, too, and what protects this one doesn''t protect that' END,
-         CASE WHEN x.other IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.now, x.mode, x.token_column, x.resource, x.issued_by)
-              WHEN x.o_relid IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.was, x.mode, x.token_column, x.resource, x.issued_by)
-              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.was, x.o_mode, x.o_column, x.o_resource, x.o_issued) END
-    FROM (SELECT g.*, format('%I.%I', n.nspname, c.relname) AS now, format('%I.%I', g.schema_name, g.table_name) AS was, t.oid AS other,
-                 o.relid AS o_relid, o.mode AS o_mode, o.token_column AS o_column, o.resource AS o_resource, o.issued_by AS o_issued,
-                 -- the other one asks for less; seals come with a later version
-                 t.oid IS NOT NULL AND (
-                   array_position(c_levels, g.wall_level) > coalesce(array_position(c_levels, o.wall_level), 1)
-                   OR o.relid IS NOT NULL AND array_position(c_levels, g.driver_level) > array_position(c_levels, o.driver_level)
-                   OR g.tombstones AND o.tombstones IS NOT TRUE
-                   OR coalesce(to_jsonb(g) ->> 'seal_resource', to_jsonb(g) ->> 'seal_column') IS NOT NULL
-                      AND coalesce(to_jsonb(o) ->> 'seal_resource', to_jsonb(o) ->> 'seal_column') IS NULL) AS is_less
-            FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace
-            LEFT JOIN (pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace AND t.relkind IN ('r', 'p')) ON m.nspname = g.schema_name AND t.relname = g.table_name
-            LEFT JOIN fencing.registry o ON o.relid = t.oid
-           WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)) x;
 
   -- a child with a wall of its own keeps that, and is no part of its parent's
   WITH RECURSIVE family AS (
@@ -151,8 +168,9 @@ BEGIN
            g.wall_level = 'off' AND bool_or(g.wall_level <> 'off') OVER (PARTITION BY f.oid, g.token_column, g.mode, g.resource) AS is_covered,
            -- a child of several walled parents, whose walls can't be one
            f.oid <> f.root AND NOT c.relispartition AND g.wall_level <> 'off' AND (min(k.wall) OVER walls <> max(k.wall) OVER walls OR min(k.seal) OVER walls IS DISTINCT FROM max(k.seal) OVER walls) AS is_torn,
-           -- D102, D103 and D105 have it, and registering it changes what else there is to say
-           x.relid IS NOT NULL OR rc.relispartition OR f.root IN (
+           -- D102, D103 and D105 have it as an error, and registering it changes what else there is to say; of a wall of its own all is said
+           g.wall_level = 'off' AND x.relid IS NOT NULL AND (x.relid::oid = ANY (v_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = x.relid AND y.relkind IN ('r', 'p')))
+           OR rc.relispartition OR f.root IN (
              SELECT pg_partition_root(y.oid) FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid WHERE y.relispartition) AS is_unsettled
       FROM family f JOIN fencing.registry g ON g.relid = f.root
       JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
