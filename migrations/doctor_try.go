@@ -18,6 +18,7 @@ const (
 // walled is a table whose wall refuses.
 type walled struct {
 	Table, Column, Other string // as SQL writes them; Other is a column that a write may set, if there is one
+	Rest                 string // the columns that an INSERT without a token has
 }
 
 // tryWalls sends writes to every table with a wall that must be refused.
@@ -26,7 +27,10 @@ func tryWalls(ctx context.Context, conn *pgx.Conn) ([]Finding, error) {
 			coalesce((SELECT pg_catalog.quote_ident(a.attname::pg_catalog.text) FROM pg_catalog.pg_attribute a
 				WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped
 				AND a.attname OPERATOR(pg_catalog.<>) r.token_column AND a.attgenerated OPERATOR(pg_catalog.=) '' AND a.attidentity OPERATOR(pg_catalog.<>) 'a'
-				ORDER BY a.attnum LIMIT 1), '')
+				ORDER BY a.attnum LIMIT 1), ''),
+			coalesce((SELECT pg_catalog.string_agg(pg_catalog.quote_ident(a.attname::pg_catalog.text), ', ' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a
+				WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped
+				AND a.attname OPERATOR(pg_catalog.<>) r.token_column AND a.attgenerated OPERATOR(pg_catalog.=) ''), '')
 		FROM fencing.registry r
 		JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) r.relid JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
 		WHERE r.wall_level OPERATOR(pg_catalog.=) ANY ('{enforce,attested}'::pg_catalog.text[]) ORDER BY 1`)
@@ -52,8 +56,8 @@ func tryWalls(ctx context.Context, conn *pgx.Conn) ([]Finding, error) {
 // waited for holds up whoever comes after.
 const tryLimits = `SELECT pg_catalog.set_config('lock_timeout', '100ms', true), pg_catalog.set_config('statement_timeout', '5s', true)`
 
-// try sends a stale UPDATE, and another UPDATE, a DELETE and a TRUNCATE without
-// a token. The transaction is rolled back, whatever becomes of them.
+// try sends a stale UPDATE, and an INSERT, another UPDATE, a DELETE and a
+// TRUNCATE without a token. The transaction is rolled back, whatever becomes of them.
 func (t walled) try(ctx context.Context, conn *pgx.Conn) ([]Finding, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
@@ -89,7 +93,7 @@ func (t walled) try(ctx context.Context, conn *pgx.Conn) ([]Finding, error) {
 			findings = append(findings, t.notTried(w.verb, "it came to no row, which was changed in between, or which a trigger passed over"))
 		case err != nil:
 			return nil, err
-		case problem == nil:
+		case problem == nil || w.verb == "INSERT" && isConstraint(problem):
 			findings = append(findings, t.open(w))
 		case !isWall(problem):
 			findings = append(findings, t.notTried(w.verb, problem.Message))
@@ -113,6 +117,11 @@ func (t walled) writes(row string) []write {
 		{"UPDATE", fmt.Sprintf(`UPDATE %s SET %s = %[2]s OPERATOR(pg_catalog.-) 1 WHERE %[3]s`, t.Table, t.Column, row), "an UPDATE under an older token"},
 		{"DELETE", fmt.Sprintf(`DELETE FROM %s WHERE %s`, t.Table, row), "a DELETE without a token"},
 		truncate,
+	}
+	if t.Rest != "" {
+		// a copy of the row: where a key refuses it, the wall has let it through before
+		writes = append(writes, write{"INSERT", fmt.Sprintf(`INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %[2]s FROM %[1]s WHERE %[3]s`, t.Table, t.Rest, row),
+			"an INSERT without a token"})
 	}
 	if t.Other != "" {
 		// the mark of mode lease is made where the statement names the column
@@ -169,3 +178,9 @@ func (t walled) notTried(verb, why string) Finding {
 
 // isWall reports whether the wall's triggers have raised it.
 func isWall(err *pgconn.PgError) bool { return len(err.Code) == 5 && err.Code[:2] == "FN" }
+
+// isConstraint reports whether it is a constraint of the table, which is looked
+// at after the wall's trigger, that an INSERT broke.
+func isConstraint(err *pgconn.PgError) bool {
+	return len(err.Code) == 5 && err.Code[:2] == "23" && err.ConstraintName != "" && err.Where == ""
+}

@@ -231,8 +231,8 @@ END $$;
 -- +goose StatementEnd
 
 -- Gives tbl its present name in the registry, and the tables that are registered under that name theirs. No name that stands for
--- a table falls out by it. A table that comes by the name of another one is protected no less than that one was; for tbl itself that
--- is left to the caller.
+-- a table falls out by it. A table that comes by the name of another one is protected no less than that one was, and so is the table
+-- that has the name which tbl gives up; for tbl itself that is left to the caller.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.claim_name(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -240,18 +240,28 @@ DECLARE
   o        record;
   v_chain  oid[];
   v_former jsonb;  -- rows of the registry, by the table that has their name now
+  v_heir   oid;    -- the table that has the name under which tbl was registered
+  v_mine   jsonb;
+  v_state  text;
+  v_what   text;
+  v_hint   text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.claim_name()');
   SELECT n.nspname, c.relname INTO o
     FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name
     JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = r.table_name
-   WHERE r.relid = tbl AND c.oid <> tbl::oid AND c.relkind IN ('r', 'p') AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = c.oid);
+   WHERE r.relid = tbl AND c.oid <> tbl::oid AND c.relkind IN ('r', 'p')
+     AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = c.oid OR c.relispartition AND x.relid = pg_partition_root(c.oid));
   IF FOUND THEN
     RAISE EXCEPTION 'fencing: % was registered as %.%, and another table has that name now', tbl, quote_ident(o.nspname), quote_ident(o.relname)
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
             HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%1$L).',
                           format('%I.%I', o.nspname, o.relname));
   END IF;
+  SELECT h.relid, to_jsonb(r) || jsonb_build_object('oid', r.relid::oid) INTO v_heir, v_mine
+    FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = r.table_name
+    JOIN fencing.registry h ON h.relid = c.oid OR c.relispartition AND h.relid = pg_partition_root(c.oid)
+   WHERE r.relid = tbl AND c.oid <> tbl::oid AND h.relid <> tbl AND c.relkind IN ('r', 'p') ORDER BY h.relid = c.oid LIMIT 1;
   v_chain := ARRAY[tbl::oid];
   IF EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname
               WHERE c.oid = tbl AND r.relid <> tbl) THEN
@@ -271,6 +281,22 @@ BEGIN
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE r.relid = ANY (v_chain::regclass[]) AND c.oid = r.relid AND (r.schema_name, r.table_name) IS DISTINCT FROM (n.nspname, c.relname);
   PERFORM fencing.take_over(e.key::oid::regclass, jsonb_build_array(e.value), false) FROM jsonb_each(v_former) e;
+  IF v_heir IS NOT NULL THEN
+    UPDATE fencing.registry r SET schema_name = n.nspname, table_name = c.relname
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE r.relid = v_heir AND c.oid = v_heir AND (r.schema_name, r.table_name) IS DISTINCT FROM (n.nspname, c.relname)
+       AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.schema_name = n.nspname AND x.table_name = c.relname)
+       AND NOT EXISTS (SELECT 1 FROM pg_class x JOIN pg_namespace m ON m.oid = x.relnamespace WHERE m.nspname = r.schema_name AND x.relname = r.table_name);
+    BEGIN
+      PERFORM fencing.take_over(v_heir::regclass, jsonb_build_array(v_mine), false);
+    EXCEPTION WHEN object_not_in_prerequisite_state OR undefined_column OR datatype_mismatch OR feature_not_supported THEN
+      GET STACKED DIAGNOSTICS v_state = RETURNED_SQLSTATE, v_what = MESSAGE_TEXT, v_hint = PG_EXCEPTION_HINT;
+      RAISE EXCEPTION '%', v_what
+        USING ERRCODE = v_state,
+              HINT = format('%s has the name under which %s was registered, and is to be protected no less than that. ', v_heir::regclass, tbl)
+                     || v_hint || format(' To start afresh with it: SELECT fencing.unregister(%L), and register it again.', v_heir::regclass);
+    END;
+  END IF;
 END $$;
 -- +goose StatementEnd
 
@@ -285,6 +311,12 @@ DECLARE
   v_former jsonb;    -- the rows that tbl takes the place of
   v_ended  oid[];    -- what is no table of its own any more, of those
   v_is_new boolean;  -- tbl has no row itself
+  v_newest bigint := 0;  -- the newest token that a row of tbl may have had
+  v_token  bigint;
+  v_seq    regclass;
+  v_rows   boolean;
+  v_part   regclass;
+  o        record;
   v_state  text;
   v_what   text;
   v_hint   text;
@@ -327,7 +359,44 @@ BEGIN
                   OR EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = r.relid AND c.relispartition AND pg_partition_root(c.oid) = register.tbl) AS is_ended
         FROM fencing.registry r WHERE r.schema_name = v_schema AND r.table_name = v_table AND r.relid <> register.tbl
       UNION
-      SELECT r.*, true FROM pg_partition_tree(register.tbl) p JOIN fencing.registry r ON r.relid = p.relid WHERE p.relid <> register.tbl) f;
+      SELECT r.*, true FROM pg_partition_tree(register.tbl) p JOIN fencing.registry r ON r.relid = p.relid WHERE p.relid <> register.tbl
+      UNION  -- a partition that has the name of what was registered
+      SELECT r.*, NOT EXISTS (SELECT 1 FROM pg_class d WHERE d.oid = r.relid AND d.relkind IN ('r', 'p'))
+        FROM pg_partition_tree(register.tbl) p JOIN pg_class c ON c.oid = p.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+        JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname
+       WHERE p.relid <> register.tbl AND r.relid NOT IN (SELECT q.relid FROM pg_partition_tree(register.tbl) q)) f;
+  -- What several partitions were registered for can't all hold where it differs.
+  SELECT string_agg(k.what, ' and ' ORDER BY k.n) INTO v_what
+    FROM (VALUES (1, 'mode'), (2, 'resource'), (3, 'issued_by'), (4, 'seal')) k(n, what)
+   WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid WHERE c.relispartition)
+     AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(e -> 'seal_resource', e -> 'seal_column') ELSE jsonb_build_array(e -> k.what) END)
+                FROM (SELECT e FROM jsonb_array_elements(v_former) e
+                      UNION ALL
+                      SELECT to_jsonb(r) || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by', register.issued_by)
+                        FROM fencing.registry r WHERE r.relid = register.tbl) x(e)
+               WHERE k.what <> 'seal' OR coalesce(e ->> 'seal_resource', e ->> 'seal_column') IS NOT NULL);
+  IF v_what IS NOT NULL THEN
+    SELECT string_agg(format('%I.%I', n.nspname, c.relname), ', ' ORDER BY c.oid) INTO v_hint
+      FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relispartition;
+    RAISE EXCEPTION 'fencing: the partitions of %.% are registered with different %', quote_ident(v_schema), quote_ident(v_table), v_what
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
+            HINT = format('Only one can hold for all of them. Of %s, call fencing.unregister for those that are to take on what the others have, and register %I.%I in the same transaction.',
+                          v_hint, v_schema, v_table);
+  END IF;
+  -- A name that another table has by now isn't to fall out with the row of a partition.
+  FOR o IN
+    SELECT c.oid, format('%I.%I', n.nspname, c.relname) AS name, (e ->> 'oid')::oid::regclass AS part, e AS row, EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = h.oid) AS is_registered, h.oid AS heir
+      FROM jsonb_array_elements(v_former) e JOIN pg_namespace n ON n.nspname = e ->> 'schema_name' JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = e ->> 'table_name',
+      LATERAL (SELECT CASE WHEN c.relispartition THEN pg_partition_root(c.oid)::oid ELSE c.oid END AS oid) h
+     WHERE (e ->> 'oid')::oid = ANY (v_ended) AND c.relkind IN ('r', 'p') AND c.oid <> (e ->> 'oid')::oid AND h.oid <> register.tbl
+  LOOP
+    IF NOT o.is_registered THEN
+      RAISE EXCEPTION 'fencing: % was registered as %, and another table has that name now', o.part, o.name
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
+              HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%L).', o.heir::regclass::text, o.name);
+    END IF;
+    PERFORM fencing.take_over(o.heir::regclass, jsonb_build_array(o.row), false);
+  END LOOP;
   SELECT string_agg(x.name, ', ') INTO v_what
     FROM (SELECT register.tbl::text AS name FROM fencing.registry r WHERE r.relid = register.tbl AND r.token_column <> register.token_column
           UNION ALL
@@ -348,7 +417,28 @@ BEGIN
         USING ERRCODE = 'undefined_column', SCHEMA = v_schema, TABLE = v_table,
               HINT = 'Give the token column its name back. If it is gone, and the tokens with it, call fencing.unregister before registering the table again.';
     END IF;
-    EXECUTE format('ALTER TABLE %I.%I ADD COLUMN IF NOT EXISTS %I pg_catalog.int8 NOT NULL DEFAULT 0', v_schema, v_table, register.token_column);
+    IF jsonb_array_length(v_former) > 0 THEN
+      -- Which tokens its rows have had is forgotten, but none of them is newer than the last one that was given out.
+      EXECUTE format('LOCK TABLE %I.%I IN ACCESS EXCLUSIVE MODE', v_schema, v_table);
+      FOR v_seq IN SELECT register.issued_by UNION SELECT to_regclass(e ->> 'issued_by') FROM jsonb_array_elements(v_former) e LOOP
+        IF EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = v_seq AND c.relkind = 'S') THEN
+          EXECUTE format('SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM %s', v_seq) INTO v_token;
+          v_newest := greatest(v_newest, v_token);
+        ELSE
+          EXECUTE format('SELECT EXISTS (SELECT FROM %I.%I)', v_schema, v_table) INTO v_rows;
+          IF v_rows THEN
+            RAISE EXCEPTION 'fencing: the rows of %.% have no token column, and nothing tells which tokens they have had', quote_ident(v_schema), quote_ident(v_table)
+              USING ERRCODE = 'undefined_column', SCHEMA = v_schema, TABLE = v_table,
+                    HINT = format('Give them the newest token that was given out: ALTER TABLE %1$I.%2$I ADD COLUMN %3$I bigint NOT NULL DEFAULT ...; ALTER TABLE %1$I.%2$I ALTER COLUMN %3$I SET DEFAULT 0. '
+                                  'To start afresh, with rows that any token may write: SELECT fencing.unregister(%4$L), and register it again.', v_schema, v_table, register.token_column, format('%I.%I', v_schema, v_table));
+          END IF;
+        END IF;
+      END LOOP;
+    END IF;
+    EXECUTE format('ALTER TABLE %I.%I ADD COLUMN IF NOT EXISTS %I pg_catalog.int8 NOT NULL DEFAULT %s', v_schema, v_table, register.token_column, v_newest);
+    IF v_newest > 0 THEN
+      EXECUTE format('ALTER TABLE %I.%I ALTER COLUMN %I SET DEFAULT 0', v_schema, v_table, register.token_column);
+    END IF;
   END IF;
   PERFORM fencing.check_token_column(register.tbl, register.token_column);
 
@@ -361,9 +451,17 @@ BEGIN
     SET token_column = EXCLUDED.token_column, mode = EXCLUDED.mode, resource = EXCLUDED.resource, issued_by = EXCLUDED.issued_by
   WHERE (r.token_column, r.mode, r.resource, r.issued_by)
         IS DISTINCT FROM (EXCLUDED.token_column, EXCLUDED.mode, EXCLUDED.resource, EXCLUDED.issued_by);
+  IF to_regprocedure('fencing.tombstone_copy(regclass, regclass)') IS NOT NULL THEN  -- also of partitions that have no row
+    FOR v_part IN SELECT p.relid FROM pg_partition_tree(register.tbl) p WHERE p.relid <> register.tbl LOOP
+      EXECUTE 'SELECT fencing.tombstone_copy($1, $2)' USING v_part, register.tbl;
+    END LOOP;
+  END IF;
   IF jsonb_array_length(v_former) = 0 THEN
     RETURN;
   END IF;
+  -- the tables whose name a partition of tbl has
+  PERFORM fencing.claim_name(r.relid) FROM jsonb_array_elements(v_former) e JOIN fencing.registry r ON r.relid = (e ->> 'oid')::oid
+    JOIN pg_class c ON c.oid = r.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace WHERE (r.schema_name, r.table_name) <> (n.nspname, c.relname);
   BEGIN
     PERFORM fencing.take_over(register.tbl, v_former, v_is_new);
   EXCEPTION WHEN object_not_in_prerequisite_state OR undefined_column OR datatype_mismatch OR feature_not_supported THEN

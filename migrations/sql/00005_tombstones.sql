@@ -326,6 +326,9 @@ BEGIN
       EXECUTE v_sql;
     END LOOP;
   END IF;
+  IF level <> 'off' THEN  -- what a partition brings along that was a table of its own
+    PERFORM fencing.tombstone_copy(p.relid, tbl) FROM pg_partition_tree(tbl) p WHERE p.relid <> tbl;
+  END IF;
   v_old := array_remove(v_old, v_prefix);
   IF cardinality(v_old) > 0 THEN
     PERFORM fencing.tombstone_sweep(v_old);
