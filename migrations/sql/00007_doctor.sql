@@ -713,7 +713,12 @@ BEGIN
                  WHEN EXISTS (SELECT FROM regexp_matches(b.text, '[[:<:]]return[[:>:]]([^;]*)', 'gi') m(r)
                                WHERE lower(regexp_replace(m.r[1], '[[:space:]"]+', '', 'g')) NOT IN ('new', 'old', 'null', '(new)', 'coalesce(new,old)', 'coalesce(old,new)')) THEN 'row' END
                WHEN n.names THEN 'column'
-               WHEN l.lanname NOT IN ('internal', 'c') THEN 'row' END AS sets) y,
+               WHEN l.lanname NOT IN ('internal', 'c') THEN 'row' END AS sets,
+             b.text ~* '("?new"?[[:space:]]*:?=|[[:<:]]return[[:>:]][[:space:]]*[^;[:space:]]*[(])[^;]*[[:<:]]old[[:>:]]' AS of_old) z,
+    LATERAL (SELECT z.sets, z.sets = 'row' AND z.of_old AND f.wall IN ('enforce', 'attested') AS refused) y,
+    -- before the mark that notes the token, and after what EXCLUDED has of an upsert
+    LATERAL (SELECT t.tgtype & 16 > 0 AND t.tgname < '!fencing_mark' COLLATE "C" OR t.tgtype & 4 > 0 AND t.tgname < '!fencing_mark_insert' COLLATE "C" AS early,
+                    t.tgtype & 4 > 0 AND t.tgname > '~fencing_insert' COLLATE "C" AS late) o,
     LATERAL (
       SELECT 'warning' AS severity, 'D601 trigger-after-check' AS code, 'it runs after the wall''s own check' AS problem,
           'what it changes in the row has been checked before, and is not again' AS consequence,
@@ -722,24 +727,35 @@ BEGIN
       UNION ALL
       SELECT 'error', 'D606 trigger-sets-token', format('its function %s sets %s', p.oid::regprocedure, CASE y.sets WHEN 'column' THEN format('the token column %I', f.col)
                ELSE format('the row as a whole, and with it the token column %I', f.col) END),
-             CASE WHEN y.sets = 'row' AND f.wall IN ('enforce', 'attested') THEN 'it can lower the token of a write before the wall looks at it' WHEN f.wall IN ('enforce', 'attested') THEN 'the wall refuses each write whose token it changes'
-                  ELSE 'it can lower the token of a write, and a stale holder writes the row after that' END,
-             CASE WHEN y.sets = 'row' AND f.wall IN ('enforce', 'attested') THEN format('ALTER TRIGGER %I ON %s RENAME TO ..., to a name after "!fencing_mark" and before "~fencing"', t.tgname, f.name)
-                  WHEN y.sets = 'row' THEN format('have it set the columns that it means to set, or SELECT fencing.wall(%L, ''enforce''), which refuses a write whose token it changes, or DROP TRIGGER %I ON %s', f.name, t.tgname, f.name)
+             CASE WHEN f.wall NOT IN ('enforce', 'attested') THEN 'it can lower the token of a write, and a stale holder writes the row after that'
+                  WHEN o.early THEN 'it can change the token of a write before the wall looks at it, and a stale write passes'
+                  WHEN o.late THEN 'it can lower the token that an upsert takes from EXCLUDED after the wall has looked at it'
+                  ELSE 'the wall refuses each write whose token it changes' END,
+             CASE WHEN y.sets = 'row' AND f.wall NOT IN ('enforce', 'attested')
+                  THEN format('have it set the columns that it means to set, or SELECT fencing.wall(%L, ''enforce''), which refuses a write whose token it changes, or DROP TRIGGER %I ON %s', f.name, t.tgname, f.name)
+                  -- between the marks and the check the wall refuses what it changes; in mode lease the token is marked there, which D603 is about
+                  WHEN y.sets = 'row' AND (f.mode = 'strict' OR t.tgtype & 16 = 0)
+                  THEN format('have it set the columns that it means to set, one by one, or ALTER TRIGGER %I ON %s RENAME TO %I, where the wall refuses a write whose token it changes',
+                              t.tgname, f.name, left('!g_' || t.tgname, 60))
+                  WHEN y.sets = 'row' THEN format('have it set the columns that it means to set, one by one, or DROP TRIGGER %I ON %s; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)',
+                                                  t.tgname, f.name, p.oid)
                   ELSE format('have it leave that column alone, or DROP TRIGGER %I ON %s; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)', t.tgname, f.name, p.oid) END
         -- the wall's marks note the token before it, and compare with it afterwards
-       WHERE y.sets = 'column' OR y.sets = 'row' AND (f.wall NOT IN ('enforce', 'attested') OR t.tgname < '!fencing_mark' COLLATE "C"
-         -- and before what EXCLUDED has of an upsert
-         OR t.tgtype & 4 > 0 AND t.tgname > '~fencing_insert' COLLATE "C")
+       WHERE y.sets = 'column' OR y.sets = 'row' AND (f.wall NOT IN ('enforce', 'attested') OR o.early OR o.late)
       UNION ALL
       SELECT 'warning', 'D602 trigger-token', format('its function %s has the token column %I in its text', p.oid::regprocedure, f.col),
              'it may set the token of the row, or take it away', format('look at it: SELECT pg_catalog.pg_get_functiondef(%s)', p.oid)
        WHERE t.tgtype & 20 > 0 AND n.names AND y.sets IS DISTINCT FROM 'column'
       UNION ALL
-      SELECT 'warning', 'D603 trigger-sees-mark', format('it runs between the wall''s mark and its check, which keep %I negative for that time', f.col),
-             'it sees that value, and could set one itself', format('ALTER TRIGGER %I ON %s RENAME TO ..., to a name before "!fencing"; or have it run AFTER',
-                 t.tgname, f.name)
-       WHERE f.wall <> 'off' AND f.mode = 'lease' AND t.tgtype & 16 > 0 AND t.tgname > '!fencing_mark' COLLATE "C" AND t.tgname < '~fencing_update' COLLATE "C") x;
+      SELECT CASE WHEN y.refused THEN 'error' ELSE 'warning' END, 'D603 trigger-sees-mark', format('it runs between the wall''s mark and its check, which keep %I negative for that time', f.col),
+             CASE WHEN y.refused THEN format('its function %s makes the row of OLD, without the token of the write: each UPDATE is refused', p.oid::regprocedure)
+                  WHEN y.sets IS NULL THEN 'it sees that value, and could set one itself' ELSE 'it sees that value, and each UPDATE whose token it changes is refused' END,
+             -- before the mark a function that sets the token has a stale write pass
+             CASE WHEN y.sets IS NULL THEN format('ALTER TRIGGER %I ON %s RENAME TO %I', t.tgname, f.name, left('!a_' || t.tgname, 60))
+                  ELSE format('leave its name as it is, and have it set the columns that it means to set, one by one, or have it run AFTER; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)',
+                              p.oid) END
+       WHERE f.wall <> 'off' AND f.mode = 'lease' AND t.tgtype & 16 > 0 AND t.tgname > '!fencing_mark' COLLATE "C" AND t.tgname < '~fencing_update' COLLATE "C"
+         AND y.sets IS DISTINCT FROM 'column') x;  -- which D606 has
 
   RETURN QUERY
   SELECT 'error', 'D604 rule', format('rule %I on %s', w.rulename, f.name), 'the table has a rule', 'it makes something else of a checked statement',
