@@ -307,6 +307,7 @@ DECLARE
   v_func text;    -- null: no seal
   v_all  text[];
   v_old  text[];  -- the functions that the triggers ran before
+  v_strays boolean; -- partitions have triggers of their own, as in fencing.wall_apply
   v_sql  text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_apply()');
@@ -352,10 +353,14 @@ BEGIN
       FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
      WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^seal_[0-9a-f]{16}_')
   SELECT array_agg(CASE WHEN w.oid IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, p.oid::regclass) ELSE 'CREATE OR REPLACE ' || w.def END
-                   ORDER BY coalesce(w.oid, p.oid) <> tbl::oid, coalesce(w.oid, p.oid), w.oid IS NULL, p.name),
-         array_agg(DISTINCT p.func) FILTER (WHERE p.func IS NOT NULL) INTO v_all, v_old
-    FROM wanted w FULL JOIN present p ON p.oid = w.oid AND p.name = '~fencing_zseal'
+                   -- as in fencing.wall_apply
+                   ORDER BY w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid DESC, coalesce(w.oid, p.oid) <> tbl::oid, coalesce(w.oid, p.oid), w.oid IS NULL, p.name),
+         array_agg(DISTINCT p.func) FILTER (WHERE p.func IS NOT NULL), coalesce(bool_or(w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid), false) INTO v_all, v_old, v_strays
+    FROM wanted w FULL JOIN present p ON p.oid = w.oid AND p.name = '~fencing_zseal' JOIN pg_class x ON x.oid = coalesce(w.oid, p.oid)
    WHERE w.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || w.def;
+  IF v_strays THEN
+    EXECUTE format('LOCK TABLE ONLY %s IN SHARE ROW EXCLUSIVE MODE', tbl);
+  END IF;
   FOREACH v_sql IN ARRAY coalesce(v_all, '{}') LOOP
     EXECUTE v_sql;
   END LOOP;
