@@ -271,7 +271,8 @@ BEGIN
                   -- triggers follow a column that is renamed, and D106 says so
                   AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = w.oid AND a.attname = w.col AND NOT a.attisdropped)
              THEN 'D205 trigger-changed' END AS code,
-           CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L, false); ', w.root_name)
+           -- of tombstones with the root's trigger the copies go, and never the tombstones
+           CASE WHEN w.tomb THEN CASE WHEN t.tgparentid <> 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', w.trg, w.root_name) ELSE '' END
                 ELSE format('SELECT fencing.wall(%L, ''off''); ', w.root_name) END AS off,
            CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name) ELSE format('SELECT fencing.wall(%L, %L)', w.root_name, w.root_wall) END AS again
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
