@@ -151,6 +151,8 @@ BEGIN
            g.wall_level = 'off' AND bool_or(g.wall_level <> 'off') OVER (PARTITION BY f.oid, g.token_column, g.mode, g.resource) AS is_covered,
            -- a child of several walled parents, whose walls can't be one
            f.oid <> f.root AND NOT c.relispartition AND g.wall_level <> 'off' AND (min(k.wall) OVER walls <> max(k.wall) OVER walls OR min(k.seal) OVER walls IS DISTINCT FROM max(k.seal) OVER walls) AS is_torn,
+           -- where the triggers are to leave what a subscription's worker writes alone: D701
+           bool_or(EXISTS (SELECT 1 FROM pg_subscription_rel l WHERE l.srrelid = f.oid)) OVER (PARTITION BY f.root) AS is_subscribed,
            -- D102, D103 and D105 have it, and registering it changes what else there is to say
            x.relid IS NOT NULL OR rc.relispartition OR f.root IN (
              SELECT pg_partition_root(y.oid) FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid WHERE y.relispartition) AS is_unsettled
@@ -164,7 +166,8 @@ BEGIN
     WINDOW walls AS (PARTITION BY f.oid, g.wall_level <> 'off'))
   SELECT coalesce(jsonb_agg(jsonb_build_object(
            'root', p.root, 'oid', p.oid, 'name', p.name, 'root_name', p.root_name, 'col', p.token_column, 'mode', p.mode, 'resource', p.resource,
-           'issued', p.issued_by::oid, 'wall', p.level, 'root_wall', p.wall_level, 'tombs', p.tombstones, 'part', p.relispartition, 'covered', p.is_covered, 'torn', p.is_torn, 'unsettled', p.is_unsettled)), '[]')
+           'issued', p.issued_by::oid, 'wall', p.level, 'root_wall', p.wall_level, 'tombs', p.tombstones, 'part', p.relispartition, 'covered', p.is_covered, 'torn', p.is_torn, 'unsettled', p.is_unsettled,
+           'subscribed', p.is_subscribed)), '[]')
     INTO v_family FROM present p;
 
   RETURN QUERY
@@ -250,7 +253,7 @@ BEGIN
                 ELSE 'wall_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text), 16) || '_' || k.suffix
                      || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func
       FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid, wall text, root_wall text, tombs boolean, part boolean, torn boolean,
-        unsettled boolean)
+        unsettled boolean, subscribed boolean)
       LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE c.oid = f.issued AND c.relkind = 'S') q ON true
       LEFT JOIN LATERAL (SELECT bool_or(a.attgenerated <> '') AS generated, array_agg(a.attname ORDER BY u.ord) AS cols, array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
@@ -266,7 +269,7 @@ BEGIN
              -- which functions it is to run only a sequence says, and none is to be made without one
              WHEN p.pronamespace <> c_schema OR NOT w.unbounded AND p.proname <> w.func OR w.unbounded AND p.proname !~ CASE WHEN w.tomb THEN '^tomb_' ELSE '^wall_' END OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR (p.proconfig IS NOT NULL) <> w.tomb
                   OR p.prosecdef <> (w.suffix NOT LIKE 'mark%') OR position(CASE WHEN w.suffix LIKE 'mark%' THEN 'pg_catalog.set_config(' ELSE 'PERFORM fencing.fail(' END IN p.prosrc) = 0 THEN 'D204 trigger-function'
-             WHEN t.tgenabled <> 'A' THEN 'D203 trigger-disabled'
+             WHEN t.tgenabled <> 'A' AND NOT (w.subscribed AND t.tgenabled = 'O') THEN 'D203 trigger-disabled'
              WHEN NOT w.unbounded AND pg_get_triggerdef(t.oid) IS DISTINCT FROM w.def || format('%I(%L)', w.func, w.wall)
                   -- triggers follow a column that is renamed, and D106 says so
                   AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = w.oid AND a.attname = w.col AND NOT a.attisdropped)
@@ -289,7 +292,7 @@ BEGIN
               WHEN 'D204' THEN 'what it checks, if anything, is for its owner to say' WHEN 'D205' THEN 'some writes pass unchecked'
               ELSE 'what it would check passes' END,
          CASE left(s.code, 4) WHEN 'D202' THEN s.again
-              WHEN 'D203' THEN format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', s.name, s.trg)
+              WHEN 'D203' THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER %I' ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER %I' END, s.name, s.trg)
               -- A function or a trigger of the right name is taken for the right one, and tables share the functions.
               ELSE CASE
                 WHEN s.code LIKE 'D204%' AND s.named AND s.foreign_owner THEN
@@ -772,12 +775,17 @@ BEGIN
    WHERE f.wall = 'off' AND NOT f.covered AND NOT f.unsettled AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'));
 
   RETURN QUERY
-  SELECT 'warning', 'D701 subscription', f.name, format('subscription %I writes the table', s.subname),
-         CASE f.wall WHEN 'off' THEN 'its writes are not checked'
-             ELSE 'the wall''s triggers stop its worker at a DELETE, and at tokens that were never issued here' END,
-         format('have one of the two write it: ALTER SUBSCRIPTION %I DISABLE, or take the table out of the publication', s.subname)
-    FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, root_name text, wall text) JOIN pg_subscription_rel l ON l.srrelid = f.oid
-        JOIN pg_subscription s ON s.oid = l.srsubid;
+  SELECT CASE WHEN f.wall = 'off' THEN 'warning' WHEN w.alter IS NULL THEN 'info' ELSE 'error' END, 'D701 subscription', f.name, format('subscription %I writes the table', s.subname),
+         CASE WHEN f.wall = 'off' THEN 'its writes are not checked'
+              WHEN w.alter IS NULL THEN 'the wall''s triggers don''t fire for its worker, whose writes the publisher''s wall has checked, nor with session_replication_role = replica'
+              ELSE 'the wall''s triggers stop its worker at a DELETE, and at tokens that were never issued here' END,
+         CASE WHEN w.alter IS NULL THEN format('have one of the two write it: ALTER SUBSCRIPTION %I DISABLE, or take the table out of the publication', s.subname)
+              ELSE format('run %s, so that its worker gets in, or have this database alone write the table: ALTER SUBSCRIPTION %I DISABLE, or take the table out of the publication', w.alter, s.subname) END
+    FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, wall text) JOIN pg_subscription_rel l ON l.srrelid = f.oid
+        JOIN pg_subscription s ON s.oid = l.srsubid,
+    LATERAL (SELECT string_agg(format('ALTER TABLE %s ENABLE TRIGGER %I', m.name, t.tgname), '; ' ORDER BY m.oid <> f.root, m.name, t.tgname) AS alter
+               FROM jsonb_to_recordset(v_family) AS m(root oid, oid oid, name text) JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
+              WHERE m.root = f.root AND f.wall <> 'off' AND t.tgenabled = 'A' AND p.pronamespace = c_schema AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') w;
 
   -- seals come with a later version
   IF to_regprocedure('fencing.doctor_seal(jsonb, jsonb)') IS NOT NULL THEN
