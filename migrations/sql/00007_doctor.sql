@@ -372,6 +372,14 @@ BEGIN
    WHERE c.relnamespace = c_schema AND c.relname IN ('registry', 'generation', 'incarnation', 'tombstone', 'repairs', 'lease', 'epoch')
      AND (t.oid IS NULL OR t.tgenabled <> 'A' OR pg_get_triggerdef(t.oid) <> 'CREATE ' || k.def);
 
+  -- what is in such a table is taken for what is in its parent, and the triggers of that don't see it
+  RETURN QUERY
+  SELECT 'error', 'D231 schema-table-inherited', format('fencing.%I', c.relname), format('%s inherits from it', i.inhrelid::regclass),
+         'its rows count for those of the schema''s table, and nothing keeps the driver''s connections, or who may write it, from them',
+         format('ALTER TABLE %s NO INHERIT fencing.%I', i.inhrelid::regclass, c.relname)
+    FROM pg_class c JOIN pg_inherits i ON i.inhparent = c.oid
+   WHERE c.relnamespace = c_schema AND c.relkind = 'r';
+
   -- Sequences: each that bounds tokens.
   SELECT array_agg(DISTINCT s.oid) INTO v_seqs
     FROM (SELECT c_epoch AS oid WHERE c_epoch IS NOT NULL UNION SELECT g.issued_by::oid FROM fencing.registry g WHERE g.issued_by IS NOT NULL) s;
@@ -546,8 +554,9 @@ BEGIN
   SELECT CASE WHEN roles IS NULL THEN 'info' ELSE 'error' END, 'D411 superuser', format('role %I', a.rolname),
       CASE WHEN a.rolcanlogin THEN 'it can log in, and is a superuser' ELSE 'it is a superuser' END,
       'it can take the wall down: it is for administrators, not for an application',
-         CASE WHEN roles IS NULL THEN format('ALTER ROLE %I NOSUPERUSER', a.rolname)
-              ELSE format('connect the application as another role, or ALTER ROLE %I NOSUPERUSER', a.rolname) END
+         -- not NOSUPERUSER: it may be the only one
+         CASE WHEN roles IS NULL THEN 'name the role that the application connects as, as in SELECT * FROM fencing.doctor(roles => ''{app}'') or --role app, and only that is judged'
+              ELSE 'connect the application as another role, which is no superuser' END
     FROM pg_roles a WHERE a.rolsuper AND CASE WHEN roles IS NULL THEN a.rolcanlogin ELSE a.rolname = ANY (roles) END;
 
   RETURN QUERY

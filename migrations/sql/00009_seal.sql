@@ -186,15 +186,15 @@ BEGIN
     END IF;
   END IF;
   IF TG_ARGV[0] [=] 'report' THEN
-    SELECT x.token INTO e FROM fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
+    SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
   ELSE
     -- as an expression: PERFORM takes longer
     IF pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(l, 1717923427)) IS NULL THEN l := NULL; END IF;
     -- after the lock a new snapshot, which has what its last owner wrote
     IF pg_catalog.current_setting('transaction_isolation') [=] 'read committed' THEN
-      SELECT x.token INTO e FROM fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
+      SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
     ELSE
-      SELECT x.token INTO e FROM fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] (pg_catalog.pg_backend_pid() [%%] 16) FOR SHARE;
+      SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] (pg_catalog.pg_backend_pid() [%%] 16) FOR SHARE;
     END IF;
   END IF;
   IF (t [=] e) IS NOT TRUE THEN fail('token'); END IF;
