@@ -121,6 +121,8 @@ var wallFaults = []fault{
 		[]string{"D213 parents-differ"}, "public.child"},
 	{"a child of two parents with walls of two levels", `CREATE TABLE other (id int); SELECT fencing.register('other', 'strict'), fencing.wall('other', 'attested'); ALTER TABLE child INHERIT other`,
 		[]string{"D204 trigger-function", "D205 trigger-changed"}, `trigger "~fencing_update" on public.child`},
+	{"a child of the epochs", `CREATE TABLE k () INHERITS (fencing.epoch)`, []string{"D231 schema-table-inherited"}, "fencing.epoch"},
+	{"a child of the registry", `CREATE TABLE k () INHERITS (fencing.registry)`, []string{"D231 schema-table-inherited"}, "fencing.registry"},
 	{"registry's trigger dropped", `DROP TRIGGER wall ON fencing.registry`, []string{"D210 registry-trigger"}, "trigger wall on fencing.registry"},
 	{"registry's trigger not always", `ALTER TABLE fencing.registry ENABLE TRIGGER truncated`, []string{"D210 registry-trigger"}, "trigger truncated on fencing.registry"},
 	{"driver's trigger dropped", `DROP TRIGGER refuse_driver ON fencing.epoch; ALTER TABLE fencing.lease DISABLE TRIGGER refuse_driver; ALTER TABLE fencing.registry ENABLE TRIGGER refuse_driver`,

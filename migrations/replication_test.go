@@ -187,3 +187,39 @@ func TestReplicationWithoutASequence(t *testing.T) {
 	_, err := try(t, r.sub, "UPDATE t SET v = 'x', last_token = 9223372036854775807 WHERE id = 1")
 	require.NoError(t, err, "made up")
 }
+
+// On a subscriber it is triggers that fire always which the doctor finds, and
+// its remedy has the worker go on.
+func TestDoctorOnASubscriber(t *testing.T) {
+	r := newReplica(t)
+	r.write(t, 10)
+	r.subscribe(t, "")
+	r.requireStuck(t, "sync")
+	findings := diagnose(t, r.srv.DSN("sub"))
+	require.Equal(t, []string{"D701 subscription"}, codes(findings, "error"), "%v", findings)
+	for _, f := range findings {
+		if f.Code == "D701 subscription" {
+			sql, _, ok := strings.Cut(strings.TrimPrefix(f.Remedy, "run "), ", so that")
+			require.True(t, ok, f.Remedy)
+			exec(t, r.sub, sql)
+		}
+	}
+	r.requireCaughtUp(t)
+	findings = diagnose(t, r.srv.DSN("sub"))
+	require.Empty(t, codes(findings, "error"), "%v", findings)
+	require.Contains(t, codes(findings, "info"), "D701 subscription")
+
+	exec(t, r.sub, `ALTER TABLE t DISABLE TRIGGER "~fencing_update"`)
+	for _, f := range diagnose(t, r.srv.DSN("sub")) {
+		if f.Code == "D203 trigger-disabled" {
+			require.Equal(t, `ALTER TABLE public.t ENABLE TRIGGER "~fencing_update"`, f.Remedy)
+			exec(t, r.sub, f.Remedy)
+		}
+	}
+	findings = diagnose(t, r.srv.DSN("sub"))
+	require.Empty(t, codes(findings, "error"), "%v", findings)
+
+	exec(t, r.sub, "ALTER SUBSCRIPTION sub DISABLE; ALTER SUBSCRIPTION sub SET (slot_name = NONE)")
+	exec(t, r.sub, "DROP SUBSCRIPTION sub")
+	require.Contains(t, codes(diagnose(t, r.srv.DSN("sub")), "error"), "D203 trigger-disabled", "the subscriber takes over")
+}

@@ -215,7 +215,7 @@ func TestTombstoneRights(t *testing.T) {
 	require.NoError(t, inTx(t, conn, "SET LOCAL fencing.token = '60'; DELETE FROM t WHERE id = 1"))
 	require.Equal(t, "FN001 ~fencing_tomb 59 60", refusal(t, inTx(t, conn, "INSERT INTO t VALUES (1, '', 59)")))
 	for _, sql := range []string{
-		"SELECT * FROM fencing.tombstone", "DELETE FROM fencing.tombstone", "INSERT INTO fencing.tombstone VALUES ('t', '', '{1}', 5, '5')",
+		"SELECT * FROM fencing.tombstone", "DELETE FROM fencing.tombstone", "INSERT INTO fencing.tombstone VALUES ('t', '', '{1}', '[]', 5, '5')",
 		"SELECT fencing.tombstones('t', false)", "SELECT fencing.prune_tombstones('t', 100)", "SELECT fencing.repair('t', '{\"id\": 1}', 1, 'x')",
 		"SELECT * FROM fencing.repairs", "INSERT INTO fencing.repairs (relid) VALUES ('t')",
 	} {

@@ -158,3 +158,52 @@ func TestDoctorOnTriggersThatSetTheToken(t *testing.T) {
 	require.NoError(t, migrations.Wall(t.Context(), dsn, "t", migrations.WallEnforce))
 	require.NotContains(t, found("aaa", "NEW.v := ''"), sets)
 }
+
+// Where the doctor says to put a trigger no stale write passes, and nothing
+// leads from there to another place.
+func TestDoctorAdvisesAPlaceForTriggers(t *testing.T) {
+	for _, tt := range []struct{ name, mode, trigger, body, want, remedy, rename string }{
+		{"touch in mode lease", "lease", "keep", "NEW.v := 'x'", "warning D603 trigger-sees-mark", `RENAME TO "!a_keep"`, "!a_keep"},
+		{"a long name", "lease", "k23456789012345678901234567890123456789012345678901234567890123", "NEW.v := 'x'", "warning D603 trigger-sees-mark",
+			`RENAME TO "!a_k23456789012345678901234567890123456789012345678901234567"`, "!a_k23456789012345678901234567890123456789012345678901234567"},
+		{"the row of OLD in mode lease", "lease", "keep", "NEW := jsonb_populate_record(OLD, jsonb_build_object('v', NEW.v))", "error D603 trigger-sees-mark", "leave its name as it is", ""},
+		{"the row of OLD, returned", "lease", "keep", "RETURN jsonb_populate_record(OLD, jsonb_build_object('v', NEW.v))", "error D603 trigger-sees-mark", "leave its name as it is", ""},
+		{"the row of NEW in mode lease", "lease", "keep", "NEW := jsonb_populate_record(NEW, '{}')", "warning D603 trigger-sees-mark", "leave its name as it is", ""},
+		{"the row, early in mode lease", "lease", "!a", "NEW := jsonb_populate_record(OLD, jsonb_build_object('v', NEW.v))", "error D606 trigger-sets-token", "or DROP TRIGGER", ""},
+		{"the row, early in mode strict", "strict", "!a", "NEW := jsonb_populate_record(NEW, '{}')", "error D606 trigger-sets-token", `RENAME TO "!g_!a"`, "!g_!a"},
+		{"the column in mode lease", "lease", "keep", "NEW.last_token := OLD.last_token", "error D606 trigger-sets-token", "leave that column alone", ""},
+		{"the column, early in mode lease", "lease", "!a", "NEW.last_token := OLD.last_token", "error D606 trigger-sets-token", "leave that column alone", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dsn := localpg.Database(t, installed)
+			conn := open(t, dsn)
+			exec(t, conn, fmt.Sprintf(`CREATE TABLE t (id int PRIMARY KEY, v text); SELECT fencing.register('t', '%s'), fencing.wall('t'); SELECT setval('fencing.write_epoch', 100); INSERT INTO t VALUES (1, '', 50);
+				CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN %s; RETURN NEW; END$$; CREATE TRIGGER %q BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION keep()`, tt.mode, tt.body, tt.trigger))
+			const sixes = `SELECT coalesce(array_agg(severity || ' ' || code ORDER BY code), '{}') FROM fencing.doctor() WHERE code IN ('D603 trigger-sees-mark', 'D606 trigger-sets-token')`
+			require.Equal(t, []string{tt.want}, get[[]string](t, conn, sixes))
+			remedy := get[string](t, conn, `SELECT remedy FROM fencing.doctor() WHERE code IN ('D603 trigger-sees-mark', 'D606 trigger-sets-token')`)
+			require.Contains(t, remedy, tt.remedy)
+			if tt.rename == "" {
+				require.NotContains(t, remedy, "RENAME")
+				return
+			}
+			exec(t, conn, fmt.Sprintf("ALTER TRIGGER %q ON t RENAME TO %q", tt.trigger, tt.rename))
+			require.Empty(t, get[[]string](t, conn, sixes))
+			_, err := conn.Exec(t.Context(), "UPDATE t SET v = 'stale', last_token = 20")
+			requireRefused(t, err, "FN001")
+			exec(t, conn, "UPDATE t SET v = 'new', last_token = 60")
+		})
+	}
+}
+
+// The consequence says what the wall does of a function that sets the column,
+// which depends on where its trigger sorts.
+func TestDoctorOnTriggersThatSetTheColumn(t *testing.T) {
+	for trigger, words := range map[string]string{"!a": "a stale write passes", "keep": "the wall refuses each write whose token it changes", "~zz": "takes from EXCLUDED"} {
+		dsn := localpg.Database(t, installed)
+		conn := open(t, dsn)
+		exec(t, conn, `CREATE TABLE t (id int PRIMARY KEY, v text); SELECT fencing.register('t', 'lease'), fencing.wall('t')`)
+		theirs(t, conn, trigger, "NEW.last_token := 53")
+		require.Contains(t, get[string](t, conn, "SELECT consequence FROM fencing.doctor() WHERE code LIKE 'D606%'"), words)
+	}
+}

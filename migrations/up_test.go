@@ -26,7 +26,7 @@ func TestUpInstalls(t *testing.T) {
 		"fail()", "generation", "goose_db_version", "goose_db_version_id_seq", "incarnation", "incarnation_now()", "is_repair()", "lease", "lease_ttl()", "lease_wait()",
 		"next_token()", "prune_tombstones()", "raise_epoch()", "refuse_driver()", "refuse_driver_write()", "register()", "registry", "registry_changed()", "release()", "renew()",
 		"repair()", "repairs", "seal()", "seal_apply()", "seal_changed()", "seal_fail()", "seal_function()", "seal_sweep()", "setting_name()",
-		"take()", "take_over()", "tombstone", "tombstone_apply()", "tombstone_copy()", "tombstone_functions()", "tombstone_key()", "tombstone_sweep()", "tombstones()",
+		"take()", "take_over()", "tombstone", "tombstone_apply()", "tombstone_copy()", "tombstone_functions()", "tombstone_key()", "tombstone_rekey()", "tombstone_sweep()", "tombstones()",
 		"tombstones_changed()", "unregister()", "unseal()", "wall()", "wall_apply()", "wall_changed()", "wall_functions()", "wall_sweep()", "walls_above()",
 		"write_epoch",
 	}, get[[]string](t, conn, objects))

@@ -300,9 +300,10 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- As text the default of issued_by depends on no sequence: DROP SEQUENCE ... CASCADE would take the function with it.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.register(tbl regclass, mode text DEFAULT NULL, token_column name DEFAULT 'last_token', resource text DEFAULT NULL,
-                                 issued_by regclass DEFAULT 'fencing.write_epoch') RETURNS void LANGUAGE plpgsql VOLATILE
+                                 issued_by regclass DEFAULT 'fencing.write_epoch'::text::regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE

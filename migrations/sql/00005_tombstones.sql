@@ -15,7 +15,8 @@
 --   A primary key with a generated column is buried by each UPDATE: one row for each key that is updated.
 --   A trigger that sorts after "~fencing_vacate" and changes the key itself lets a statement's own functions insert the old key.
 --   At level report a DELETE without a token leaves the row's own.
---   A primary key put in the place of another is buried by the old columns until fencing.tombstones or fencing.wall is called again.
+--   A primary key put in the place of another is buried by the old columns until fencing.tombstones or fencing.wall is called again,
+--   which refuse it while there are tombstones that can't be read by the new ones.
 --   They stay when a table is unregistered, and stand for its oid; fencing.register gives those of a table that was registered to the
 --   one that has its name now.
 
@@ -32,6 +33,7 @@ CREATE TABLE fencing.tombstone (
   relid      regclass    NOT NULL,
   digest     bytea       NOT NULL,  -- sha256 of the key as text: a long key has no room in an index, and its row could not be deleted
   key        text[]      COLLATE "C" NOT NULL,
+  columns    jsonb       NOT NULL,  -- what the key's values are of: see fencing.tombstone_rekey
   token      bigint      NOT NULL,
   xact       xid8        NOT NULL,  -- in mode strict the transaction that deleted a key may insert it again under its token
   deleted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -94,6 +96,46 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- Has the tombstones of a table stand under the columns that its primary key has now, where they can: columns in another order or by
+-- another name. columns are pairs of a name and what its values are as text: integers and numeric are numbers, which look alike.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_was   jsonb;
+  v_order int[];  -- where each column of the key was
+  v_name  CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl);
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.tombstone_rekey()');
+  FOR v_was IN SELECT DISTINCT d.columns FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns <> tombstone_rekey.columns LOOP
+    CONTINUE WHEN jsonb_array_length(v_was) = 0;
+    SELECT CASE
+             -- renamed: under the old name there is no column any more
+             WHEN bool_and(w.col ->> 1 = n.col ->> 1 AND (w.col ->> 0 = n.col ->> 0 OR NOT EXISTS (
+                    SELECT 1 FROM pg_attribute a WHERE a.attrelid = tbl AND a.attname = w.col ->> 0 AND a.attnum > 0 AND NOT a.attisdropped)))
+             THEN array_agg(n.ord::int ORDER BY n.ord)
+             WHEN tombstone_rekey.columns @> v_was AND v_was @> tombstone_rekey.columns
+             THEN array_agg((SELECT o.ord::int FROM jsonb_array_elements(v_was) WITH ORDINALITY o(col, ord) WHERE o.col = n.col) ORDER BY n.ord) END INTO v_order
+      FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY n(col, ord) FULL JOIN jsonb_array_elements(v_was) WITH ORDINALITY w(col, ord) ON w.ord = n.ord;
+    IF v_order IS NULL OR cardinality(v_order) <> jsonb_array_length(v_was) OR array_position(v_order, NULL) IS NOT NULL THEN
+      RAISE EXCEPTION 'fencing: % has tombstones of another primary key, (%), which would not be found by (%)', v_name,
+                      (SELECT string_agg(format('%I', e ->> 0), ', ' ORDER BY i) FROM jsonb_array_elements(v_was) WITH ORDINALITY u(e, i)),
+                      (SELECT string_agg(format('%I', e ->> 0), ', ' ORDER BY i) FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY u(e, i))
+        USING ERRCODE = 'object_not_in_prerequisite_state',
+              HINT = format('Put the key''s columns and their types back. Or, once nobody holds a token from before, remove the tombstones, and call this again: SELECT fencing.prune_tombstones(%L, 9223372036854775807).', v_name);
+    END IF;
+    -- out of the way first: what a key becomes may be what another one was
+    UPDATE fencing.tombstone d SET relid = 0, columns = tombstone_rekey.columns, key = k.key, digest = sha256(convert_to(k.key::text, getdatabaseencoding()))
+      FROM fencing.tombstone e, LATERAL (SELECT ARRAY(SELECT e.key[u.at] FROM unnest(v_order) WITH ORDINALITY u(at, i) ORDER BY u.i)) k(key)
+     WHERE e.relid = tbl AND e.columns = v_was AND d.relid = e.relid AND d.digest = e.digest;
+    INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
+    SELECT tbl, d.digest, d.key, d.columns, d.token, d.xact, d.deleted_at FROM fencing.tombstone d WHERE d.relid = 0::regclass
+    ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
+    DELETE FROM fencing.tombstone d WHERE d.relid = 0::regclass;
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+
 -- Makes the trigger functions and returns what their names begin with; compare fencing.wall_functions. A type other than the one they
 -- were made for isn't looked at, because its cast would run as the owner of the schema.
 -- +goose StatementBegin
@@ -105,11 +147,22 @@ DECLARE
   v_prefix text;
   v_types  text;
   v_keys   text;
+  v_columns jsonb;
   v_sql    text;
   f        record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_functions()');
+  IF issued_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
+    -- without it the functions would let every token through
+    RAISE EXCEPTION 'fencing: the sequence that bounds the tokens, %, is gone', issued_by::oid
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            HINT = 'Restore the sequence, or register the table with the one that its tokens come from now: SELECT fencing.register(...); fencing.doctor() has the statement (D301).';
+  END IF;
   SELECT * INTO k FROM fencing.tombstone_key(tbl);
+  SELECT jsonb_agg(jsonb_build_array(u.col, CASE WHEN u.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype) THEN 'number'
+                                                 WHEN u.type = 'varchar'::regtype THEN 'text' ELSE u.type::text END) ORDER BY u.n)
+    INTO v_columns FROM unnest(k.cols, k.types) WITH ORDINALITY u(col, type, n);
+  PERFORM fencing.tombstone_rekey(tbl, v_columns);
   v_prefix := 'tomb_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq, k.cols, k.types::text[])::text), 16) || '_';
   SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
     INTO v_types FROM unnest(k.cols, k.types::text[]) WITH ORDINALITY u(c, t, n);
@@ -147,9 +200,9 @@ BEGIN
   IF v_session = 'driver' THEN
     PERFORM set_config('fencing.session', '', true);  -- this write is none of the driver's own: fencing.refuse_driver_write
   END IF;
-  INSERT INTO fencing.tombstone AS x (relid, digest, key, token, xact)
-  VALUES (coalesce(pg_partition_root(TG_RELID), TG_RELID), sha256(convert_to(k::text, getdatabaseencoding())), k, t, pg_current_xact_id())
-  ON CONFLICT (relid, digest) DO UPDATE SET token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
+  INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact)
+  VALUES (coalesce(pg_partition_root(TG_RELID), TG_RELID), sha256(convert_to(k::text, getdatabaseencoding())), k, %10$L, t, pg_current_xact_id())
+  ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
   IF v_session = 'driver' THEN
     PERFORM set_config('fencing.session', v_session, true);
   END IF;
@@ -181,7 +234,7 @@ BEGIN
     IF v_session = 'driver' THEN
       PERFORM set_config('fencing.session', '', true);
     END IF;
-    INSERT INTO fencing.tombstone (relid, digest, key, token, xact) VALUES (v_rel, v_sha, v_key, -1, pg_current_xact_id())
+    INSERT INTO fencing.tombstone (relid, digest, key, columns, token, xact) VALUES (v_rel, v_sha, v_key, %10$L, -1, pg_current_xact_id())
       ON CONFLICT (relid, digest) DO NOTHING RETURNING ctid INTO v_at;
     -- by its place: at SERIALIZABLE a look into the index would conflict with the INSERTs of other keys
     DELETE FROM fencing.tombstone d WHERE d.ctid = v_at;
@@ -205,7 +258,7 @@ END $body$)) b(suffix, body)
                      'SET TimeZone = ''UTC'' SET DateStyle = ''ISO, YMD'' SET IntervalStyle = ''postgres'' SET bytea_output = ''hex'' SET extra_float_digits = 1 AS %L',
                      v_prefix || f.suffix,
                      format(f.body, token_column, mode, resource, fencing.setting_name(resource), v_seq,
-                            format(v_keys, 'OLD'), format(v_keys, 'NEW'), format(v_types, 'OLD'), format(v_types, 'NEW')));
+                            format(v_keys, 'OLD'), format(v_keys, 'NEW'), format(v_types, 'OLD'), format(v_types, 'NEW'), v_columns));
     END IF;
   END LOOP;
   FOR v_sql IN
@@ -250,7 +303,7 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- Gives a table the tombstones of another one, in whose place it is registered; that one keeps its own for as long as it is registered.
+-- Gives a table the tombstones of another one, in whose place it is registered; that one keeps its own for as long as it is there.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_copy(former regclass, tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
@@ -259,10 +312,11 @@ BEGIN
   IF former = tbl OR NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = tbl) THEN
     RETURN;
   END IF;
-  INSERT INTO fencing.tombstone AS x (relid, digest, key, token, xact, deleted_at)
-  SELECT tbl, d.digest, d.key, d.token, d.xact, d.deleted_at FROM fencing.tombstone d WHERE d.relid = former
-  ON CONFLICT (relid, digest) DO UPDATE SET token = EXCLUDED.token, xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at WHERE x.token < EXCLUDED.token;
-  IF NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = former) THEN
+  INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
+  SELECT tbl, d.digest, d.key, d.columns, d.token, d.xact, d.deleted_at FROM fencing.tombstone d WHERE d.relid = former
+  ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = EXCLUDED.token, xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at WHERE x.token < EXCLUDED.token;
+  -- those of a table that is there stay with it, registered or not: who may call this may not take them away
+  IF NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = former) AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = former) THEN
     DELETE FROM fencing.tombstone d WHERE d.relid = former;
   END IF;
 END $$;
@@ -437,7 +491,7 @@ COMMENT ON FUNCTION fencing.prune_tombstones(regclass, bigint) IS
 DO $$
 DECLARE
   v_register CONSTANT regprocedure := 'fencing.register(regclass, text, name, text, regclass)';
-  v_new      CONSTANT regprocedure[] := ARRAY['fencing.tombstone_key(regclass)', 'fencing.tombstone_functions(regclass, name, text, text, regclass)',
+  v_new      CONSTANT regprocedure[] := ARRAY['fencing.tombstone_key(regclass)', 'fencing.tombstone_rekey(regclass, jsonb)', 'fencing.tombstone_functions(regclass, name, text, text, regclass)',
     'fencing.tombstone_sweep(text[])', 'fencing.tombstone_copy(regclass, regclass)', 'fencing.tombstone_apply(regclass, text, name, text, text, regclass)', 'fencing.tombstones_changed()',
     'fencing.tombstones(regclass, boolean)', 'fencing.prune_tombstones(regclass, bigint)'];
   v_sql      text;
@@ -506,6 +560,7 @@ DROP FUNCTION fencing.tombstone_apply(regclass, text, name, text, text, regclass
 DROP FUNCTION fencing.tombstone_copy(regclass, regclass);
 DROP FUNCTION fencing.tombstone_sweep(text[]);
 DROP FUNCTION fencing.tombstone_functions(regclass, name, text, text, regclass);
+DROP FUNCTION fencing.tombstone_rekey(regclass, jsonb);
 DROP FUNCTION fencing.tombstone_key(regclass);
 DROP TABLE fencing.tombstone;
 ALTER TABLE fencing.registry DROP COLUMN tombstones;

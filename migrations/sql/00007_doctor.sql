@@ -186,6 +186,8 @@ BEGIN
            g.wall_level = 'off' AND bool_or(g.wall_level <> 'off') OVER (PARTITION BY f.oid, g.token_column, g.mode, g.resource) AS is_covered,
            -- a child of several walled parents, whose walls can't be one
            f.oid <> f.root AND NOT c.relispartition AND g.wall_level <> 'off' AND (min(k.wall) OVER walls <> max(k.wall) OVER walls OR min(k.seal) OVER walls IS DISTINCT FROM max(k.seal) OVER walls) AS is_torn,
+           -- where the triggers are to leave what a subscription's worker writes alone: D701
+           bool_or(EXISTS (SELECT 1 FROM pg_subscription_rel l WHERE l.srrelid = f.oid)) OVER (PARTITION BY f.root) AS is_subscribed,
            -- D102, D103 and D105 have it as an error, and registering it changes what else there is to say; of a wall of its own all is said
            g.wall_level = 'off' AND x.relid IS NOT NULL AND (x.relid::oid = ANY (v_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = x.relid AND y.relkind IN ('r', 'p')))
            OR g.wall_level = 'off' AND EXISTS (  -- a partition has the name, and its root takes it over
@@ -204,7 +206,8 @@ BEGIN
     WINDOW walls AS (PARTITION BY f.oid, g.wall_level <> 'off'))
   SELECT coalesce(jsonb_agg(jsonb_build_object(
            'root', p.root, 'oid', p.oid, 'name', p.name, 'root_name', p.root_name, 'col', p.token_column, 'mode', p.mode, 'resource', p.resource,
-           'issued', p.issued_by::oid, 'wall', p.level, 'root_wall', p.wall_level, 'tombs', p.tombstones, 'part', p.relispartition, 'covered', p.is_covered, 'torn', p.is_torn, 'unsettled', p.is_unsettled)), '[]')
+           'issued', p.issued_by::oid, 'wall', p.level, 'root_wall', p.wall_level, 'tombs', p.tombstones, 'part', p.relispartition, 'covered', p.is_covered, 'torn', p.is_torn, 'unsettled', p.is_unsettled,
+           'subscribed', p.is_subscribed)), '[]')
     INTO v_family FROM present p;
 
   RETURN QUERY
@@ -275,7 +278,7 @@ BEGIN
     ('~fencing_rekey2', 'check', 'AFTER UPDATE', true, 'rekey')),
   wanted AS (
     -- the names of the functions, as fencing.wall_functions and fencing.tombstone_functions build them
-    SELECT f.*, k.name AS trg, k.suffix, k.tomb,
+    SELECT f.*, k.name AS trg, k.suffix, k.tomb, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
            -- the trigger as the server writes it where it is as fencing made it; compare fencing.wall_apply and fencing.tombstone_apply
            format('CREATE TRIGGER %I %s ON %s FOR EACH %s %sEXECUTE FUNCTION fencing.', k.name,
                   CASE WHEN k.event <> 'mark' THEN k.event WHEN f.mode = 'strict' THEN 'BEFORE UPDATE' ELSE format('BEFORE UPDATE OF %I', f.col) END, f.name,
@@ -290,9 +293,9 @@ BEGIN
                 ELSE 'wall_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text), 16) || '_' || k.suffix
                      || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func
       FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid, wall text, root_wall text, tombs boolean, part boolean, torn boolean,
-        unsettled boolean)
+        unsettled boolean, subscribed boolean)
       LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-          WHERE c.oid = f.issued) q ON true
+          WHERE c.oid = f.issued AND c.relkind = 'S') q ON true
       LEFT JOIN LATERAL (SELECT bool_or(a.attgenerated <> '') AS generated, array_agg(a.attname ORDER BY u.ord) AS cols, array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
                                 string_agg(format(CASE a.atttypid WHEN 'varchar'::regtype THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
                                                                   ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, a.attname), ' OR ' ORDER BY u.ord) AS changed
@@ -303,14 +306,16 @@ BEGIN
   seen AS (
     SELECT w.*, t.tgenabled, t.tgfoid, t.tgparentid, p.proowner <> c_owner AS foreign_owner, p.pronamespace = c_schema AND p.proname = w.func AS named, CASE
              WHEN t.oid IS NULL THEN 'D202 trigger-missing'
-             WHEN p.pronamespace <> c_schema OR p.proname <> w.func OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR (p.proconfig IS NOT NULL) <> w.tomb
+             -- which functions it is to run only a sequence says, and none is to be made without one
+             WHEN p.pronamespace <> c_schema OR NOT w.unbounded AND p.proname <> w.func OR w.unbounded AND p.proname !~ CASE WHEN w.tomb THEN '^tomb_' ELSE '^wall_' END OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR (p.proconfig IS NOT NULL) <> w.tomb
                   OR p.prosecdef <> (w.suffix NOT LIKE 'mark%') OR position(CASE WHEN w.suffix LIKE 'mark%' THEN 'pg_catalog.set_config(' ELSE 'PERFORM fencing.fail(' END IN p.prosrc) = 0 THEN 'D204 trigger-function'
-             WHEN t.tgenabled <> 'A' THEN 'D203 trigger-disabled'
-             WHEN pg_get_triggerdef(t.oid) IS DISTINCT FROM w.def || format('%I(%L)', w.func, w.wall)
+             WHEN t.tgenabled <> 'A' AND NOT (w.subscribed AND t.tgenabled = 'O') THEN 'D203 trigger-disabled'
+             WHEN NOT w.unbounded AND pg_get_triggerdef(t.oid) IS DISTINCT FROM w.def || format('%I(%L)', w.func, w.wall)
                   -- triggers follow a column that is renamed, and D106 says so
                   AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = w.oid AND a.attname = w.col AND NOT a.attisdropped)
              THEN 'D205 trigger-changed' END AS code,
-           CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L, false); ', w.root_name)
+           -- of tombstones with the root's trigger the copies go, and never the tombstones
+           CASE WHEN w.tomb THEN CASE WHEN t.tgparentid <> 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', w.trg, w.root_name) ELSE '' END
                 ELSE format('SELECT fencing.wall(%L, ''off''); ', w.root_name) END AS off,
            CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name) ELSE format('SELECT fencing.wall(%L, %L)', w.root_name, w.root_wall) END AS again
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
@@ -327,7 +332,7 @@ BEGIN
               WHEN 'D204' THEN 'what it checks, if anything, is for its owner to say' WHEN 'D205' THEN 'some writes pass unchecked'
               ELSE 'what it would check passes' END,
          CASE left(s.code, 4) WHEN 'D202' THEN s.again
-              WHEN 'D203' THEN format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', s.name, s.trg)
+              WHEN 'D203' THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER %I' ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER %I' END, s.name, s.trg)
               -- A function or a trigger of the right name is taken for the right one, and tables share the functions.
               ELSE CASE
                 WHEN s.code LIKE 'D204%' AND s.named AND s.foreign_owner THEN
@@ -407,6 +412,14 @@ BEGIN
                            'WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()', c.relname) AS def) k
    WHERE c.relnamespace = c_schema AND c.relname IN ('registry', 'generation', 'incarnation', 'tombstone', 'repairs', 'lease', 'epoch')
      AND (t.oid IS NULL OR t.tgenabled <> 'A' OR pg_get_triggerdef(t.oid) <> 'CREATE ' || k.def);
+
+  -- what is in such a table is taken for what is in its parent, and the triggers of that don't see it
+  RETURN QUERY
+  SELECT 'error', 'D231 schema-table-inherited', format('fencing.%I', c.relname), format('%s inherits from it', i.inhrelid::regclass),
+         'its rows count for those of the schema''s table, and nothing keeps the driver''s connections, or who may write it, from them',
+         format('ALTER TABLE %s NO INHERIT fencing.%I', i.inhrelid::regclass, c.relname)
+    FROM pg_class c JOIN pg_inherits i ON i.inhparent = c.oid
+   WHERE c.relnamespace = c_schema AND c.relkind = 'r';
 
   -- Sequences: each that bounds tokens.
   SELECT array_agg(DISTINCT s.oid) INTO v_seqs
@@ -582,8 +595,9 @@ BEGIN
   SELECT CASE WHEN roles IS NULL THEN 'info' ELSE 'error' END, 'D411 superuser', format('role %I', a.rolname),
       CASE WHEN a.rolcanlogin THEN 'it can log in, and is a superuser' ELSE 'it is a superuser' END,
       'it can take the wall down: it is for administrators, not for an application',
-         CASE WHEN roles IS NULL THEN format('ALTER ROLE %I NOSUPERUSER', a.rolname)
-              ELSE format('connect the application as another role, or ALTER ROLE %I NOSUPERUSER', a.rolname) END
+         -- not NOSUPERUSER: it may be the only one
+         CASE WHEN roles IS NULL THEN 'name the role that the application connects as, as in SELECT * FROM fencing.doctor(roles => ''{app}'') or --role app, and only that is judged'
+              ELSE 'connect the application as another role, which is no superuser' END
     FROM pg_roles a WHERE a.rolsuper AND CASE WHEN roles IS NULL THEN a.rolcanlogin ELSE a.rolname = ANY (roles) END;
 
   RETURN QUERY
@@ -753,7 +767,12 @@ BEGIN
                  WHEN EXISTS (SELECT FROM regexp_matches(b.text, '[[:<:]]return[[:>:]]([^;]*)', 'gi') m(r)
                                WHERE lower(regexp_replace(m.r[1], '[[:space:]"]+', '', 'g')) NOT IN ('new', 'old', 'null', '(new)', 'coalesce(new,old)', 'coalesce(old,new)')) THEN 'row' END
                WHEN n.names THEN 'column'
-               WHEN l.lanname NOT IN ('internal', 'c') THEN 'row' END AS sets) y,
+               WHEN l.lanname NOT IN ('internal', 'c') THEN 'row' END AS sets,
+             b.text ~* '("?new"?[[:space:]]*:?=|[[:<:]]return[[:>:]][[:space:]]*[^;[:space:]]*[(])[^;]*[[:<:]]old[[:>:]]' AS of_old) z,
+    LATERAL (SELECT z.sets, z.sets = 'row' AND z.of_old AND f.wall IN ('enforce', 'attested') AS refused) y,
+    -- before the mark that notes the token, and after what EXCLUDED has of an upsert
+    LATERAL (SELECT t.tgtype & 16 > 0 AND t.tgname < '!fencing_mark' COLLATE "C" OR t.tgtype & 4 > 0 AND t.tgname < '!fencing_mark_insert' COLLATE "C" AS early,
+                    t.tgtype & 4 > 0 AND t.tgname > '~fencing_insert' COLLATE "C" AS late) o,
     LATERAL (
       SELECT 'warning' AS severity, 'D601 trigger-after-check' AS code, 'it runs after the wall''s own check' AS problem,
           'what it changes in the row has been checked before, and is not again' AS consequence,
@@ -762,24 +781,35 @@ BEGIN
       UNION ALL
       SELECT 'error', 'D606 trigger-sets-token', format('its function %s sets %s', p.oid::regprocedure, CASE y.sets WHEN 'column' THEN format('the token column %I', f.col)
                ELSE format('the row as a whole, and with it the token column %I', f.col) END),
-             CASE WHEN y.sets = 'row' AND f.wall IN ('enforce', 'attested') THEN 'it can lower the token of a write before the wall looks at it' WHEN f.wall IN ('enforce', 'attested') THEN 'the wall refuses each write whose token it changes'
-                  ELSE 'it can lower the token of a write, and a stale holder writes the row after that' END,
-             CASE WHEN y.sets = 'row' AND f.wall IN ('enforce', 'attested') THEN format('ALTER TRIGGER %I ON %s RENAME TO ..., to a name after "!fencing_mark" and before "~fencing"', t.tgname, f.name)
-                  WHEN y.sets = 'row' THEN format('have it set the columns that it means to set, or SELECT fencing.wall(%L, ''enforce''), which refuses a write whose token it changes, or DROP TRIGGER %I ON %s', f.name, t.tgname, f.name)
+             CASE WHEN f.wall NOT IN ('enforce', 'attested') THEN 'it can lower the token of a write, and a stale holder writes the row after that'
+                  WHEN o.early THEN 'it can change the token of a write before the wall looks at it, and a stale write passes'
+                  WHEN o.late THEN 'it can lower the token that an upsert takes from EXCLUDED after the wall has looked at it'
+                  ELSE 'the wall refuses each write whose token it changes' END,
+             CASE WHEN y.sets = 'row' AND f.wall NOT IN ('enforce', 'attested')
+                  THEN format('have it set the columns that it means to set, or SELECT fencing.wall(%L, ''enforce''), which refuses a write whose token it changes, or DROP TRIGGER %I ON %s', f.name, t.tgname, f.name)
+                  -- between the marks and the check the wall refuses what it changes; in mode lease the token is marked there, which D603 is about
+                  WHEN y.sets = 'row' AND (f.mode = 'strict' OR t.tgtype & 16 = 0)
+                  THEN format('have it set the columns that it means to set, one by one, or ALTER TRIGGER %I ON %s RENAME TO %I, where the wall refuses a write whose token it changes',
+                              t.tgname, f.name, left('!g_' || t.tgname, 60))
+                  WHEN y.sets = 'row' THEN format('have it set the columns that it means to set, one by one, or DROP TRIGGER %I ON %s; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)',
+                                                  t.tgname, f.name, p.oid)
                   ELSE format('have it leave that column alone, or DROP TRIGGER %I ON %s; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)', t.tgname, f.name, p.oid) END
         -- the wall's marks note the token before it, and compare with it afterwards
-       WHERE y.sets = 'column' OR y.sets = 'row' AND (f.wall NOT IN ('enforce', 'attested') OR t.tgname < '!fencing_mark' COLLATE "C"
-         -- and before what EXCLUDED has of an upsert
-         OR t.tgtype & 4 > 0 AND t.tgname > '~fencing_insert' COLLATE "C")
+       WHERE y.sets = 'column' OR y.sets = 'row' AND (f.wall NOT IN ('enforce', 'attested') OR o.early OR o.late)
       UNION ALL
       SELECT 'warning', 'D602 trigger-token', format('its function %s has the token column %I in its text', p.oid::regprocedure, f.col),
              'it may set the token of the row, or take it away', format('look at it: SELECT pg_catalog.pg_get_functiondef(%s)', p.oid)
        WHERE t.tgtype & 20 > 0 AND n.names AND y.sets IS DISTINCT FROM 'column'
       UNION ALL
-      SELECT 'warning', 'D603 trigger-sees-mark', format('it runs between the wall''s mark and its check, which keep %I negative for that time', f.col),
-             'it sees that value, and could set one itself', format('ALTER TRIGGER %I ON %s RENAME TO ..., to a name before "!fencing"; or have it run AFTER',
-                 t.tgname, f.name)
-       WHERE f.wall <> 'off' AND f.mode = 'lease' AND t.tgtype & 16 > 0 AND t.tgname > '!fencing_mark' COLLATE "C" AND t.tgname < '~fencing_update' COLLATE "C") x;
+      SELECT CASE WHEN y.refused THEN 'error' ELSE 'warning' END, 'D603 trigger-sees-mark', format('it runs between the wall''s mark and its check, which keep %I negative for that time', f.col),
+             CASE WHEN y.refused THEN format('its function %s makes the row of OLD, without the token of the write: each UPDATE is refused', p.oid::regprocedure)
+                  WHEN y.sets IS NULL THEN 'it sees that value, and could set one itself' ELSE 'it sees that value, and each UPDATE whose token it changes is refused' END,
+             -- before the mark a function that sets the token has a stale write pass
+             CASE WHEN y.sets IS NULL THEN format('ALTER TRIGGER %I ON %s RENAME TO %I', t.tgname, f.name, left('!a_' || t.tgname, 60))
+                  ELSE format('leave its name as it is, and have it set the columns that it means to set, one by one, or have it run AFTER; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)',
+                              p.oid) END
+       WHERE f.wall <> 'off' AND f.mode = 'lease' AND t.tgtype & 16 > 0 AND t.tgname > '!fencing_mark' COLLATE "C" AND t.tgname < '~fencing_update' COLLATE "C"
+         AND y.sets IS DISTINCT FROM 'column') x;  -- which D606 has
 
   RETURN QUERY
   SELECT 'error', 'D604 rule', format('rule %I on %s', w.rulename, f.name), 'the table has a rule', 'it makes something else of a checked statement',
@@ -795,12 +825,17 @@ BEGIN
    WHERE f.wall = 'off' AND NOT f.covered AND NOT f.unsettled AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'));
 
   RETURN QUERY
-  SELECT 'warning', 'D701 subscription', f.name, format('subscription %I writes the table', s.subname),
-         CASE f.wall WHEN 'off' THEN 'its writes are not checked'
-             ELSE 'the wall''s triggers stop its worker at a DELETE, and at tokens that were never issued here' END,
-         format('have one of the two write it: ALTER SUBSCRIPTION %I DISABLE, or take the table out of the publication', s.subname)
-    FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, root_name text, wall text) JOIN pg_subscription_rel l ON l.srrelid = f.oid
-        JOIN pg_subscription s ON s.oid = l.srsubid;
+  SELECT CASE WHEN f.wall = 'off' THEN 'warning' WHEN w.alter IS NULL THEN 'info' ELSE 'error' END, 'D701 subscription', f.name, format('subscription %I writes the table', s.subname),
+         CASE WHEN f.wall = 'off' THEN 'its writes are not checked'
+              WHEN w.alter IS NULL THEN 'the wall''s triggers don''t fire for its worker, whose writes the publisher''s wall has checked, nor with session_replication_role = replica'
+              ELSE 'the wall''s triggers stop its worker at a DELETE, and at tokens that were never issued here' END,
+         CASE WHEN w.alter IS NULL THEN format('have one of the two write it: ALTER SUBSCRIPTION %I DISABLE, or take the table out of the publication', s.subname)
+              ELSE format('run %s, so that its worker gets in, or have this database alone write the table: ALTER SUBSCRIPTION %I DISABLE, or take the table out of the publication', w.alter, s.subname) END
+    FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, wall text) JOIN pg_subscription_rel l ON l.srrelid = f.oid
+        JOIN pg_subscription s ON s.oid = l.srsubid,
+    LATERAL (SELECT string_agg(format('ALTER TABLE %s ENABLE TRIGGER %I', m.name, t.tgname), '; ' ORDER BY m.oid <> f.root, m.name, t.tgname) AS alter
+               FROM jsonb_to_recordset(v_family) AS m(root oid, oid oid, name text) JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
+              WHERE m.root = f.root AND f.wall <> 'off' AND t.tgenabled = 'A' AND p.pronamespace = c_schema AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') w;
 
   -- seals come with a later version
   IF to_regprocedure('fencing.doctor_seal(jsonb, jsonb)') IS NOT NULL THEN

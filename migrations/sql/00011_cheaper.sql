@@ -31,6 +31,12 @@ DECLARE
   f        record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_functions()');
+  IF issued_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
+    -- without it the functions would let every token through
+    RAISE EXCEPTION 'fencing: the sequence that bounds the tokens, %, is gone', issued_by::oid
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            HINT = 'Restore the sequence, or register the table with the one that its tokens come from now: SELECT fencing.register(...); fencing.doctor() has the statement (D301).';
+  END IF;
   IF issued_by IS NOT NULL AND NOT has_sequence_privilege(current_user, issued_by, 'SELECT, USAGE') THEN
     RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
       USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
@@ -192,7 +198,7 @@ DECLARE
 BEGIN
   -- Most writes need no more than this, in few expressions. What isn't let through is looked at again. NEW is null in a DELETE.
   IF {types NEW} AND TG_ARGV[0] [<>] 'report' AND pg_catalog.current_setting('transaction_isolation') [=] 'read committed'{lock} THEN
-    SELECT x.token INTO e FROM fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
+    SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
     IF NEW.%1$I [=] e THEN RETURN NEW; END IF;
     IF TG_OP [=] 'DELETE' AND e [>] 0 AND pg_catalog.current_setting(%3$L, true) [=] e::pg_catalog.text THEN RETURN OLD; END IF;
   END IF;
@@ -215,15 +221,15 @@ BEGIN
     END IF;
   END IF;
   IF TG_ARGV[0] [=] 'report' THEN
-    SELECT x.token INTO e FROM fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
+    SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
   ELSE
     -- as an expression: PERFORM takes longer
     IF pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(l, 1717923427)) IS NULL THEN l := NULL; END IF;
     -- after the lock a new snapshot, which has what its last owner wrote
     IF pg_catalog.current_setting('transaction_isolation') [=] 'read committed' THEN
-      SELECT x.token INTO e FROM fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
+      SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
     ELSE
-      SELECT x.token INTO e FROM fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] (pg_catalog.pg_backend_pid() [%%] 16) FOR SHARE;
+      SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] (pg_catalog.pg_backend_pid() [%%] 16) FOR SHARE;
     END IF;
   END IF;
   IF (t [=] e) IS NOT TRUE THEN fail('token'); END IF;
@@ -333,6 +339,12 @@ DECLARE
   f        record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_functions()');
+  IF issued_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
+    -- without it the functions would let every token through
+    RAISE EXCEPTION 'fencing: the sequence that bounds the tokens, %, is gone', issued_by::oid
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            HINT = 'Restore the sequence, or register the table with the one that its tokens come from now: SELECT fencing.register(...); fencing.doctor() has the statement (D301).';
+  END IF;
   IF issued_by IS NOT NULL AND NOT has_sequence_privilege(current_user, issued_by, 'SELECT, USAGE') THEN
     RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
       USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
@@ -508,15 +520,15 @@ BEGIN
     END IF;
   END IF;
   IF TG_ARGV[0] [=] 'report' THEN
-    SELECT x.token INTO e FROM fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
+    SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
   ELSE
     -- as an expression: PERFORM takes longer
     IF pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(l, 1717923427)) IS NULL THEN l := NULL; END IF;
     -- after the lock a new snapshot, which has what its last owner wrote
     IF pg_catalog.current_setting('transaction_isolation') [=] 'read committed' THEN
-      SELECT x.token INTO e FROM fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
+      SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
     ELSE
-      SELECT x.token INTO e FROM fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] (pg_catalog.pg_backend_pid() [%%] 16) FOR SHARE;
+      SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] (pg_catalog.pg_backend_pid() [%%] 16) FOR SHARE;
     END IF;
   END IF;
   IF (t [=] e) IS NOT TRUE THEN fail('token'); END IF;
