@@ -21,7 +21,7 @@ demo: postgres ## run the pause scenario on a throwaway PostgreSQL
 	go run ./example
 
 test: postgres ## run every test of every module, with the race detector
-	@set -e; for m in $(MODULES); do (cd $$m && go test -race ./...); done
+	@set -e; for m in $(MODULES); do (cd $$m && go test -race -timeout 60m ./...); done
 
 test-hostile: postgres ## run the tests that need a server on one with hostile settings: everything by JIT and parallel workers, generic plans, a statement_timeout
 	FENCEROW_PG_HOSTILE=1 go test -count=1 -timeout 60m $(SERVER_PACKAGES)

@@ -187,6 +187,20 @@ func TestAttestedUnderAnyPath(t *testing.T) {
 	require.NoError(t, unlike.Plan(`DELETE FROM app.jobs WHERE last_token < $1`).Refusal())
 }
 
+// The comparison is qualified beside the setting, also where it is the whole
+// condition.
+func TestAttestedAndQualified(t *testing.T) {
+	p := casesPolicy(t, Strict)
+	for _, sql := range []string{
+		`DELETE FROM protected_rows WHERE last_token < $1`,
+		`MERGE INTO protected_rows r USING jobs j ON j.id = r.id WHEN MATCHED AND r.last_token < $1 THEN DELETE`,
+	} {
+		sent := p.Plan(sql).Attested()
+		require.Contains(t, sent, "last_token OPERATOR(pg_catalog.<) $1")
+		require.Contains(t, sent, "set_config('fencing.token'")
+	}
+}
+
 // A text is attested whatever its length, unless the result could not be read.
 func TestAttestedLongTexts(t *testing.T) {
 	p := attestPolicy(t, Strict)

@@ -149,7 +149,7 @@ func (g growth) same(n, after *node) bool {
 		grown.merge(list)
 	}
 	if more.member != nil {
-		grown.restrict(more.member)
+		g.restrict(&grown, more.member)
 	}
 	return sameHead(&grown, after) && g.sameFields(&grown, after, more.rows)
 }
@@ -201,8 +201,9 @@ func (n *node) merge(more *node) {
 	n.kids[i] = &longer
 }
 
-// restrict adds a member to the condition of n, as the grammar does.
-func (n *node) restrict(member *node) {
+// restrict adds a member to the condition of n, as the grammar does. What the
+// condition has more itself, the copy of it that becomes a member has.
+func (g growth) restrict(n, member *node) {
 	field := "whereClause"
 	if n.is("MergeWhenClause") {
 		field = "condition"
@@ -216,6 +217,9 @@ func (n *node) restrict(member *node) {
 	}
 	with.in = nil
 	before := *n.kids[i]
+	if more := g.nodes[n.kids[i]]; more != nil {
+		g.nodes[&before] = more
+	}
 	args := []*node{&before}
 	if before.is("BoolExpr") && before.str("boolop") == "AND_EXPR" {
 		args = slices.Clone(before.list("args"))
