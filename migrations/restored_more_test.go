@@ -14,7 +14,7 @@ import (
 // one that was made, and old the one that was there.
 const exchanged = `CREATE TABLE made (LIKE orders INCLUDING ALL); INSERT INTO made SELECT * FROM orders;
 	SELECT fencing.register('made', 'lease', 'fence', 'shop'), fencing.driver_rewrite('made', true), fencing.wall('made', 'attested'), fencing.tombstones('made'), fencing.seal('made', 'L');
-	INSERT INTO fencing.tombstone SELECT 'made'::regclass, digest, key, token, xact, deleted_at FROM fencing.tombstone;
+	INSERT INTO fencing.tombstone SELECT 'made'::regclass, digest, key, columns, token, xact, deleted_at FROM fencing.tombstone;
 	ALTER TABLE orders RENAME TO old; ALTER TABLE made RENAME TO orders`
 
 // What is wrong with the table that has the name is said, although another
