@@ -36,7 +36,7 @@ func ClosedGate(message string) (name string, ok bool) {
 	return name, ok
 }
 
-// elsewhere returns the plan of a text as a write of what its bare names may stand
+// elsewherePlan returns the plan of a text as a write of what its bare names may stand
 // for besides protected tables, nil if there is none. Each write has a gate that is
 // open for the namesakes only.
 func (p *Policy) elsewherePlan(c *checker) *Plan {

@@ -84,7 +84,7 @@ type Policy struct {
 	quick   *quickSet
 
 	namesakes map[string][]Namesake // what bare names may stand for besides, and isn't protected
-	meant     map[string]bool       // the bare names that are checked as what they stand for besides; see openGate
+	meant     map[string]bool       // the bare names that are checked as what they stand for besides; see elsewherePlan
 
 	path   []string // the schemas in which a new object could take the place of a protected one
 	known  bool     // whether path is known at all
