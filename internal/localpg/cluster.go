@@ -49,7 +49,7 @@ func newCluster(ctx context.Context, bin string, o *options) (*cluster, error) {
 		}
 		o.settings = append([]setting{force}, o.settings...) // what a test sets comes later, and counts
 	}
-	dir, err := newServerDir(as)
+	dir, err := newServerDir(as, o.isSynced())
 	if err != nil {
 		return nil, err
 	}

@@ -79,6 +79,17 @@ func isParameter(name string) bool {
 	return name != ""
 }
 
+// isSynced says whether the server syncs to disk, so that it has to be on one.
+func (o *options) isSynced() bool {
+	var fsync string
+	for _, s := range o.settings {
+		if strings.EqualFold(s.name, "fsync") {
+			fsync = s.value
+		}
+	}
+	return !strings.EqualFold(fsync, "off")
+}
+
 // args are the settings as postgres takes them.
 func (o *options) args() []string {
 	var args []string

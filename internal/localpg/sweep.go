@@ -13,7 +13,7 @@ import (
 // sweep removes the servers of runs that were killed. It is a favour to the
 // machine and reports nothing: what it can't remove is not in our way.
 func sweep() {
-	for _, base := range tempDirs() {
+	for _, base := range append(tempDirs(), memoryDir) {
 		entries, err := os.ReadDir(base)
 		if err != nil {
 			continue

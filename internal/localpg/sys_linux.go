@@ -51,3 +51,11 @@ func processes() ([]procInfo, error) {
 	}
 	return list, nil
 }
+
+// hasMemory says whether dir is a file system in memory with so many bytes free.
+func hasMemory(dir string, bytes uint64) bool {
+	const tmpfs = 0x01021994 // TMPFS_MAGIC in linux/magic.h
+	var fs syscall.Statfs_t
+	err := syscall.Statfs(dir, &fs)
+	return err == nil && fs.Type == tmpfs && fs.Bavail*uint64(fs.Bsize) >= bytes
+}
