@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fencerow/fencerow/rewrite"
 )
 
 // catalogQuery reads what the catalog knows of protected tables beyond their
@@ -57,7 +59,8 @@ type catalog struct {
 	Comparisons   bool              // there is a user's own < <= > >= over integers
 	Epoch         bool              // fencing.write_epoch is there
 
-	stamp string // of the catalogs when it was read
+	stamp string          // of the catalogs when it was read
+	made  *rewrite.Makers // once they were looked for
 }
 
 // oid is written as a string in JSON.
@@ -109,6 +112,7 @@ type (
 	catalogRoutine struct {
 		OID                            oid
 		Schema, Name, Language, Source string
+		body                           *routineBody // once it was read
 	}
 	catalogCode struct {
 		Schema, Name string
@@ -118,7 +122,12 @@ type (
 )
 
 // read reads a routine's body.
-func (r *catalogRoutine) read() *routineBody { return readRoutine(r.Language, r.Source) }
+func (r *catalogRoutine) read() *routineBody {
+	if r.body == nil {
+		r.body = readRoutine(r.Language, r.Source)
+	}
+	return r.body
+}
 
 // read reads a rule's actions: what stands behind DO. The event itself names
 // the table that the rule is on.

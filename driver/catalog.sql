@@ -93,12 +93,15 @@ beginnings AS MATERIALIZED (
     FROM (SELECT DISTINCT pg_catalog."left"(pg_catalog."substring"(pg_catalog.lower(c.relname::text COLLATE "C"), E'^[^"''\\\\]*'), 4) AS name
             FROM pg_catalog.unnest(ARRAY(SELECT oid FROM up UNION SELECT oid FROM family)) u (oid) JOIN pg_catalog.pg_class c USING (oid)) b),
 -- No routine matters unless one may name such a relation, or have a name that is escaped, continued on the next line or a trigger's
--- argument, and may write; then any may matter, by what it calls. This is rough, so as to be quick.
+-- argument, and may write; or unless one may change the catalog, which makes what is read here out of date. Then any may matter, by
+-- what it calls. This is rough, so as to be quick.
 known AS MATERIALIZED (
   SELECT r.* FROM routines r
    WHERE EXISTS (SELECT FROM (SELECT pg_catalog.lower(r.src COLLATE "C") AS src FROM routines r) o
                   WHERE o.src ~ E'insert|update|delete|merge|truncate|copy|execute|alter|drop|create|refresh|into|import|\\\\|''[ \\t\\f\\v]*(--[^\\n\\r]*)?[\\n\\r]([ \\t\\f\\v\\n\\r]|--[^\\n\\r]*[\\n\\r])*'''
                     AND o.src ~ (SELECT COALESCE(E'u&["'']|e''[^'']*\\\\|alter\\s+schema|import\\s+foreign|''[ \\t\\f\\v]*(--[^\\n\\r]*)?[\\n\\r]([ \\t\\f\\v\\n\\r]|--[^\\n\\r]*[\\n\\r])*''|' || pattern, '') FROM beginnings))
+      OR EXISTS (SELECT FROM routines r WHERE r.lanname NOT IN ('sql', 'plpgsql', 'internal')
+                    OR pg_catalog.lower(r.src COLLATE "C") ~ E'\\m(create|alter|drop|import|execute)\\M|dblink|query_to_xml')
       OR EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgnargs > 0 AND NOT t.tgisinternal AND t.tgfoid >= 16384)),
 -- What runs them: by pg_depend, and the type of a domain's constraint, of a row with such a column and of a cast's result.
 -- Routines are followed by what calls them elsewhere, and so are none of their own here.

@@ -112,6 +112,9 @@ func isMode(v any) bool {
 // check plans a text for this session. A text that may change the search path
 // makes it unknown from then on, whether or not it succeeds.
 func (c *Conn) check(ctx context.Context, sql string, known looked) (verdict, error) {
+	if err := c.lookWithin(ctx); err != nil {
+		return verdict{}, err
+	}
 	v := verdict{view: c.currentView(), enforced: known.plan}
 	if known.plan == nil || known.view != v.view {
 		v.enforced = c.planned(ctx, v.view, sql)
@@ -124,6 +127,14 @@ func (c *Conn) check(ctx context.Context, sql string, known looked) (verdict, er
 		defer c.session.forgetPath()
 	}
 	found := c.violation(v.enforced)
+	own, makes, err := c.within.judge(ctx, c, sql, v.enforced)
+	if err != nil {
+		return v, err
+	}
+	if found == nil {
+		found = own
+	}
+	c.noteMakers(sql, makes || v.enforced.Makes)
 	if found != nil && v.view.enforces {
 		return v, c.refuse(ctx, sql, found)
 	}

@@ -23,6 +23,10 @@ type closureBuilder struct {
 	changers  map[oid]*catalogRoutine
 	changes   map[oid]rowChange // by what is read of their bodies
 	changed   bool
+	making    bool // it isn't tables that are followed, but the one set of what changes the catalog
+
+	makingViews []string // then: the views that do when they are read
+	anyMakes    bool     // and whether any relation does
 }
 
 // reachedRelation is a relation with what a write of it writes.
@@ -54,6 +58,17 @@ func (r *reachedRoutine) unguarded() tableSet {
 // closureOf returns what else can reach the tables at the given levels.
 func (c *catalog) closureOf(tables []heldTable, guarded []rewrite.Name, levels ...Level) rewrite.Closure {
 	b := &closureBuilder{facts: c, tables: tables, guarded: guarded, chosen: func(i int) bool { return i < len(tables) && slices.Contains(levels, tables[i].level) }}
+	b.spread()
+	out := b.relationsFound()
+	b.namesFound(&out)
+	b.codeFound(&out)
+	out.GuardedFunctions, out.FoldsNames = guarded, c.folds
+	out.Makers = c.makers()
+	return out
+}
+
+// spread finds out what writes what.
+func (b *closureBuilder) spread() {
 	b.prepare()
 	b.spreadFamily()
 	for b.changed = true; b.changed; {
@@ -61,11 +76,6 @@ func (c *catalog) closureOf(tables []heldTable, guarded []rewrite.Name, levels .
 		b.spreadRelations()
 		b.spreadCode()
 	}
-	out := b.relationsFound()
-	b.namesFound(&out)
-	b.codeFound(&out)
-	out.GuardedFunctions, out.FoldsNames = guarded, c.folds
-	return out
 }
 
 // prepare makes the maps.

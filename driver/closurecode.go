@@ -26,6 +26,9 @@ const (
 
 // spreadCode adds up what routines, triggers and rules write.
 func (b *closureBuilder) spreadCode() {
+	if b.making {
+		b.noteMakers()
+	}
 	for _, r := range b.routines {
 		b.add(r.writes, b.written(r.body))
 		if !r.dynamic && (r.body.dynamic || slices.ContainsFunc(r.body.calls, b.callsDynamic)) {
@@ -61,11 +64,21 @@ func (b *closureBuilder) spreadCode() {
 	}
 	for _, use := range b.facts.Uses {
 		if r, f := b.relations[use[0]], b.routines[use[1]]; r != nil && f != nil {
-			for _, event := range []string{"INSERT", "UPDATE", eventLike} {
+			for _, event := range b.usingEvents() {
 				b.addFor(r.code, event, f.unguarded())
 			}
 		}
 	}
+}
+
+// usingEvents are those at which a table's defaults, checks or policies may call
+// something. A policy does also when rows are read, which only matters where no
+// statement is refused for it.
+func (b *closureBuilder) usingEvents() []string {
+	if b.making {
+		return []string{"INSERT", "UPDATE", "DELETE", eventRead}
+	}
+	return []string{"INSERT", "UPDATE", eventLike}
 }
 
 func (b *closureBuilder) callsDynamic(call rewrite.Name) bool {
@@ -136,6 +149,9 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 			}
 		}
 	}
+	if b.making {
+		b.addMakers(out, body)
+	}
 	out.add(b.named(body.leads))
 	if body.dynamic {
 		out.add(b.named(body.words))
@@ -149,13 +165,29 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 func (b *closureBuilder) shadowed(out tableSet, n rewrite.Name) {
 	if n.Name != "" {
 		for _, r := range b.byName[n.Name] {
-			out.add(r.family)
+			r.all(out, false)
 		}
 		return
 	}
 	for _, r := range b.relations {
 		if n.Schema == "" || n.Schema == lowerASCII(r.Schema) {
-			out.add(r.family)
+			r.all(out, false)
+		}
+	}
+}
+
+// all adds what any event on the relation writes.
+func (r *reachedRelation) all(out tableSet, truncates bool) {
+	out.add(r.family)
+	out.add(r.over)
+	for event, tables := range r.cascade {
+		if event != "TRUNCATE" || truncates {
+			out.add(tables)
+		}
+	}
+	for event, tables := range r.code {
+		if event != eventLike && event != eventEnable {
+			out.add(tables)
 		}
 	}
 }
@@ -165,18 +197,7 @@ func (b *closureBuilder) named(words map[string]bool) tableSet {
 	out := b.set()
 	for word := range words {
 		for _, r := range b.byName[word] {
-			out.add(r.family)
-			out.add(r.over)
-			for event, tables := range r.cascade {
-				if event != "TRUNCATE" || words["cascade"] {
-					out.add(tables)
-				}
-			}
-			for event, tables := range r.code {
-				if event != eventLike && event != eventEnable {
-					out.add(tables)
-				}
-			}
+			r.all(out, words["cascade"])
 		}
 		for _, r := range b.calls[word] {
 			out.add(r.unguarded())

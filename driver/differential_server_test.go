@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,15 @@ CREATE FUNCTION snapshot() RETURNS void LANGUAGE plpgsql AS $$ BEGIN CREATE TEMP
 CREATE FUNCTION shadow() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'CREATE OR REPLACE TEMP VIEW ord'
   'ers AS SELECT * FROM other.orders'; END $$;
 CREATE FUNCTION scratch() RETURNS void LANGUAGE plpgsql AS $$ BEGIN CREATE TEMP TABLE IF NOT EXISTS scratched (id int); END $$;
+CREATE TABLE todo (place int, ddl text);
+CREATE FUNCTION make(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN EXECUTE (SELECT ddl FROM todo WHERE place = n); RETURN n; END $$;
+CREATE TABLE makes (n int); CREATE FUNCTION make_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM make(NEW.n); RETURN NEW; END $$;
+CREATE TRIGGER t AFTER INSERT ON makes FOR EACH ROW EXECUTE FUNCTION make_row();
+CREATE VIEW making AS SELECT make(1);
+CREATE FUNCTION replaced() RETURNS void LANGUAGE sql AS '';
+INSERT INTO todo VALUES (1, 'CREATE OR REPLACE VIEW made AS SELECT * FROM orders'),
+  (2, 'CREATE OR REPLACE FUNCTION replaced() RETURNS void LANGUAGE sql AS $f$ UPDATE orders SET v = NULL $f$'),
+  (3, 'CREATE TEMP VIEW mine AS SELECT * FROM orders');
 CREATE FUNCTION set_tenant(t text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_catalog.set_config('search_path', t, false); END $$;
 CREATE SCHEMA evil;
 CREATE FUNCTION evil.both(bigint, bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
@@ -53,6 +63,7 @@ CREATE TRIGGER keep BEFORE UPDATE ON touched FOR EACH ROW EXECUTE FUNCTION keep_
 // environmentRows puts the rows in place: the token of the statements' holder is
 // 7, and of each protected table one row is newer and one older.
 const environmentRows = `
+DROP VIEW IF EXISTS made; CREATE OR REPLACE FUNCTION replaced() RETURNS void LANGUAGE sql AS '';
 TRUNCATE orders, other.orders, generated, triggered, middle, top, dropped, touched;
 INSERT INTO generated VALUES (1, 'a'), (2, 'b'); INSERT INTO triggered VALUES (1, 'a'), (2, 'b'); INSERT INTO top VALUES (1, 'a'), (2, 'b');
 INSERT INTO middle VALUES (1, 'a'), (2, 'b'); INSERT INTO dropped VALUES ('x'), ('y');
@@ -77,6 +88,7 @@ var environmentStatements = []string{
 	`DELETE FROM dropped WHERE code = 'y'`, `UPDATE dropped SET note = 'z'`,
 	`SELECT rename_generated('z')`, `SELECT snapshot()`, `SELECT shadow()`, `SELECT scratch()`,
 	`SELECT set_tenant('other, public')`, `SELECT set_tenant('evil, pg_catalog, public')`, `SELECT set_tenant('public')`, `SET search_path = other, public`,
+	`SELECT make(1)`, `SELECT make(2)`, `SELECT make(3)`, `INSERT INTO makes VALUES (1)`, `SELECT * FROM making`, `UPDATE made SET v = 'unguarded'`, `UPDATE mine SET v = 'unguarded'`, `SELECT replaced()`,
 	`UPDATE touched SET v = 'mine', last_token = $1 WHERE last_token <= $1`,
 	`SELECT * FROM orders`, `SELECT count(*) FROM generated FOR UPDATE`,
 }
@@ -131,7 +143,11 @@ func TestDifferentialEnvironments(t *testing.T) {
 		}
 		defer session.Close()
 		var told []string
-		for _, s := range rapid.SliceOfN(rapid.SampledFrom(environmentStatements), 1, 4).Draw(r, "statements") {
+		statements := rapid.SliceOfN(rapid.SampledFrom(environmentStatements), 1, 4).Draw(r, "statements")
+		if rapid.Bool().Draw(r, "transaction") {
+			statements = slices.Concat([]string{`BEGIN`}, statements, []string{`COMMIT`})
+		}
+		for _, s := range statements {
 			var args []any
 			if strings.Contains(s, "$1") {
 				args = append(args, tokenctx.Arg)

@@ -110,6 +110,14 @@
 // connection that stays with its user, in a transaction or a sql.Conn, looks at
 // nothing itself and follows what the others see.
 //
+// A statement may call or fire code that creates, alters or drops views,
+// functions, triggers and the like; by the bodies it is known which one may. The
+// connection then looks again before it sends anything else, within a transaction
+// as well: each such statement costs one round trip more, and the time for reading
+// the catalog if something has changed. Code that makes only tables of plain
+// columns, temporary ones for instance, or that runs EXECUTE with a fixed text or
+// with format() and quoted values (%I, %L) is none of these.
+//
 // A look is bounded. The server ends one that waits for a lock, and the connection
 // is used again; statements and new connections then go by what is known, and a
 // handle that has read nothing yet gives an error. A registered table whose token

@@ -104,7 +104,7 @@ func (c *Conn) queryPlain(ctx context.Context, s *statement, canExec bool, exec 
 	}
 	cursor := &cursor{conn: c, ctx: ctx, statement: s, hasGate: hasGate}
 	if !ok {
-		if !c.view.walled && !s.plan.Gated() {
+		if !c.view.walled && !s.plan.Gated() && !c.changes {
 			return rows, nil
 		}
 		return cursor.of(rows), nil

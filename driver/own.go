@@ -101,15 +101,15 @@ func (c *Connector) askOwn(ctx context.Context, conn *pgx.Conn, query string, ar
 	if err != nil {
 		return ownAnswer{}, err
 	}
-	begin, end, undo := "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY", "COMMIT", "ROLLBACK"
-	if pg.TxStatus() != 'I' { // what runs after a connection is made has left a transaction open
-		begin, undo = "SAVEPOINT fencerow_own", "ROLLBACK TO SAVEPOINT fencerow_own; RELEASE SAVEPOINT fencerow_own"
-		end = "ROLLBACK TO SAVEPOINT fencerow_own"
+	begin, end, undo := "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY", []string{"COMMIT"}, "ROLLBACK"
+	if pg.TxStatus() != 'I' { // within a transaction, or where what runs after a connection is made has left one open
+		end = []string{"ROLLBACK TO SAVEPOINT fencerow_own", "RELEASE SAVEPOINT fencerow_own"}
+		begin, undo = "SAVEPOINT fencerow_own", strings.Join(end, "; ")
 	}
 	statements := append([]string{begin}, limits...)
 	statements = append(statements, settingsQuery)
 	settings := len(statements) - 1
-	results, err := sendOwn(ctx, conn, statements, query, args, end)
+	results, err := sendOwn(ctx, conn, statements, query, args, end...)
 	var answer ownAnswer
 	if len(results) > settings && len(results[settings].Rows) == 1 {
 		answer.path, answer.user = string(results[settings].Rows[0][0]), string(results[settings].Rows[0][1])
@@ -118,8 +118,8 @@ func (c *Connector) askOwn(ctx context.Context, conn *pgx.Conn, query string, ar
 		undoOwn(ctx, conn, undo)
 		return answer, err
 	}
-	if len(results) != len(statements)+2 {
-		return answer, fmt.Errorf("the server gave %d results instead of %d", len(results), len(statements)+2)
+	if wanted := len(statements) + 1 + len(end); len(results) != wanted {
+		return answer, fmt.Errorf("the server gave %d results instead of %d", len(results), wanted)
 	}
 	for _, row := range results[settings+1].Rows {
 		values := make([]string, len(row))
@@ -131,16 +131,16 @@ func (c *Connector) askOwn(ctx context.Context, conn *pgx.Conn, query string, ar
 	return answer, nil
 }
 
-// sendOwn sends statements, a query with arguments and a last statement in one
+// sendOwn sends statements, a query with arguments and the last statements in one
 // round trip: as a batch, or as one text where the connection is set to the simple
 // protocol.
-func sendOwn(ctx context.Context, conn *pgx.Conn, statements []string, query string, args []string, last string) ([]*pgconn.Result, error) {
+func sendOwn(ctx context.Context, conn *pgx.Conn, statements []string, query string, args []string, last ...string) ([]*pgconn.Result, error) {
 	if conn.Config().DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
 		text, err := interpolateOwn(conn.PgConn(), query, args)
 		if err != nil {
 			return nil, err
 		}
-		return conn.PgConn().Exec(ctx, strings.Join(append(statements, text, last), ";\n")).ReadAll()
+		return conn.PgConn().Exec(ctx, strings.Join(append(append(statements, text), last...), ";\n")).ReadAll()
 	}
 	batch := new(pgconn.Batch)
 	for _, s := range statements {
@@ -151,7 +151,9 @@ func sendOwn(ctx context.Context, conn *pgx.Conn, statements []string, query str
 		values[i], types[i] = []byte(a), textOID
 	}
 	batch.ExecParams(query, values, types, nil, nil)
-	batch.ExecParams(last, nil, nil, nil, nil)
+	for _, s := range last {
+		batch.ExecParams(s, nil, nil, nil, nil)
+	}
 	return conn.PgConn().ExecBatch(ctx, batch).ReadAll()
 }
 

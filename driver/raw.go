@@ -28,6 +28,7 @@ func (c *Conn) CopyFrom(ctx context.Context, table pgx.Identifier, columns []str
 	if _, err := c.check(ctx, op.SQL, looked{}); err != nil {
 		return 0, err
 	}
+	defer c.noteChanges()
 	c.connector.before(ctx, op)
 	n, err := c.std.Conn().CopyFrom(ctx, table, columns, rows)
 	err = c.fromWall(ctx, nil, err)

@@ -215,6 +215,9 @@ func (c *Conn) noteChanges() {
 	c.connector.looking.change()
 	if pg := c.std.Conn().PgConn(); !pg.IsBusy() && pg.TxStatus() == 'I' {
 		c.changes = false
+		if c.within != nil {
+			c.within.unread = true // by the next transaction, unless a look comes before
+		}
 	}
 }
 
@@ -227,6 +230,9 @@ func (c *Conn) refresh(ctx context.Context) error {
 		return nil
 	}
 	c.noteChanges()
+	if pg := c.std.Conn().PgConn(); !pg.IsBusy() && pg.TxStatus() == 'I' {
+		c.within = nil
+	}
 	n := c.connector
 	elsewhere := c.isElsewhere()
 	if n.looking.due.Load() > n.now() && !elsewhere || c.std.Conn().IsClosed() || c.std.Conn().PgConn().TxStatus() != 'I' {

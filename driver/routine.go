@@ -18,6 +18,8 @@ type routineBody struct {
 	words   map[string]bool // every word, quoted name and operator
 	casts   map[string]bool // the words that stand for the type of a cast or a variable
 	dynamic bool            // it runs SQL that it makes, or is of a language that isn't read
+	makes   bool            // it makes, changes or drops objects by which protected tables could be reached
+	opens   bool            // it runs SQL on tables whose names it is given
 	leads   map[string]bool // the words of statements that make a view, a partition or the like, by which what they name could be written
 }
 
@@ -37,6 +39,7 @@ func readWords(language string, tokens []bodyToken) *routineBody {
 	// an aggregate's language is internal
 	body := &routineBody{words: make(map[string]bool, len(tokens)), casts: make(map[string]bool),
 		dynamic: language != "sql" && language != "plpgsql" && language != "internal"}
+	body.makes = body.dynamic
 	read(tokens, &routineReader{body: body, plpgsql: language == "plpgsql"})
 	return body
 }
@@ -82,6 +85,7 @@ func (r *routineReader) word(i int) string {
 
 // at notes what begins at a token.
 func (r *routineReader) at(i int) {
+	r.makers(i)
 	switch next := r.word(i + 1); r.word(i) {
 	case "insert":
 		if next == "into" {
@@ -112,13 +116,13 @@ func (r *routineReader) at(i int) {
 		if next == "materialized" && r.word(i+2) == "view" {
 			r.target(i+3, eventRefresh)
 		}
-	case "alter", "drop":
+	case "alter":
 		if next == "table" {
 			r.list(i+1, "")
 		}
-		if r.word(i) == "alter" {
-			r.moves(i + 1)
-		}
+		r.moves(i + 1)
+	case "drop":
+		r.drops(i + 1)
 	case "create":
 		r.creates(i + 1)
 	case "into":
@@ -218,7 +222,12 @@ func (r *routineReader) creates(i int) {
 	for slices.Contains([]string{"or", "replace", "global", "local", "temp", "temporary", "unlogged", "recursive", "foreign", "materialized"}, r.word(i)) {
 		i++
 	}
-	if r.word(i) != "table" && r.word(i) != "view" {
+	switch r.word(i) {
+	case "aggregate", "operator", "cast": // which then calls what it names
+		r.leads(i + 1)
+		return
+	case "table", "view":
+	default:
 		return
 	}
 	if r.word(i) == "view" || r.word(i-1) == "foreign" {
@@ -283,8 +292,36 @@ func (r *routineReader) moves(i int) {
 	for slices.Contains([]string{"foreign", "materialized"}, r.word(i)) {
 		i++
 	}
-	if (r.word(i) == "table" || r.word(i) == "view") && r.has(i, "set", "schema") {
-		r.target(i+1, eventCreate)
+	switch moves := r.has(i, "set", "schema"); r.word(i) {
+	case "table", "view":
+		if moves {
+			r.target(i+1, eventCreate)
+		}
+	case "function", "procedure", "routine", "aggregate", "operator": // it may be called under a name that says nothing
+		if moves || r.has(i, "rename", "to") {
+			r.leads(i + 1)
+		}
+	}
+}
+
+// drops reads the tables, or the schemas with all that is in them, that DROP
+// takes away.
+func (r *routineReader) drops(i int) {
+	switch r.word(i) {
+	case "table":
+		r.list(i, "")
+	case "owned":
+		r.body.targets = append(r.body.targets, bodyTarget{event: eventCreate})
+	case "schema":
+		if !r.has(i, "cascade") {
+			return
+		}
+		for more := true; more; {
+			var n rewrite.Name
+			n, i = r.name(i + 1)
+			r.body.targets = append(r.body.targets, bodyTarget{Name: rewrite.Name{Schema: n.Name}, event: eventCreate})
+			more = n.Name != "" && r.word(i) == ","
+		}
 	}
 }
 

@@ -44,6 +44,7 @@ func TestReadRoutine(t *testing.T) {
 		`create materialized view if not exists b as select 1; create foreign table c () server s; create unlogged table d ()`:                       {"CREATE .b", "CREATE .c", "CREATE .d"},
 		`create table b.c (); create index c on b (x); create type b as (x int); create function b() returns int as ''`:                              {"CREATE b.c"},
 		`select * into temp b from c; alter table c rename to b; alter table c rename d to b; alter view a.b set schema d`:                           {"CREATE .b", " .c", "CREATE .b", " .c", "CREATE a.b"},
+		`drop schema if exists a, b cascade; drop schema c; drop owned by d`:                                                                         {"CREATE a.", "CREATE b.", "CREATE ."},
 		`import foreign schema a from server s into b; alter schema a rename to b`:                                                                   {"CREATE .", "CREATE a.", "CREATE b.", "CREATE .b"},
 		`select 1 from b for update of b nowait; if tg_op = 'update' then x := 1; end if; -- update b set x = 1
 			create index on b (id); copy b to stdout`: nil,

@@ -68,6 +68,9 @@ func (r *anyRows) Columns() []string { return r.cursor.columns(r.Rows) }
 
 func (r *anyRows) Next(dest []sqldriver.Value) error { return r.cursor.next(r.Rows, dest) }
 
+// Close ends the statement, and with it what it may have changed.
+func (r *anyRows) Close() error { return r.cursor.close(r.Rows) }
+
 // pgxRows is pgx's result. It keeps the optional interfaces of pgx's rows.
 type pgxRows struct {
 	*stdlib.Rows
@@ -85,6 +88,9 @@ func (r *pgxRows) Columns() []string { return r.cursor.columns(r.Rows) }
 
 func (r *pgxRows) Next(dest []sqldriver.Value) error { return r.cursor.next(r.Rows, dest) }
 
+// Close ends the statement, and with it what it may have changed.
+func (r *pgxRows) Close() error { return r.cursor.close(r.Rows) }
+
 // cursor is how far a result has been read. It holds a row that was read ahead
 // until it is asked for.
 type cursor struct {
@@ -99,6 +105,11 @@ type cursor struct {
 	ctx       context.Context
 	statement *statement // nil where nothing but its text matters
 	sql       string
+}
+
+func (r *cursor) close(rows sqldriver.Rows) error {
+	defer r.conn.noteChanges()
+	return rows.Close()
 }
 
 func (r *cursor) ahead(rows sqldriver.Rows) error {

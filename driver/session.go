@@ -79,6 +79,7 @@ type session struct {
 	server    server   // that it leads to
 	path      []string // the search path that it began with
 	pathKnown bool     // false once a statement may have changed it
+	putOff    bool     // a prepared statement or a cursor may change the catalog when it runs
 
 	grown map[*Connector]uint64 // the connectors it has served, and what each enforced when it began; see protection
 	loose *protection           // under it, a statement ran that may have changed what later checks rest on

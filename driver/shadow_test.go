@@ -15,6 +15,15 @@ CREATE TABLE parted (LIKE staged) PARTITION BY LIST (n);
 CREATE TABLE fires (i int); INSERT INTO fires VALUES (1);
 `
 
+// emptiesOrders are functions that write orders.
+const emptiesOrders = `CREATE FUNCTION empties() RETURNS int LANGUAGE sql AS 'DELETE FROM orders; SELECT 1'; CREATE FUNCTION steps(a int, b int) RETURNS int LANGUAGE sql AS 'SELECT empties()'; `
+
+// with puts more before the setup.
+func (b bypass) with(setup string) bypass {
+	b.setup = setup + b.setup
+	return b
+}
+
 // staleWrite is the write that then goes elsewhere; the name is looked up on a
 // path that has the schema app first.
 const staleWrite = `SET LOCAL search_path = pg_temp, app, public; UPDATE orders SET n = 7, last_token = 7 WHERE id = 1 AND last_token <= 7`
@@ -76,6 +85,11 @@ func TestCallsThatShadow(t *testing.T) {
 		"a child of it":        {setup: function("sql", `CREATE TABLE child () INHERITS (orders)`), refused: []string{`SELECT f()`}, after: `INSERT INTO child VALUES (2)`, harm: `SELECT EXISTS (SELECT FROM orders WHERE id = 2 AND last_token = 0)`},
 		"a partition of it": {setup: `DROP TABLE orders; CREATE TABLE orders (id bigint, code text, n int, last_token bigint NOT NULL DEFAULT 0) PARTITION BY LIST (id); CREATE TABLE first PARTITION OF orders FOR VALUES IN (1);` + function("sql", `CREATE TABLE second PARTITION OF orders FOR VALUES IN (2)`),
 			refused: []string{`SELECT f()`}, after: `INSERT INTO second VALUES (2)`, harm: `SELECT EXISTS (SELECT FROM orders WHERE id = 2 AND last_token = 0)`},
+		"a function, renamed":       leads(`ALTER FUNCTION empties() RENAME TO harmless`, `SELECT harmless()`).with(emptiesOrders),
+		"a function, moved":         leads(`ALTER ROUTINE empties() SET SCHEMA other`, `SELECT other.empties()`).with(emptiesOrders),
+		"an aggregate of it":        leads(`CREATE AGGREGATE counted(int) (SFUNC = steps, STYPE = int, INITCOND = 0)`, `SELECT counted(1)`).with(emptiesOrders),
+		"an operator of it":         leads(`CREATE OPERATOR @#@ (FUNCTION = steps, LEFTARG = int, RIGHTARG = int)`, `SELECT 1 @#@ 2`).with(emptiesOrders),
+		"the schema of it":          {setup: `CREATE SCHEMA keeps; CREATE TABLE keeps.orders AS TABLE orders; ` + pl(`DROP SCHEMA public CASCADE; ALTER SCHEMA keeps RENAME TO public`), refused: []string{`SELECT f()`}, after: `UPDATE public.orders SET n = 7`},
 		"another name":              harmless(pl(`CREATE TEMP TABLE orders_copy AS SELECT * FROM orders; CREATE TEMP VIEW recent AS SELECT * FROM staged; ALTER TABLE orders_copy RENAME TO mine`)),
 		"a variable":                harmless(function("plpgsql", `DECLARE orders bigint; BEGIN SELECT count(*) INTO orders FROM staged; RAISE NOTICE 'written into orders: %', orders; END`)),
 		"a column, an index, words": harmless(pl(`CREATE TEMP TABLE t (orders int); CREATE INDEX ON t (orders); ALTER TABLE t RENAME orders TO o; RAISE NOTICE 'no orders here'`)),

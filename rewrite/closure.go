@@ -59,6 +59,8 @@ type Closure struct {
 	// SystemViews are views through which system catalogs, information_schema or
 	// the schema fencing could be written.
 	SystemViews []Name
+	// Makers are what changes the catalog when a statement uses it.
+	Makers Makers
 	// HasComparisons says that the database has, or may have by the time that a
 	// statement runs, a comparison operator of somebody's own that could take a
 	// token: < <= > or >= over int2, int4 or int8, outside pg_catalog. Guards are
@@ -221,7 +223,7 @@ func (p *Policy) setClosure(c Closure) {
 		}
 	}
 	p.words["fencing"] = nil
-	p.quick = p.newQuickSet()
+	p.quick, p.makers = p.newQuickSet(), newMakerSet(c.Makers)
 }
 
 // changesExcluded reports whether a trigger may change the token that EXCLUDED

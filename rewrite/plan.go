@@ -25,6 +25,10 @@ type Plan struct {
 	// from: it has a statement that makes, changes or drops something, or code.
 	ChangesCatalog bool
 
+	// Makes reports that it may do so by what it calls or fires, so that the text
+	// doesn't show what.
+	Makes bool
+
 	// Cleared reports that no lexer could find a name or word in the text by
 	// which it reaches a protected table, so that it may also be sent on a
 	// session whose settings the check does not know.
@@ -80,6 +84,18 @@ type tokenUse struct {
 
 // Plan checks one SQL text. It never returns nil, and touches no database.
 func (p *Policy) Plan(sql string) *Plan {
+	plan := p.planned(sql)
+	if p.makes(sql) {
+		for _, q := range []*Plan{plan, plan.elsewhere} {
+			if q != nil {
+				q.ChangesCatalog, q.Makes, q.direct = true, true, false
+			}
+		}
+	}
+	return plan
+}
+
+func (p *Policy) planned(sql string) *Plan {
 	if p.clears(sql) {
 		return &Plan{text: sql, Cleared: true, direct: true}
 	}
@@ -247,6 +263,7 @@ func (c *checker) text() {
 			c.policy = c.policy.ForAnyPath() // what follows is looked up in another path
 		}
 	}
+	c.checkMakers()
 	c.afterwards(stmts)
 }
 

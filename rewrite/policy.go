@@ -82,6 +82,7 @@ type Policy struct {
 	closure Closure
 	words   map[string][]string // names that a change of structure must not mention, with their schemas
 	quick   *quickSet
+	makers  *makerSet // what changes the catalog when it is used; nil if nothing does
 
 	namesakes map[string][]Namesake // what bare names may stand for besides, and isn't protected
 	meant     map[string]bool       // the bare names that are checked as what they stand for besides; see elsewherePlan

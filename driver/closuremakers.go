@@ -1,0 +1,99 @@
+package driver
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fencerow/fencerow/rewrite"
+)
+
+// makers returns what changes the catalog when it is used: routines whose bodies
+// make objects, change or drop them, and what calls these. It is followed in the
+// same way as what writes a table.
+func (c *catalog) makers() rewrite.Makers {
+	if c.made == nil {
+		c.made = new(rewrite.Makers)
+		for i := range c.Routines {
+			if c.Routines[i].read().makes {
+				*c.made = c.followMakers()
+				break
+			}
+		}
+	}
+	return *c.made
+}
+
+func (c *catalog) followMakers() (out rewrite.Makers) {
+	b := &closureBuilder{facts: c, tables: make([]heldTable, 1), chosen: func(int) bool { return false }, making: true}
+	b.spread()
+	makes := func(function oid) bool { return b.routines[function] != nil && !b.routines[function].writes.isEmpty() }
+	for i := range c.Routines {
+		if r := b.routines[c.Routines[i].OID]; !r.writes.isEmpty() {
+			out.Functions = append(out.Functions, r.name())
+		}
+	}
+	for _, o := range c.Operators {
+		if makes(o.Function) {
+			out.Operators = append(out.Operators, rewrite.Name{Schema: o.Schema, Name: o.Name})
+		}
+	}
+	for _, t := range c.Types {
+		if makes(t.Function) {
+			out.Types = append(out.Types, rewrite.Name{Schema: t.Schema, Name: t.Name})
+		}
+	}
+	for i := range c.Relations {
+		if r := b.relations[c.Relations[i].OID]; r.makes() {
+			out.Relations = append(out.Relations, rewrite.Maker{Name: r.name(), Events: b.makingEvents(r)})
+		}
+	}
+	for _, list := range []*[]rewrite.Name{&out.Functions, &out.Operators, &out.Types} {
+		*list = unique(*list)
+	}
+	return out
+}
+
+// makes reports whether an event on the relation changes the catalog.
+func (r *reachedRelation) makes() bool {
+	for event, makers := range r.code {
+		if event != eventLike && event != eventEnable && !makers.isEmpty() {
+			return true
+		}
+	}
+	return false
+}
+
+// makingEvents returns the events on a relation that change the catalog. A row that
+// an UPDATE moves to another partition is deleted and inserted.
+func (b *closureBuilder) makingEvents(r *reachedRelation) (events []string) {
+	for _, event := range slices.Sorted(maps.Keys(r.code)) {
+		if event != eventLike && event != eventEnable {
+			events = append(events, event)
+		}
+	}
+	isParent := slices.ContainsFunc(b.facts.Inherits, func(i [2]oid) bool { return i[1] == r.OID })
+	if isParent && !slices.Contains(events, "UPDATE") && (slices.Contains(events, "INSERT") || slices.Contains(events, "DELETE")) {
+		events = append(events, "UPDATE")
+	}
+	return events
+}
+
+// noteMakers notes which views change the catalog when they are read, and whether
+// any relation does when it is used.
+func (b *closureBuilder) noteMakers() {
+	b.makingViews, b.anyMakes = nil, false
+	for _, r := range b.relations {
+		b.anyMakes = b.anyMakes || r.makes()
+		if !r.code[eventRead].isEmpty() {
+			b.makingViews = append(b.makingViews, lowerASCII(r.Name))
+		}
+	}
+}
+
+// addMakers adds whether a body changes the catalog by itself, by a view that it
+// reads, or by a table whose name it is given.
+func (b *closureBuilder) addMakers(out tableSet, body *routineBody) {
+	if body.makes || body.opens && b.anyMakes || slices.ContainsFunc(b.makingViews, func(view string) bool { return body.words[view] }) {
+		out.put(0)
+	}
+}

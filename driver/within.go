@@ -1,0 +1,137 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/fencerow/fencerow/rewrite"
+)
+
+// within is what a transaction has come to that called or fired what changes the
+// catalog. Others don't see that before it is committed, so the transaction
+// looks for itself: what it sends is judged by what all know, and by this, too.
+type within struct {
+	unread bool            // something may have changed since the last look
+	policy *rewrite.Policy // of the enforced tables by that look; nil if nothing had changed
+	stamp  string          // of the catalogs then
+	at     reading         // and of the registry
+}
+
+// runsLater tells texts that may run what an earlier text has prepared or put off,
+// or that take something back.
+var runsLater = regexp.MustCompile(`(?i)\b(?:execute|fetch|move|constraints|rollback|abort)\b`)
+
+// preparesLater tells texts whose statements run with later ones.
+var preparesLater = regexp.MustCompile(`(?i)\b(?:prepare|declare)\b`)
+
+// noteMakers notes that a text is about to be sent which may use what changes the
+// catalog.
+func (c *Conn) noteMakers(sql string, makes bool) {
+	if c.std == nil {
+		return
+	}
+	c.session.putOff = c.session.putOff || makes && preparesLater.MatchString(sql)
+	if makes = makes || (c.session.putOff || c.within != nil) && runsLater.MatchString(sql); !makes {
+		return
+	}
+	c.changes = true
+	if c.within == nil {
+		c.within = new(within)
+	}
+	c.within.unread = true
+}
+
+// lookWithin looks at the catalog as the open transaction sees it, if the
+// transaction may have changed it.
+func (c *Conn) lookWithin(ctx context.Context) error {
+	if c.std == nil || c.within == nil {
+		return nil
+	}
+	pg := c.std.Conn().PgConn()
+	switch status := pg.TxStatus(); {
+	case pg.IsClosed() || pg.IsBusy():
+		return nil // the inner connection says so itself
+	case status == 'I':
+		return c.refresh(ctx)
+	case status != 'T' || !c.within.unread:
+		return nil // in a transaction that has failed the server refuses whatever comes
+	}
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if err := c.within.read(bounded, c); err != nil {
+		return fmt.Errorf("fencerow: this transaction has called what may have changed the catalog, so it is looked at before anything else is sent: %w", err)
+	}
+	c.within.unread = false
+	return nil
+}
+
+// exactStampQuery also tells two versions of a row that one transaction has written, which
+// have the same xmin.
+var exactStampQuery = strings.ReplaceAll(stampQuery, "xmin::text::pg_catalog.int8", "xmin::text::pg_catalog.int8 # pg_catalog.hashtextextended(ctid::text, 0)")
+
+// read reads the catalog within the transaction, if it isn't what it was.
+func (w *within) read(ctx context.Context, c *Conn) error {
+	n, conn := c.connector, c.std.Conn()
+	last := c.protection().last.Load()
+	now, stamp, err := n.stampNow(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if now.same(last) && stamp == last.stamp {
+		w.policy = nil
+		return nil
+	}
+	answer, err := n.askOwn(ctx, conn, "SELECT ("+exactStampQuery+")")
+	if err != nil {
+		return err
+	}
+	if stamp = answer.rows[0][0]; w.policy != nil && w.stamp == stamp && now.same(&w.at) {
+		return nil
+	}
+	next := new(reading)
+	tables, s, err := n.wanted(ctx, conn, next)
+	if err != nil {
+		return err
+	}
+	if _, _, err = n.describe(ctx, conn, tables, next, s); err != nil {
+		return err
+	}
+	found, err := n.readCatalog(ctx, conn, tables)
+	if err != nil {
+		return err
+	}
+	p := &protection{tables: tables}
+	p.closures[enforcedTables] = found.closureOf(tables, n.settings.guarded, levelsOf[enforcedTables]...)
+	w.policy, err = p.policyOf(enforcedTables)
+	w.stamp, w.at = stamp, now
+	return err
+}
+
+// judge says what is wrong with a text by what the transaction has changed, if
+// anything, and whether it may change more. The plan is the one by what all know.
+func (w *within) judge(ctx context.Context, c *Conn, sql string, plan *rewrite.Plan) (v *rewrite.Violation, makes bool, err error) {
+	if w == nil || w.policy == nil {
+		return nil, false, nil
+	}
+	policy := w.policy.ForPath(c.session.path...)
+	if !c.session.pathKnown {
+		policy = policy.ForAnyPath()
+	}
+	own := policy.Plan(sql)
+	meansOther, err := c.meansElsewhere(ctx, own)
+	if err != nil {
+		return nil, false, err
+	}
+	if meansOther {
+		own, _ = own.Elsewhere()
+	}
+	switch {
+	case len(own.Violations) > 0:
+		return &own.Violations[0], own.Makes, nil
+	case len(own.Writes()) != len(plan.Writes()), (own.Guarded() || own.Gated()) && c.text(own, sql) != c.text(plan, sql):
+		return rewrite.Refuse(rewrite.SessionState, "this transaction has called what changed the catalog, by which the statement writes other tables than before: commit the transaction first"), own.Makes, nil
+	}
+	return nil, own.Makes, nil
+}

@@ -1,0 +1,207 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+)
+
+// Makers are what makes, changes or drops objects of the database when a
+// statement uses it. No text shows that, and what has been read of the catalog may
+// be out of date afterwards.
+type Makers struct {
+	// Functions are functions, procedures and aggregates.
+	Functions []Name
+	// Operators are operators whose functions do.
+	Operators []Name
+	// Types are types whose casts, input functions or constraints do.
+	Types []Name
+	// Relations are tables with triggers, defaults or the like that do, and views
+	// that do when they are read.
+	Relations []Maker
+}
+
+// Maker is a relation whose use changes the catalog.
+type Maker struct {
+	Name
+	Events []string // "READ", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFRESH"
+}
+
+// makerSet is what texts are searched for; nil if nothing makes anything.
+type makerSet struct {
+	Makers
+	words *quickSet
+}
+
+func newMakerSet(m Makers) *makerSet {
+	if len(m.Functions)+len(m.Operators)+len(m.Types)+len(m.Relations) == 0 {
+		return nil
+	}
+	q := &quickSet{listed: make(map[string]bool)}
+	for _, n := range slices.Concat(m.Functions, m.Types) {
+		q.add(n.Name)
+	}
+	for _, n := range m.Types {
+		q.add("_" + n.Name)
+	}
+	for _, r := range m.Relations {
+		q.add(r.Name.Name)
+	}
+	for _, n := range m.Operators {
+		q.operators = append(q.operators, n.Name)
+	}
+	q.words = newWordTable(q.listed)
+	return &makerSet{m, q}
+}
+
+// maxMaking is the longest text that is looked through for what makes something,
+// in bytes. A longer one that has such a word is taken for one that does.
+const maxMaking = 16 << 10
+
+// makes reports whether a text may use what changes the catalog.
+func (p *Policy) makes(sql string) bool {
+	if p.makers == nil || p.makers.words.hit(sql) == "" {
+		return false
+	}
+	if len(sql) > maxMaking {
+		return true
+	}
+	a := arenas.Get().(*arena)
+	defer a.release()
+	lex := lexed{sql: sql}
+	if lex.check(lex.tooDeep) != nil {
+		return true
+	}
+	stmts, err := a.parse(sql)
+	return err != nil || slices.ContainsFunc(stmts, func(raw *node) bool { return p.makers.usedBy(raw.get("stmt")) })
+}
+
+// usedBy reports whether a statement may use what changes the catalog.
+func (m *makerSet) usedBy(stmt *node) bool {
+	if stmt.is("DoStmt") {
+		return true // its body has such a word
+	}
+	return m.isIn(stmt, eventsOf(stmt))
+}
+
+// eventsIn are the events that a kind of node brings for the tables of its
+// statement.
+var eventsIn = map[string][]string{
+	"InsertStmt": {"INSERT"}, "UpdateStmt": {"UPDATE"}, "DeleteStmt": {"DELETE"}, "OnConflictClause": {"UPDATE"}, "MergeStmt": {"INSERT", "UPDATE", "DELETE"},
+	"CopyStmt": {"INSERT"}, "TruncateStmt": {"TRUNCATE"}, "RefreshMatViewStmt": {"REFRESH"},
+}
+
+// eventsOf returns the events that may happen to any of the relations that a
+// statement names.
+func eventsOf(n *node) []string {
+	events := []string{"READ"}
+	var collect func(n *node)
+	collect = func(n *node) {
+		events = append(events, eventsIn[n.kind()]...)
+		for _, k := range n.kids {
+			collect(k)
+		}
+	}
+	collect(n)
+	return events
+}
+
+// isIn reports whether something that changes the catalog stands in a tree.
+func (m *makerSet) isIn(n *node, events []string) bool {
+	return m.isAt(n, events) || slices.ContainsFunc(n.kids, func(k *node) bool { return m.isIn(k, events) })
+}
+
+// isAt reports whether a node itself names what changes the catalog.
+func (m *makerSet) isAt(n *node, events []string) bool {
+	switch n.kind() {
+	case "FuncCall":
+		return namesOne(slices.Concat(m.Functions, m.Types), n.list("funcname"))
+	case "ColumnRef": // row.f stands for f(row)
+		fields := n.list("fields")
+		return len(fields) > 1 && isField(m.Functions, fields[1:])
+	case "A_Indirection":
+		return isField(m.Functions, n.list("indirection"))
+	case "A_Expr":
+		return namesOne(m.Operators, n.list("name"))
+	case "SubLink":
+		return namesOne(m.Operators, n.list("operName"))
+	case "SortBy":
+		return namesOne(m.Operators, n.list("useOp"))
+	case "TypeName":
+		return m.isType(n.list("names"))
+	case "RangeVar":
+		return m.isRelation(n.str("schemaname"), n.str("relname"), events)
+	}
+	return constructors[n.kind()] != "" && matches(m.Functions, "", constructors[n.kind()])
+}
+
+func (m *makerSet) isType(names []*node) bool {
+	parts, ok := stringList(names)
+	if !ok || len(parts) == 0 {
+		return false
+	}
+	schema, name := "", parts[len(parts)-1]
+	if len(parts) > 1 {
+		schema = parts[len(parts)-2]
+	}
+	return matches(m.Types, schema, name) || matches(m.Types, schema, strings.TrimPrefix(name, "_"))
+}
+
+func (m *makerSet) isRelation(schema, name string, events []string) bool {
+	return slices.ContainsFunc(m.Relations, func(r Maker) bool {
+		return r.Name.Name == name && (schema == "" || schema == r.Schema) &&
+			slices.ContainsFunc(events, func(e string) bool { return slices.Contains(r.Events, e) })
+	})
+}
+
+// namesOne reports whether a qualified name in a tree can stand for one of a list.
+func namesOne(list []Name, names []*node) bool {
+	parts, ok := stringList(names)
+	if !ok || len(parts) == 0 {
+		return !ok
+	}
+	schema := ""
+	if len(parts) > 1 {
+		schema = parts[len(parts)-2]
+	}
+	return matches(list, schema, parts[len(parts)-1])
+}
+
+// isField reports whether one of the fields of a row may be one of a list.
+func isField(list []Name, fields []*node) bool {
+	return slices.ContainsFunc(fields, func(f *node) bool { return f.is("String") && matches(list, "", f.str("sval")) })
+}
+
+// checkMakers refuses a text that goes on behind a statement which may use what
+// changes the catalog: what follows could write through what that has left
+// behind.
+func (c *checker) checkMakers() {
+	m, made := c.policy.makers, false
+	if m == nil || !c.several {
+		return
+	}
+	for _, raw := range c.stmts {
+		stmt := raw.get("stmt")
+		if made && !writesNothing(stmt) {
+			c.report(violation(SeveralStatements, stmt, "%s stands behind a statement that calls or fires what may change views, functions or the like, so what it writes cannot be known before: send it by itself", statementName(stmt.kind())))
+			return
+		}
+		made = made || m.usedBy(stmt)
+	}
+}
+
+// writesNothing reports whether a statement writes nothing, whatever its names
+// have come to mean.
+func writesNothing(stmt *node) bool {
+	switch stmt.kind() {
+	case "TransactionStmt", "VariableSetStmt", "VariableShowStmt", "ListenStmt", "UnlistenStmt", "NotifyStmt", "DeallocateStmt", "ClosePortalStmt":
+		return true
+	case "SelectStmt":
+		return !stmt.has("FuncCall") && len(eventsOf(stmt)) == 1
+	}
+	return false
+}
+
+// has reports whether a node of a kind stands in a tree.
+func (n *node) has(kind string) bool {
+	return n.is(kind) || slices.ContainsFunc(n.kids, func(k *node) bool { return k.has(kind) })
+}

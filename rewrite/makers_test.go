@@ -1,0 +1,38 @@
+package rewrite
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A text says whether it may use what changes the catalog.
+func TestMakes(t *testing.T) {
+	p, err := NewPolicy(Table{Name: "orders", Mode: Strict})
+	require.NoError(t, err)
+	name := func(n string) []Name { return []Name{{"app", n}} }
+	p, err = p.WithClosure(Closure{Makers: Makers{Functions: name("mk"), Operators: name("###"), Types: name("mk_type"),
+		Relations: []Maker{{Name{"app", "mk_view"}, []string{"READ"}}, {Name{"app", "fires"}, []string{"DELETE", "INSERT"}}, {Name{"app", "Order Lines"}, []string{"UPDATE"}}}}})
+	require.NoError(t, err)
+	for sql, want := range map[string]bool{
+		`SELECT mk()`: true, `SELECT app.mk(1)`: true, `SELECT other.mk()`: false, `SELECT "mk"()`: true, `SELECT U&"m\006b"()`: true, `SELECT mk FROM t`: false, `SELECT t.mk FROM t`: true, `SELECT (t).mk FROM t`: true, `SELECT 'mk()'`: false,
+		`SELECT 1 FROM t WHERE id = ANY (SELECT mk())`: true, `WITH x AS (SELECT mk()) SELECT * FROM x`: true, `CALL mk()`: true, `EXPLAIN ANALYZE SELECT mk()`: true, `DO $$ BEGIN PERFORM mk(); END $$`: true, `DECLARE c CURSOR FOR SELECT mk()`: true,
+		`SELECT 1 ### 2`: true, `SELECT 1 OPERATOR(app.###) 2`: true, `SELECT 1 # 2`: false, `SELECT 1::mk_type`: true, `SELECT CAST('{}' AS mk_type[])`: true, `SELECT '{}'::_mk_type`: true, `SELECT mk_type('x')`: true,
+		`SELECT * FROM mk_view`: true, `SELECT * FROM app.mk_view v JOIN t USING (id)`: true, `SELECT * FROM other.mk_view`: false, `INSERT INTO t SELECT * FROM mk_view`: true,
+		`SELECT * FROM fires`: false, `INSERT INTO fires VALUES (1)`: true, `UPDATE fires SET i = 1`: false, `DELETE FROM fires`: true, `MERGE INTO fires USING t ON true WHEN MATCHED THEN DELETE`: true, `COPY fires FROM STDIN`: true, `TRUNCATE fires`: false,
+		`WITH d AS (DELETE FROM fires RETURNING 1) SELECT * FROM d`: true, `INSERT INTO "Order Lines" VALUES (1)`: false, `INSERT INTO "Order Lines" VALUES (1) ON CONFLICT (i) DO UPDATE SET i = 2`: true, `UPDATE "Order Lines" SET i = 1`: true,
+		`SELECT 1`: false, `BEGIN`: false, `INSERT INTO t VALUES (1)`: false, `SELECT mk( syntax`: true,
+		`SELECT 1 IN (` + strings.Repeat("1,", maxMaking) + `2)`: false, `SELECT mk() IN (` + strings.Repeat("1,", maxMaking) + `2)`: true,
+	} {
+		plan := p.Plan(sql)
+		require.Equal(t, want, plan.Makes, sql)
+		require.False(t, want && (plan.Direct() || !plan.ChangesCatalog), sql)
+	}
+	for _, sql := range []string{`SELECT mk(); UPDATE v SET i = 1`, `SELECT mk(); SELECT f()`, `DELETE FROM fires; CALL p()`, `BEGIN; SELECT mk(); WITH u AS (UPDATE v SET i = 1 RETURNING 1) SELECT * FROM u; COMMIT`} {
+		require.ErrorContains(t, p.Plan(sql).Refusal(), "stands behind a statement that calls or fires", sql)
+	}
+	for _, sql := range []string{`BEGIN; SELECT mk(); COMMIT`, `UPDATE v SET i = 1; SELECT mk()`, `SELECT mk(); SELECT 1; SELECT id FROM t`, `SELECT f(); UPDATE v SET i = 1`, `SELECT mk(); SET work_mem = '8MB'`} {
+		require.NoError(t, p.Plan(sql).Refusal(), sql)
+	}
+}
