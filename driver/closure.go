@@ -20,6 +20,8 @@ type closureBuilder struct {
 	calls     map[string][]*reachedRoutine
 	code      map[string][]catalogCode // operators and types, by their names
 	rules     []*routineBody
+	onRead    []*reachedRelation // those that write when they are read
+	onChange  tableSet           // what event triggers write
 	changers  map[oid]*catalogRoutine
 	changes   map[oid]rowChange // by what is read of their bodies
 	changed   bool

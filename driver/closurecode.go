@@ -26,6 +26,7 @@ const (
 
 // spreadCode adds up what routines, triggers and rules write.
 func (b *closureBuilder) spreadCode() {
+	b.spreadUnnamed()
 	for _, r := range b.routines {
 		b.add(r.writes, b.written(r.body))
 		if !r.dynamic && (r.body.dynamic || slices.ContainsFunc(r.body.calls, b.callsDynamic)) {
@@ -60,11 +61,7 @@ func (b *closureBuilder) spreadCode() {
 		}
 	}
 	for _, use := range b.facts.Uses {
-		if r, f := b.relations[use[0]], b.routines[use[1]]; r != nil && f != nil {
-			for _, event := range []string{"INSERT", "UPDATE", eventLike} {
-				b.addFor(r.code, event, f.unguarded())
-			}
-		}
+		b.uses(use)
 	}
 }
 
@@ -131,11 +128,12 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 			continue
 		}
 		for _, c := range list {
-			if f := b.routines[c.Function]; f != nil && (!c.Row || body.casts[name]) {
+			if f := b.routines[c.Function]; f != nil && (!c.Row || body.casts[name] || hasAny(body.words, rewrite.RowMakers())) {
 				out.add(f.unguarded())
 			}
 		}
 	}
+	b.unnamed(out, body)
 	out.add(b.named(body.leads))
 	if body.dynamic {
 		out.add(b.named(body.words))

@@ -83,6 +83,8 @@ type Policy struct {
 	words   map[string][]string // names that a change of structure must not mention, with their schemas
 	quick   *quickSet
 
+	hasReaders bool // a relation writes a protected table when it is read
+
 	namesakes map[string][]Namesake // what bare names may stand for besides, and isn't protected
 	meant     map[string]bool       // the bare names that are checked as what they stand for besides; see elsewherePlan
 
