@@ -121,14 +121,15 @@ runs AS (
                               'pg_catalog.pg_statistic_ext'::pg_catalog.regclass))
      UNION ALL
      SELECT r.class, o.oid
-       FROM pg_catalog.pg_operator w
-       JOIN pg_catalog.pg_operator o ON o.oid IN (w.oprcom, w.oprnegate)
-      WHERE r.class = 'pg_catalog.pg_operator'::pg_catalog.regclass AND w.oid = r.oid
+       FROM pg_catalog.unnest(ARRAY(
+         SELECT o.oid FROM pg_catalog.pg_operator w CROSS JOIN LATERAL (VALUES (w.oprcom), (w.oprnegate)) o (oid)
+          WHERE r.class = 'pg_catalog.pg_operator'::pg_catalog.regclass AND w.oid = r.oid)) o (oid)
      UNION ALL
-     SELECT r.class, i.inhrelid
-       FROM pg_catalog.pg_inherits i
-       JOIN pg_catalog.pg_class p ON p.oid = i.inhparent AND p.relkind = 'p'
-      WHERE r.class = 'pg_catalog.pg_class'::pg_catalog.regclass AND i.inhparent = r.oid
+     SELECT r.class, i.oid
+       FROM pg_catalog.unnest(ARRAY(
+         SELECT i.inhrelid FROM pg_catalog.pg_inherits i
+          WHERE r.class = 'pg_catalog.pg_class'::pg_catalog.regclass AND i.inhparent = r.oid
+            AND EXISTS (SELECT FROM pg_catalog.pg_partitioned_table p WHERE p.partrelid = r.oid))) i (oid)
      UNION ALL
      SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, c.casttarget
        FROM pg_catalog.pg_depend d

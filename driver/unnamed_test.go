@@ -74,7 +74,7 @@ var unnamedWays = map[string]struct {
 		CREATE TABLE docs (d json); INSERT INTO docs VALUES ('1'), ('2')`, ``, []string{`SELECT DISTINCT d FROM docs`, `SELECT to_json(id) FROM plain ORDER BY 1`}, nil},
 	"added to a family": {pairOrder + `CREATE FUNCTION pair_range(pair, pair, int, bool, bool) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM public.touch(1); RETURN true; END $$;
 		ALTER OPERATOR FAMILY pair_ops USING btree ADD FUNCTION 3 (pair, int) pair_range(pair, pair, int, bool, bool)`, ``, []string{`SELECT count(*) OVER (ORDER BY k RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM pairs`}, nil},
-	"hash of a type": {pairOrder + pairHash + writingHash, `SET enable_mergejoin = off; SET enable_nestloop = off; SET enable_sort = off`, []string{`SELECT DISTINCT k FROM pairs`, `SELECT count(*) FROM pairs a JOIN pairs b ON a.k OPERATOR(#=) b.k`, `SELECT k FROM pairs EXCEPT SELECT k FROM pairs`}, nil},
+	"hash of a type": {pairOrder + pairHash + writingHash, `SET enable_mergejoin = off; SET enable_nestloop = off; SET enable_sort = off`, []string{`SELECT DISTINCT k FROM pairs`, `SELECT k FROM pairs EXCEPT SELECT k FROM pairs`}, nil},
 	"partitions by hash": {pairHash + `CREATE FUNCTION pair_hash8(pair, bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM public.touch(1); RETURN 1; END $$; ALTER OPERATOR FAMILY pair_hash_ops USING hash ADD FUNCTION 2 (pair, pair) pair_hash8(pair, bigint);
 		CREATE TABLE parts (k pair) PARTITION BY HASH (k); CREATE TABLE part PARTITION OF parts FOR VALUES WITH (MODULUS 1, REMAINDER 0)`, ``, []string{`INSERT INTO parts SELECT k FROM pairs`}, nil},
 	"equality of its own": {pairOwnEqual, ``, []string{`SELECT k IN (SELECT b.k FROM pairs b) FROM pairs`, `SELECT CASE k WHEN k THEN 1 END FROM pairs`, `SELECT NULLIF(k, k) FROM pairs`, `SELECT count(*) FROM pairs a JOIN pairs b USING (k)`, `SELECT count(*) FROM pairs a NATURAL JOIN pairs b`, `SELECT k IS DISTINCT FROM k FROM pairs`, `SELECT k IN (k, k) FROM pairs`}, nil},
@@ -84,10 +84,10 @@ var unnamedWays = map[string]struct {
 	"a negator": {`CREATE OPERATOR ### (FUNCTION = pair_writes, LEFTARG = pair, RIGHTARG = pair); CREATE FUNCTION pair_not(pair, pair) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN false; END $$; CREATE OPERATOR #! (FUNCTION = pair_not, LEFTARG = pair, RIGHTARG = pair, NEGATOR = ###)`, ``,
 		[]string{`SELECT NOT (k OPERATOR(public.#!) k) FROM pairs`}, []string{`SELECT k #= k FROM pairs`}},
 
-	"policy for SELECT": {withPolicies + `CREATE POLICY p ON plain FOR SELECT USING (touch(id) > 0)`, byApp, []string{`SELECT * FROM plain`, `COPY plain TO STDOUT`, `DELETE FROM plain WHERE id = 1`, `UPDATE plain SET v = 'y' WHERE id = 2`, `SELECT (SELECT count(*) FROM plain)`}, []string{`SELECT * FROM pairs`}},
+	"policy for SELECT": {withPolicies + `CREATE POLICY p ON plain FOR SELECT USING (touch(id) > 0)`, byApp, []string{`SELECT * FROM plain`, `COPY plain TO STDOUT`, `SELECT (SELECT count(*) FROM plain)`}, []string{`SELECT * FROM pairs`}},
 	"policy for ALL":    {withPolicies + `CREATE POLICY p ON plain USING (touch(id) > 0)`, byApp, []string{`SELECT * FROM plain`, `DELETE FROM plain WHERE id = 1`, `UPDATE plain SET v = 'y' WHERE id = 2`, `INSERT INTO plain VALUES (7, 'x')`, `SELECT v FROM plain FOR UPDATE`}, nil},
 	"policy for UPDATE": {withPolicies + `CREATE POLICY a ON plain FOR SELECT USING (true); CREATE POLICY p ON plain FOR UPDATE USING (touch(id) > 0)`, byApp, []string{`UPDATE plain SET v = 'y'`, `SELECT v FROM plain FOR UPDATE`}, nil},
-	"policy for DELETE": {withPolicies + `CREATE POLICY a ON plain FOR SELECT USING (true); CREATE POLICY p ON plain FOR DELETE USING (touch(id) > 0)`, byApp, []string{`DELETE FROM plain`, `MERGE INTO plain USING (SELECT 1) s ON true WHEN MATCHED THEN DELETE`}, []string{`SELECT * FROM plain`, `INSERT INTO plain VALUES (5, 'x')`}},
+	"policy for DELETE": {withPolicies + `CREATE POLICY a ON plain FOR SELECT USING (true); CREATE POLICY p ON plain FOR DELETE USING (touch(id) > 0)`, byApp, []string{`DELETE FROM plain WHERE id = 1`, `MERGE INTO plain USING (SELECT 1) s ON true WHEN MATCHED THEN DELETE`}, []string{`SELECT * FROM plain`, `INSERT INTO plain VALUES (5, 'x')`}},
 	"policy for INSERT": {withPolicies + `CREATE POLICY p ON plain FOR INSERT WITH CHECK (touch(id) > 0)`, byApp, []string{`INSERT INTO plain VALUES (7, 'x')`}, []string{`SELECT * FROM plain`, `DELETE FROM plain`}},
 	"policy below a view": {withPolicies + `CREATE POLICY p ON plain FOR SELECT USING (touch(id) > 0); ALTER TABLE plain OWNER TO unnamed_app; ALTER TABLE plain FORCE ROW LEVEL SECURITY; CREATE VIEW over AS SELECT * FROM plain; ALTER VIEW over OWNER TO unnamed_app;
 		CREATE MATERIALIZED VIEW stored AS SELECT * FROM plain WITH NO DATA; ALTER MATERIALIZED VIEW stored OWNER TO unnamed_app; CREATE FUNCTION counts() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM plain'`, byApp,
@@ -171,5 +171,25 @@ func TestCodeThatIsNotNamed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What an ordinary database has of such objects keeps nothing from being sent:
+// those of extensions, and a user's own whose functions write no protected table.
+func TestOrdinaryObjectsStayUsable(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, unnamedSchema, pairOrder, pairHash, `CREATE EXTENSION citext; CREATE EXTENSION hstore; CREATE EXTENSION pg_trgm; CREATE EXTENSION btree_gist;
+		CREATE TABLE mails (m citext PRIMARY KEY, h hstore, EXCLUDE USING gist (m WITH =)); CREATE INDEX ON mails USING gin (h); CREATE INDEX ON mails USING gist ((m::text) gist_trgm_ops); INSERT INTO mails VALUES ('A', 'a=>1'), ('b', 'b=>2');
+		CREATE VIEW listed AS SELECT DISTINCT m FROM mails; CREATE STATISTICS st ON (lower(v)), id FROM plain; CREATE INDEX ON pairs (k); ALTER TABLE plain ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON plain USING (id > 0);
+		CREATE FUNCTION logs() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN INSERT INTO plain VALUES (9, 'x'); RETURN 1; END $$; CREATE VIEW logged AS SELECT logs() AS l;
+		CREATE TYPE span AS RANGE (SUBTYPE = float8, SUBTYPE_DIFF = float8mi); CREATE TABLE spans (s span)`, unnamedRow)
+	db, err := driver.Open(dsn, driver.Protect("orders", rewrite.Lease))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	ctx := tokenctx.With(t.Context(), 10)
+	for _, sql := range []string{`SELECT * FROM mails ORDER BY m`, `SELECT * FROM listed WHERE m IN ('a', 'B') AND m LIKE 'a%'`, `SELECT h -> 'a' FROM mails WHERE h ? 'a'`, `SELECT DISTINCT k FROM pairs ORDER BY k`, `SELECT * FROM plain ORDER BY v`,
+		`INSERT INTO plain VALUES (8, 'x')`, `SELECT l FROM logged`, `ANALYZE`, `REINDEX TABLE pairs`, `VACUUM plain`, `SELECT s * s FROM spans`, `UPDATE orders SET n = 1, last_token = 10 WHERE id = 1 AND last_token <= 10`} {
+		_, err := db.ExecContext(ctx, sql)
+		require.NoError(t, err, sql)
 	}
 }
