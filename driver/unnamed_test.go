@@ -179,7 +179,7 @@ func TestCodeThatIsNotNamed(t *testing.T) {
 func TestOrdinaryObjectsStayUsable(t *testing.T) {
 	dsn := localpg.Database(t)
 	run(t, dsn, unnamedSchema, pairOrder, pairHash, `CREATE EXTENSION citext; CREATE EXTENSION hstore; CREATE EXTENSION pg_trgm; CREATE EXTENSION btree_gist;
-		CREATE TABLE mails (m citext PRIMARY KEY, h hstore, EXCLUDE USING gist (m WITH =)); CREATE INDEX ON mails USING gin (h); CREATE INDEX ON mails USING gist ((m::text) gist_trgm_ops); INSERT INTO mails VALUES ('A', 'a=>1'), ('b', 'b=>2');
+		CREATE TABLE mails (m citext PRIMARY KEY, h hstore, EXCLUDE USING gist ((m::text) WITH =)); CREATE INDEX ON mails USING gin (h); CREATE INDEX ON mails USING gist ((m::text) gist_trgm_ops); INSERT INTO mails VALUES ('A', 'a=>1'), ('b', 'b=>2');
 		CREATE VIEW listed AS SELECT DISTINCT m FROM mails; CREATE STATISTICS st ON (lower(v)), id FROM plain; CREATE INDEX ON pairs (k); ALTER TABLE plain ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON plain USING (id > 0);
 		CREATE FUNCTION logs() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN INSERT INTO plain VALUES (9, 'x'); RETURN 1; END $$; CREATE VIEW logged AS SELECT logs() AS l;
 		CREATE TYPE span AS RANGE (SUBTYPE = float8, SUBTYPE_DIFF = float8mi); CREATE TABLE spans (s span)`, unnamedRow)
