@@ -50,7 +50,8 @@ type catalog struct {
 	Calls      [][2]oid // a routine, another that its arguments or the like run
 	// the functions of event triggers
 	EventTriggers []oid
-	Uses          [][2]oid // a table, a routine that its defaults and the like call
+	Uses          []catalogRead // a table, a routine that its defaults, policies, indexes and the like call
+	Unseen        []catalogUnseen
 	Routines      []catalogRoutine
 	Operators     []catalogCode
 	Types         []catalogCode
@@ -103,11 +104,17 @@ type (
 		Event, Source string
 		Fires         bool
 	}
-	// catalogRead is a function that a rule runs, or a view when it is read.
+	// catalogRead is a function that a rule runs, or a view when it is read, or
+	// what else belongs to a table.
 	catalogRead struct {
 		Relation, Function oid
-		Event              string // "" for a view
+		Event              string // of a rule "" for a view; of a use "" for rows that are written, or DELETE or READ
 		Fires              bool
+	}
+	// catalogUnseen is an object that runs a function where no statement shows it.
+	catalogUnseen struct {
+		Kind, Name string // as pg_identify_object tells them
+		Function   oid
 	}
 	catalogRoutine struct {
 		OID                            oid

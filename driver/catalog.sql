@@ -103,7 +103,8 @@ known AS MATERIALIZED (
       OR EXISTS (SELECT FROM routines r WHERE r.lanname NOT IN ('sql', 'plpgsql', 'internal')
                     OR pg_catalog.lower(r.src COLLATE "C") ~ E'\\m(create|alter|drop|import|execute)\\M|dblink|query_to_xml')
       OR EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgnargs > 0 AND NOT t.tgisinternal AND t.tgfoid >= 16384)),
--- What runs them: by pg_depend, and the type of a domain's constraint, of a row with such a column and of a cast's result.
+-- What runs them: by pg_depend, and the type of a domain's constraint, of a row with such a column and of a cast's result;
+-- operators that the planner may put in the place of another, and the partitions of a table, whose keys these check.
 -- Routines are followed by what calls them elsewhere, and so are none of their own here.
 runs AS (
   SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid AS class, k.oid, k.oid AS fn
@@ -115,10 +116,23 @@ runs AS (
      SELECT d.classid, d.objid
        FROM pg_catalog.pg_depend d
       WHERE d.refclassid = r.class AND d.refobjid = r.oid AND d.objid >= 16384
-        AND r.class IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass, 'pg_catalog.pg_type'::pg_catalog.regclass)
-        AND d.classid IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass, 'pg_catalog.pg_type'::pg_catalog.regclass,
-                          'pg_catalog.pg_class'::pg_catalog.regclass, 'pg_catalog.pg_constraint'::pg_catalog.regclass, 'pg_catalog.pg_attrdef'::pg_catalog.regclass,
-                          'pg_catalog.pg_policy'::pg_catalog.regclass, 'pg_catalog.pg_trigger'::pg_catalog.regclass, 'pg_catalog.pg_rewrite'::pg_catalog.regclass)
+        AND (r.class IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass)
+             OR r.class = 'pg_catalog.pg_type'::pg_catalog.regclass
+            AND d.classid IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass, 'pg_catalog.pg_type'::pg_catalog.regclass,
+                              'pg_catalog.pg_class'::pg_catalog.regclass, 'pg_catalog.pg_constraint'::pg_catalog.regclass, 'pg_catalog.pg_attrdef'::pg_catalog.regclass,
+                              'pg_catalog.pg_policy'::pg_catalog.regclass, 'pg_catalog.pg_trigger'::pg_catalog.regclass, 'pg_catalog.pg_rewrite'::pg_catalog.regclass,
+                              'pg_catalog.pg_statistic_ext'::pg_catalog.regclass))
+     UNION ALL
+     SELECT r.class, o.oid
+       FROM pg_catalog.unnest(ARRAY(
+         SELECT o.oid FROM pg_catalog.pg_operator w CROSS JOIN LATERAL (VALUES (w.oprcom), (w.oprnegate)) o (oid)
+          WHERE r.class = 'pg_catalog.pg_operator'::pg_catalog.regclass AND w.oid = r.oid)) o (oid)
+     UNION ALL
+     SELECT r.class, i.oid
+       FROM pg_catalog.unnest(ARRAY(
+         SELECT i.inhrelid FROM pg_catalog.pg_inherits i
+          WHERE r.class = 'pg_catalog.pg_class'::pg_catalog.regclass AND i.inhparent = r.oid
+            AND EXISTS (SELECT FROM pg_catalog.pg_partitioned_table p WHERE p.partrelid = r.oid))) i (oid)
      UNION ALL
      SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, c.casttarget
        FROM pg_catalog.pg_depend d
@@ -144,16 +158,57 @@ types AS MATERIALIZED (
     JOIN pg_catalog.pg_type t ON t.oid = CASE WHEN c.castsource >= 16384 THEN c.castsource ELSE c.casttarget END
    CROSS JOIN LATERAL (VALUES (t.oid), (t.typarray)) a (oid)
    WHERE c.casttarget < 16384 AND c.castfunc >= 16384 AND c.castfunc IN (SELECT oid FROM known)),
--- tables whose defaults, checks, policies, index or partition expressions or columns call one
+-- What runs them where no statement shows it: whatever sorts, groups or joins values may go by an operator family, and an
+-- operator of these names stands for what SQL writes otherwise (IN, BETWEEN, USING, LIKE); a cast may be made on assignment or
+-- to json, and a type's own functions run for each value. So may anything that isn't told apart below.
+unseen AS MATERIALIZED (
+  SELECT DISTINCT h.class, h.oid, r.fn
+    FROM runs r
+   CROSS JOIN LATERAL (
+     SELECT 'pg_catalog.pg_opfamily'::pg_catalog.regclass::pg_catalog.oid, a.amprocfamily
+       FROM pg_catalog.pg_amproc a WHERE r.class = 'pg_catalog.pg_amproc'::pg_catalog.regclass AND a.oid = r.oid
+     UNION ALL
+     SELECT 'pg_catalog.pg_opfamily'::pg_catalog.regclass, a.amopfamily
+       FROM pg_catalog.pg_amop a WHERE r.class = 'pg_catalog.pg_amop'::pg_catalog.regclass AND a.oid = r.oid
+     UNION ALL
+     SELECT r.class, o.oid
+       FROM pg_catalog.pg_operator o
+      WHERE r.class = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = r.oid
+        AND o.oprname IN ('=', '<>', '<', '<=', '>', '>=', '~~', '!~~', '~~*', '!~~*', '~', '!~')
+     UNION ALL
+     SELECT r.class, c.oid
+       FROM pg_catalog.pg_cast c
+      WHERE r.class = 'pg_catalog.pg_cast'::pg_catalog.regclass AND c.oid = r.oid
+        AND (c.castcontext <> 'e' OR c.casttarget IN ('pg_catalog.json'::pg_catalog.regtype, 'pg_catalog.jsonb'::pg_catalog.regtype))
+     UNION ALL
+     SELECT r.class, t.oid
+       FROM pg_catalog.pg_type t
+       LEFT JOIN pg_catalog.pg_range g ON g.rngtypid = t.oid
+      WHERE r.class = 'pg_catalog.pg_type'::pg_catalog.regclass AND t.oid = r.oid
+        AND r.fn IN (t.typinput, t.typoutput, t.typreceive, t.typsend, t.typmodin, t.typmodout, t.typanalyze, t.typsubscript, g.rngcanonical, g.rngsubdiff)
+     UNION ALL
+     SELECT r.class, r.oid
+      WHERE r.class NOT IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass, 'pg_catalog.pg_type'::pg_catalog.regclass,
+                            'pg_catalog.pg_class'::pg_catalog.regclass, 'pg_catalog.pg_constraint'::pg_catalog.regclass, 'pg_catalog.pg_attrdef'::pg_catalog.regclass,
+                            'pg_catalog.pg_policy'::pg_catalog.regclass, 'pg_catalog.pg_trigger'::pg_catalog.regclass, 'pg_catalog.pg_rewrite'::pg_catalog.regclass,
+                            'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, 'pg_catalog.pg_cast'::pg_catalog.regclass, 'pg_catalog.pg_event_trigger'::pg_catalog.regclass,
+                            'pg_catalog.pg_amproc'::pg_catalog.regclass, 'pg_catalog.pg_amop'::pg_catalog.regclass)) h (class, oid)),
+-- tables whose defaults, checks, policies, index or partition expressions, statistics or columns call one. Defaults and columns
+-- do for rows that are written; the others may also when the table is read or planned for.
 uses AS MATERIALIZED (
-  SELECT DISTINCT COALESCE(a.adrelid, c.conrelid, p.polrelid, i.indrelid, k.oid) AS rel, r.fn
+  SELECT DISTINCT COALESCE(a.adrelid, c.conrelid, p.polrelid, i.indrelid, s.stxrelid, k.oid) AS rel, r.fn,
+         CASE WHEN p.polcmd = 'd' THEN 'DELETE'
+              WHEN p.polcmd <> 'a' OR c.oid IS NOT NULL OR i.indexrelid IS NOT NULL OR s.oid IS NOT NULL OR k.relkind = 'f' OR k.relkind = 'p' AND e.partexprs IS NOT NULL THEN 'READ'
+              ELSE '' END AS event
     FROM runs r
     LEFT JOIN pg_catalog.pg_attrdef a ON r.class = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND a.oid = r.oid
     LEFT JOIN pg_catalog.pg_constraint c ON r.class = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND c.oid = r.oid AND c.conrelid <> 0
     LEFT JOIN pg_catalog.pg_policy p ON r.class = 'pg_catalog.pg_policy'::pg_catalog.regclass AND p.oid = r.oid
     LEFT JOIN pg_catalog.pg_index i ON r.class = 'pg_catalog.pg_class'::pg_catalog.regclass AND i.indexrelid = r.oid
+    LEFT JOIN pg_catalog.pg_statistic_ext s ON r.class = 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass AND s.oid = r.oid
     LEFT JOIN pg_catalog.pg_class k ON r.class = 'pg_catalog.pg_class'::pg_catalog.regclass AND k.oid = r.oid AND k.relkind IN ('r', 'p', 'f')
-   WHERE COALESCE(a.adrelid, c.conrelid, p.polrelid, i.indrelid, k.oid) IS NOT NULL),
+    LEFT JOIN pg_catalog.pg_partitioned_table e ON e.partrelid = k.oid
+   WHERE COALESCE(a.adrelid, c.conrelid, p.polrelid, i.indrelid, s.stxrelid, k.oid) IS NOT NULL),
 -- triggers and the conditions of triggers, and what rules run, a view's when it is read
 fired AS MATERIALIZED (
   SELECT t.tgrelid AS rel, r.fn, t.tgtype AS type, t.tgenabled <> 'D' AS fires, t.tgfoid <> r.fn AS condition
@@ -180,14 +235,13 @@ reach AS (
    WHERE e.oid BETWEEN '1' AND '4294967295'),
 reached AS MATERIALIZED (
   SELECT u.oid FROM pg_catalog.unnest(ARRAY(SELECT oid FROM reach)) u (oid) WHERE u.oid BETWEEN '1' AND '4294967295'),
--- views over these, materialized ones too: they run what the views they read do, when they are refreshed
+-- views over these, materialized ones too: they run what reading these runs, when they are refreshed
 views AS MATERIALIZED (
   SELECT DISTINCT u.oid AS base, v.oid AS view, v.relkind AS kind
     FROM reached u
     JOIN pg_catalog.pg_depend d ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = u.oid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass
     JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND r.rulename = '_RETURN' AND r.ev_class <> u.oid
-    JOIN pg_catalog.pg_class b ON b.oid = u.oid
-    JOIN pg_catalog.pg_class v ON v.oid = r.ev_class AND (v.relkind = 'v' OR v.relkind = 'm' AND b.relkind = 'v')),
+    JOIN pg_catalog.pg_class v ON v.oid = r.ev_class AND v.relkind IN ('v', 'm')),
 keys AS MATERIALIZED (
   SELECT k.* FROM reached u JOIN pg_catalog.pg_constraint k ON k.conrelid = u.oid AND k.contype = 'f'),
 triggers AS MATERIALIZED (
@@ -260,7 +314,9 @@ SELECT pg_catalog.json_build_object(
   'reads', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'function', fn, 'event', event, 'fires', fires) ORDER BY rel, fn, event) FROM reads),
   'calls', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(oid, fn) ORDER BY oid, fn) FROM runs WHERE class = 'pg_catalog.pg_proc'::pg_catalog.regclass AND oid <> fn),
   'eventtriggers', (SELECT pg_catalog.json_agg(evtfoid ORDER BY oid) FROM pg_catalog.pg_event_trigger WHERE evtenabled <> 'D' AND evtevent <> 'login'),
-  'uses', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(rel, fn) ORDER BY rel, fn) FROM uses),
+  'uses', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'function', fn, 'event', event) ORDER BY rel, fn, event) FROM uses),
+  'unseen', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('kind', i.type, 'name', i.identity, 'function', h.fn) ORDER BY h.class, h.oid, h.fn)
+               FROM unseen h CROSS JOIN LATERAL pg_catalog.pg_identify_object(h.class, h.oid, 0) i),
   'routines', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', oid, 'schema', nspname, 'name', proname, 'language', lanname, 'source', src) ORDER BY oid) FROM known),
   'operators', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('schema', n.nspname, 'name', o.oprname, 'function', r.fn) ORDER BY o.oid, r.fn)
                   FROM runs r JOIN pg_catalog.pg_operator o ON r.class = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = r.oid

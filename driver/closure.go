@@ -20,13 +20,14 @@ type closureBuilder struct {
 	calls     map[string][]*reachedRoutine
 	code      map[string][]catalogCode // operators and types, by their names
 	rules     []*routineBody
+	onRead    []*reachedRelation // those that write when they are read
+	onChange  tableSet           // what event triggers write
 	changers  map[oid]*catalogRoutine
 	changes   map[oid]rowChange // by what is read of their bodies
 	changed   bool
 	making    bool // it isn't tables that are followed, but the one set of what changes the catalog
 
-	makingViews []string // then: the views that do when they are read
-	anyMakes    bool     // and whether any relation does
+	anyMakes bool // and whether any relation does
 }
 
 // reachedRelation is a relation with what a write of it writes.

@@ -26,6 +26,7 @@ const (
 
 // spreadCode adds up what routines, triggers and rules write.
 func (b *closureBuilder) spreadCode() {
+	b.spreadUnnamed()
 	if b.making {
 		b.noteMakers()
 	}
@@ -63,22 +64,8 @@ func (b *closureBuilder) spreadCode() {
 		}
 	}
 	for _, use := range b.facts.Uses {
-		if r, f := b.relations[use[0]], b.routines[use[1]]; r != nil && f != nil {
-			for _, event := range b.usingEvents() {
-				b.addFor(r.code, event, f.unguarded())
-			}
-		}
+		b.uses(use)
 	}
-}
-
-// usingEvents are those at which a table's defaults, checks or policies may call
-// something. A policy does also when rows are read, which only matters where no
-// statement is refused for it.
-func (b *closureBuilder) usingEvents() []string {
-	if b.making {
-		return []string{"INSERT", "UPDATE", "DELETE", eventRead}
-	}
-	return []string{"INSERT", "UPDATE", eventLike}
 }
 
 func (b *closureBuilder) callsDynamic(call rewrite.Name) bool {
@@ -144,11 +131,12 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 			continue
 		}
 		for _, c := range list {
-			if f := b.routines[c.Function]; f != nil && (!c.Row || body.casts[name]) {
+			if f := b.routines[c.Function]; f != nil && (!c.Row || body.casts[name] || hasAny(body.words, rewrite.RowMakers())) {
 				out.add(f.unguarded())
 			}
 		}
 	}
+	b.unnamed(out, body)
 	if b.making {
 		b.addMakers(out, body)
 	}

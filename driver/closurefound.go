@@ -100,9 +100,6 @@ func (b *closureBuilder) withoutWall(tables tableSet) int {
 func (b *closureBuilder) writersOf(r *reachedRelation) (out []rewrite.Writer) {
 	events := make(map[int][]string)
 	for _, event := range slices.Sorted(maps.Keys(r.code)) {
-		if event == eventRead {
-			continue // no statement that reads is refused
-		}
 		for i := range r.code[event].all {
 			events[i] = append(events[i], event)
 		}
@@ -138,6 +135,7 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 			out.EventTriggers = append(out.EventTriggers, b.routines[f].name())
 		}
 	}
+	b.unseenFound(out)
 	b.triggersFound(out)
 	if b.facts.Epoch {
 		out.Sequences = append(out.Sequences, rewrite.Name{Schema: "fencing", Name: "write_epoch"})

@@ -78,22 +78,18 @@ func (b *closureBuilder) makingEvents(r *reachedRelation) (events []string) {
 	return events
 }
 
-// noteMakers notes which views change the catalog when they are read, and whether
-// any relation does when it is used.
+// noteMakers notes whether any relation changes the catalog when it is used.
 func (b *closureBuilder) noteMakers() {
-	b.makingViews, b.anyMakes = nil, false
+	b.anyMakes = false
 	for _, r := range b.relations {
 		b.anyMakes = b.anyMakes || r.makes()
-		if !r.code[eventRead].isEmpty() {
-			b.makingViews = append(b.makingViews, lowerASCII(r.Name))
-		}
 	}
 }
 
-// addMakers adds whether a body changes the catalog by itself, by a view that it
-// reads, or by a table whose name it is given.
+// addMakers adds whether a body changes the catalog by itself, or by a table whose
+// name it is given.
 func (b *closureBuilder) addMakers(out tableSet, body *routineBody) {
-	if body.makes || body.opens && b.anyMakes || slices.ContainsFunc(b.makingViews, func(view string) bool { return body.words[view] }) {
+	if body.makes || body.opens && b.anyMakes {
 		out.put(0)
 	}
 }

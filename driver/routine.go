@@ -168,13 +168,24 @@ func (r *routineReader) call(i int) {
 	case before == ".":
 		r.body.calls = append(r.body.calls, rewrite.Name{Name: name})
 	}
-	for start := i - 1; name != ""; start -= 2 {
-		if r.word(start) != "." {
-			if b := r.word(start); b == ":" || b == "as" && next == ")" || next == "%" && r.word(i+2) == "rowtype" {
-				r.body.casts[name] = true
-			}
-			return
-		}
+	if name != "" {
+		r.cast(i)
+	}
+}
+
+// cast notes a type's name: behind a colon or AS, or before %TYPE or %ROWTYPE,
+// where any of the names may be a table's.
+func (r *routineReader) cast(i int) {
+	start := i - 1
+	for r.word(start) == "." {
+		start -= 2
+	}
+	isOfTable := r.word(i+1) == "%" && (r.word(i+2) == "rowtype" || r.word(i+2) == "type")
+	if b := r.word(start); b == ":" || b == "as" && r.word(i+1) == ")" || isOfTable {
+		r.body.casts[r.token(i).name()] = true
+	}
+	for k := i - 2; isOfTable && k > start; k -= 2 {
+		r.body.casts[r.token(k).name()] = true
 	}
 }
 

@@ -73,6 +73,7 @@ func (c *checker) statement(n *node) {
 		return
 	}
 	c.checkEvents(n)
+	c.checkUnseen(n)
 	rule(c, n, true)
 }
 
@@ -97,6 +98,8 @@ func (c *checker) walk(n, parent *node) {
 		checkConstructor(c, n)
 	case "FuncCall":
 		checkFunction(c, n)
+	case "RangeVar":
+		c.checkUse(n)
 	case "TypeName":
 		checkType(c, n)
 	case "ColumnRef", "A_Indirection":
@@ -136,7 +139,7 @@ func (c *checker) walkFields(n *node, but string) {
 var plainNodes = setOf(
 	// names, constants, types
 	"String", "Integer", "Float", "Boolean", "BitString", "List", "A_Const", "A_Star", "TypeCast",
-	"CollateClause", "Alias", "RangeVar",
+	"CollateClause", "Alias",
 	// expressions
 	"A_ArrayExpr", "A_Indices", "BoolExpr", "NullTest", "BooleanTest", "CaseExpr", "CaseWhen",
 	"CoalesceExpr", "MinMaxExpr", "RowExpr", "GroupingFunc", "GroupingSet", "SQLValueFunction", "NamedArgExpr", "SetToDefault",

@@ -47,6 +47,9 @@ type Closure struct {
 	// TokenTriggers are the triggers that may change the token which a protected
 	// table's row is to get, and that no wall catches.
 	TokenTriggers []TokenTrigger
+	// Unseen are objects that run a function which writes protected tables where no
+	// statement shows it. While there is one, hardly any statement is provable.
+	Unseen []UnseenCode
 	// EventTriggers are the functions of event triggers that write protected
 	// tables: whatever changes a structure runs them.
 	EventTriggers []Name
@@ -101,7 +104,7 @@ type Cascade struct {
 type Writer struct {
 	Name
 	Into   Name     // the protected table that is written
-	Events []string // "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFRESH", "LIKE" (CREATE TABLE (LIKE ...) takes it over), "ENABLE" (its trigger or rule is disabled)
+	Events []string // "INSERT", "UPDATE", "DELETE", "TRUNCATE", "READ" (whatever uses it, a query too), "REFRESH", "LIKE" (CREATE TABLE (LIKE ...) takes it over), "ENABLE" (its trigger or rule is disabled)
 }
 
 // TokenTrigger is a trigger that may change the token of a protected table's
@@ -211,6 +214,7 @@ func (p *Policy) relation(n Name) *relation {
 
 func (p *Policy) setClosure(c Closure) {
 	p.closure = c
+	p.hasReaders = slices.ContainsFunc(c.Writers, func(w Writer) bool { return slices.Contains(w.Events, eventRead) })
 	p.words = make(map[string][]string)
 	for name, relations := range p.byName {
 		for _, r := range relations {

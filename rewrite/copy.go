@@ -11,6 +11,9 @@ func checkCopy(c *checker, n *node, _ bool) {
 	c.walk(n.get("query"), n)
 	c.walk(n.get("whereClause"), n)
 	rel := n.get("relation")
+	if !n.flag("is_from") {
+		c.checkUse(rel)
+	}
 	if rel == nil || !n.flag("is_from") {
 		return
 	}

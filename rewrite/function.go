@@ -38,6 +38,7 @@ func checkFunction(c *checker, n *node) {
 	if len(parts) > 1 {
 		schema = parts[len(parts)-2]
 	}
+	c.checkUnnamedTypes(n, name)
 	switch {
 	case schema == "fencing" && !fencingFunctions[name]:
 		c.report(violation(UnsafeFunction, n, "function fencing.%s is not called through fencerow: use a plain connection", name))
@@ -112,7 +113,7 @@ func checkType(c *checker, n *node) {
 
 // checkOperators refuses an operator whose function writes a protected table.
 func checkOperators(c *checker, n *node) {
-	if len(c.policy.closure.Operators) == 0 {
+	if len(c.policy.closure.Operators) == 0 && len(c.policy.closure.Types) == 0 {
 		return
 	}
 	field, ok := map[string]string{"A_Expr": "name", "SubLink": "operName", "SortBy": "useOp"}[n.kind()]
@@ -127,6 +128,7 @@ func checkOperators(c *checker, n *node) {
 	if len(parts) > 1 {
 		schema = parts[len(parts)-2]
 	}
+	c.checkUnnamedTypes(n, name)
 	if matches(c.policy.closure.Operators, schema, name) {
 		c.report(violation(UnsafeFunction, n, "operator %s may be one whose function writes a protected table: use a plain connection, or name the built-in one as OPERATOR(pg_catalog.%s)", name, name))
 	}

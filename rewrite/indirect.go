@@ -9,6 +9,7 @@ import (
 // than its name: through a view, a foreign key, a trigger or a rule. sets are
 // the columns an UPDATE assigns.
 func (c *checker) checkIndirect(t target, event string, sets []*node) {
+	c.checkUse(t.at)
 	for _, r := range t.relations {
 		if r.view {
 			c.reportView(t, event, r)
@@ -56,6 +57,7 @@ func (c *checker) reportTrigger(t target, event string, r *relation, trigger Tok
 // checkRefresh refuses to refresh a view whose query runs what writes a
 // protected table.
 func checkRefresh(c *checker, n *node, _ bool) {
+	c.checkUse(n.get("relation"))
 	c.checkWriters(n.get("relation"), "REFRESH")
 }
 
@@ -64,6 +66,7 @@ func checkRefresh(c *checker, n *node, _ bool) {
 func (c *checker) checkLike(n *node) {
 	for _, element := range n.list("tableElts") {
 		if element.is("TableLikeClause") {
+			c.checkUse(element.get("relation"))
 			c.checkWriters(element.get("relation"), "LIKE")
 		}
 	}

@@ -84,6 +84,8 @@ type Policy struct {
 	quick   *quickSet
 	makers  *makerSet // what changes the catalog when it is used; nil if nothing does
 
+	hasReaders bool // a relation writes a protected table when it is read
+
 	namesakes map[string][]Namesake // what bare names may stand for besides, and isn't protected
 	meant     map[string]bool       // the bare names that are checked as what they stand for besides; see elsewherePlan
 

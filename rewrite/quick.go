@@ -57,6 +57,16 @@ func (p *Policy) newQuickSet() *quickSet {
 	for _, n := range c.Types {
 		q.add("_" + n.Name)
 	}
+	if len(c.Types) > 0 {
+		for _, name := range rowMakers {
+			q.addWordOrOperator(name)
+		}
+	}
+	if p.hasReaders {
+		for _, name := range maintainers {
+			q.listed[name] = true
+		}
+	}
 	if len(c.EventTriggers) > 0 {
 		q.listed["into"] = true // SELECT INTO makes a table
 	}
@@ -65,6 +75,15 @@ func (p *Policy) newQuickSet() *quickSet {
 	}
 	q.words = newWordTable(q.listed)
 	return q
+}
+
+// addWordOrOperator looks for a function's name or for an operator.
+func (q *quickSet) addWordOrOperator(name string) {
+	if isWordByte(name[0]) {
+		q.listed[name] = true
+	} else {
+		q.operators = append(q.operators, name)
+	}
 }
 
 // add looks for a name by its longest run of identifier bytes. Between quotes
@@ -114,6 +133,9 @@ func isRunByte(c byte) bool { return c == '$' || isWordByte(c) }
 
 // clears reports whether the quick way out clears a text.
 func (p *Policy) clears(sql string) bool {
+	if len(p.closure.Unseen) > 0 {
+		return false
+	}
 	rest := firstWord(sql)
 	end := 0
 	for end < len(rest) && isRunByte(rest[end]) {

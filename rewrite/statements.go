@@ -75,7 +75,7 @@ func init() {
 		// nothing in them writes a row or changes what the check rests on
 		"TransactionStmt": allow, "ConstraintsSetStmt": allow, "VariableShowStmt": allow, "FetchStmt": allow, "ClosePortalStmt": allow,
 		"ListenStmt": allow, "UnlistenStmt": allow, "NotifyStmt": allow, "LockStmt": allow, "CheckPointStmt": allow,
-		"VacuumStmt": allow, "ClusterStmt": allow, "ReindexStmt": allow, "RefreshMatViewStmt": checkRefresh,
+		"VacuumStmt": checkMaintenance, "ClusterStmt": checkMaintenance, "ReindexStmt": checkMaintenance, "RefreshMatViewStmt": checkRefresh,
 
 		// roles, databases, storage, text search, foreign servers: none is a table
 		"GrantRoleStmt": allow, "CreateRoleStmt": allow, "AlterRoleStmt": allow, "DropRoleStmt": allow, "AlterDefaultPrivilegesStmt": allow,
