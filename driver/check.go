@@ -124,6 +124,12 @@ func (c *Conn) check(ctx context.Context, sql string, known looked) (verdict, er
 		defer c.session.forgetPath()
 	}
 	found := c.violation(v.enforced)
+	if found == nil && v.enforced.NamesOwn {
+		var err error
+		if found, err = c.askPath(ctx, v.enforced); err != nil {
+			return v, err
+		}
+	}
 	if found != nil && v.view.enforces {
 		return v, c.refuse(ctx, sql, found)
 	}

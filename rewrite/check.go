@@ -16,6 +16,9 @@ type checker struct {
 	changesCatalog bool // a statement may change what a closure is read from
 	stored         bool // what is walked is stored in an object, and runs later
 
+	own     *node // the first name without a schema that the schema fencing has, too; see nameOwn
+	ownName string
+
 	found  []*Violation
 	writes []Write
 	tokens []tokenUse

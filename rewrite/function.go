@@ -41,6 +41,8 @@ func checkFunction(c *checker, n *node) {
 	switch {
 	case schema == "fencing" && !fencingFunctions[name]:
 		c.report(violation(UnsafeFunction, n, "function fencing.%s is not called through fencerow: use a plain connection", name))
+	case schema == "" && fencingChanges[name] && c.policy.hasFencing() && !c.writesProtected("", name):
+		c.nameOwn(n, name)
 	case c.writesProtected(schema, name):
 		c.reportFunction(n, schema, name)
 	case matches(c.policy.closure.Types, schema, name): // a range's constructor, a cast

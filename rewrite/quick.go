@@ -63,7 +63,7 @@ func (p *Policy) newQuickSet() *quickSet {
 	for _, n := range c.Operators {
 		q.operators = append(q.operators, n.Name)
 	}
-	q.words = newWordTable(q.listed)
+	q.words = newWordTable(q.listed, p.hasFencing())
 	return q
 }
 
@@ -126,7 +126,9 @@ func (p *Policy) clears(sql string) bool {
 		return false
 	}
 	// letters beyond ASCII are others in another encoding, which a session may have come to
-	return p.hit(sql) == "" && (!p.quick.beyond || isASCII(sql))
+	hit, found := p.find(sql)
+	mayNameOwn := found&callWord != 0 || found&ownWord != 0 && found&writeWord != 0
+	return hit == "" && !mayNameOwn && (!p.quick.beyond || isASCII(sql))
 }
 
 func isASCII(s string) bool {
@@ -195,17 +197,23 @@ func commentEnd(sql string) int {
 // hit returns the first word of a text by which it could reach a protected
 // table, "" if there is none.
 func (p *Policy) hit(text string) string {
+	hit, _ := p.find(text)
+	return hit
+}
+
+// find is hit, and returns the kinds of the words of a text without any.
+func (p *Policy) find(text string) (hit string, found int) {
 	q := p.quick
 	if q.never {
-		return text
+		return text, 0
 	}
 	for _, op := range q.operators {
 		if strings.Contains(text, op) {
-			return op
+			return op, 0
 		}
 	}
 	if strings.IndexByte(text, 0) >= 0 {
-		return "NUL"
+		return "NUL", 0
 	}
 	return q.words.search(text)
 }

@@ -7,6 +7,8 @@ const (
 	hitWord    = 1 << iota // it could reach a protected table
 	systemWord             // it may be a catalog
 	writeWord              // it may write one
+	ownWord                // a relation of the schema fencing has the name
+	callWord               // a function of the schema fencing that changes something has it
 )
 
 // wordTable tells the words that matter from the thousands that don't. Nearly
@@ -30,8 +32,9 @@ const (
 	leastBits   = 1 << 15
 )
 
-// newWordTable adds the words of SQL that matter to those of a policy.
-func newWordTable(listed map[string]bool) wordTable {
+// newWordTable adds the words of SQL that matter to those of a policy, and the
+// names of the schema fencing if that is installed.
+func newWordTable(listed map[string]bool, hasFencing bool) wordTable {
 	t := wordTable{kinds: make(map[string]int, len(listed)+len(sqlFunctions)+len(quickWrites))}
 	for word := range quickWrites {
 		t.kinds[word] = writeWord
@@ -39,6 +42,14 @@ func newWordTable(listed map[string]bool) wordTable {
 	t.kinds["information_schema"] = systemWord
 	for word := range quickSystem {
 		t.kinds[word] = 0
+	}
+	if hasFencing {
+		for word := range fencingRelations {
+			t.kinds[word] = ownWord
+		}
+		for word := range fencingChanges {
+			t.kinds[word] = callWord
+		}
 	}
 	for word := range sqlFunctions {
 		t.kinds[word] = hitWord
