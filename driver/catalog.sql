@@ -31,7 +31,7 @@ family AS (
    CROSS JOIN LATERAL pg_catalog.unnest(ARRAY(SELECT i.inhparent FROM pg_catalog.pg_inherits i WHERE i.inhrelid = f.oid)) e (oid)
    WHERE e.oid BETWEEN '1' AND '4294967295'),
 user_rules AS MATERIALIZED (
-  SELECT r.oid, r.ev_class AS rel, r.ev_type AS event, r.ev_enabled <> 'D' AS fires, pg_catalog.pg_get_ruledef(r.oid) AS src
+  SELECT r.oid, r.rulename AS name, r.ev_class AS rel, r.ev_type AS event, r.ev_enabled <> 'D' AS fires, r.is_instead AS instead, pg_catalog.pg_get_ruledef(r.oid) AS src
     FROM pg_catalog.pg_rewrite r WHERE r.rulename <> '_RETURN' AND r.oid >= 16384),
 -- the names in a foreign table's options, and its own: by one of them it may lead back here, over whatever server
 foreign_names AS MATERIALIZED (
@@ -253,7 +253,7 @@ SELECT pg_catalog.json_build_object(
                  FROM pg_catalog.unnest(ARRAY(SELECT DISTINCT tgfoid FROM triggers WHERE tgtype & 3 = 3 AND tgtype & 20 <> 0 AND nspname <> 'fencing')) f (oid)
                  JOIN pg_catalog.pg_proc p USING (oid) JOIN pg_catalog.pg_language l ON l.oid = p.prolang WHERE f.oid BETWEEN '1' AND '4294967295'),
   'conditions', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'function', fn, 'type', type, 'fires', fires) ORDER BY rel, fn, type) FROM fired WHERE condition),
-  'rules', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'event', event, 'source', src, 'fires', fires) ORDER BY rel, event, src) FROM user_rules),
+  'rules', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'name', name, 'event', event, 'source', src, 'fires', fires, 'instead', instead) ORDER BY rel, event, src) FROM user_rules),
   'reads', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'function', fn, 'event', event, 'fires', fires) ORDER BY rel, fn, event) FROM reads),
   'calls', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(oid, fn) ORDER BY oid, fn) FROM runs WHERE class = 'pg_catalog.pg_proc'::pg_catalog.regclass AND oid <> fn),
   'eventtriggers', (SELECT pg_catalog.json_agg(evtfoid ORDER BY oid) FROM pg_catalog.pg_event_trigger WHERE evtenabled <> 'D' AND evtevent <> 'login'),

@@ -30,6 +30,19 @@ func (b *closureBuilder) relationsFound() rewrite.Closure {
 		out.Cascades = append(out.Cascades, b.cascadesOf(r)...)
 		out.Writers = append(out.Writers, b.writersOf(r)...)
 	}
+	out.Replacements = b.replacements()
+	return out
+}
+
+// replacements returns the rules that take the place of a write to a protected
+// table, or to what shares rows with one. A view's write is refused in any case.
+func (b *closureBuilder) replacements() (out []rewrite.Replacement) {
+	for _, rule := range b.facts.Rules {
+		r := b.relations[rule.Relation]
+		if r != nil && !r.family.isEmpty() && rule.Instead && rule.Fires {
+			out = append(out, rewrite.Replacement{Name: r.name(), Rule: rule.Name, Event: ruleEvents[rule.Event]})
+		}
+	}
 	return out
 }
 

@@ -47,6 +47,9 @@ type Closure struct {
 	// TokenTriggers are the triggers that may change the token which a protected
 	// table's row is to get, and that no wall catches.
 	TokenTriggers []TokenTrigger
+	// Replacements are the rules that do something instead of a write to a protected
+	// table.
+	Replacements []Replacement
 	// EventTriggers are the functions of event triggers that write protected
 	// tables: whatever changes a structure runs them.
 	EventTriggers []Name
@@ -111,6 +114,14 @@ type TokenTrigger struct {
 	Events   []string // "INSERT", "UPDATE"
 }
 
+// Replacement is a rule of a protected table, or one that shares rows with it, ON
+// an event DO INSTEAD.
+type Replacement struct {
+	Name         // the relation
+	Rule  string // its own name
+	Event string // "INSERT", "UPDATE", "DELETE"
+}
+
 // relation is everything the policy knows under one name.
 type relation struct {
 	Name
@@ -121,6 +132,7 @@ type relation struct {
 	cascades []Cascade
 	writers  []Writer
 	triggers []TokenTrigger
+	replaced []Replacement
 }
 
 // WithClosure returns the policy with what else can reach its tables.
@@ -164,6 +176,10 @@ func (p *Policy) WithClosure(c Closure) (*Policy, error) {
 	for _, t := range c.TokenTriggers {
 		r := q.relation(t.Name)
 		r.triggers = append(r.triggers, t)
+	}
+	for _, rule := range c.Replacements {
+		r := q.relation(rule.Name)
+		r.replaced = append(r.replaced, rule)
 	}
 	q.setClosure(c)
 	return &q, nil
