@@ -75,11 +75,12 @@ aggregates AS MATERIALIZED (
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
    WHERE a.aggfnoid::pg_catalog.oid >= 16384
    GROUP BY a.aggfnoid),
--- defaults of arguments stand behind the body
+-- defaults of arguments stand behind the body, and a search_path of its own that leads into schema fencing
 routines AS MATERIALIZED (
   SELECT p.oid, p.proname, n.nspname, l.lanname,
          pg_catalog.concat_ws(E'\n', CASE WHEN a.oid IS NOT NULL THEN a.calls WHEN p.prosqlbody IS NOT NULL THEN pg_catalog.pg_get_function_sqlbody(p.oid) ELSE p.prosrc END,
-                              ';' || pg_catalog.pg_get_expr(p.proargdefaults, 0)) AS src
+                              ';' || pg_catalog.pg_get_expr(p.proargdefaults, 0),
+                              CASE WHEN p.proconfig::text ~* 'fencing' THEN ';' || pg_catalog.array_to_string(p.proconfig, ';') END) AS src
     FROM pg_catalog.pg_proc p
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
     JOIN pg_catalog.pg_language l ON l.oid = p.prolang
@@ -92,13 +93,15 @@ beginnings AS MATERIALIZED (
   SELECT CASE WHEN pg_catalog.count(*) <= 64 THEN pg_catalog.string_agg(pg_catalog.regexp_replace(b.name, E'([!-#%-/:-@\\[-^`{-~$])', E'\\\\\\1', 'g'), '|') END AS pattern
     FROM (SELECT DISTINCT pg_catalog."left"(pg_catalog."substring"(pg_catalog.lower(c.relname::text COLLATE "C"), E'^[^"''\\\\]*'), 4) AS name
             FROM pg_catalog.unnest(ARRAY(SELECT oid FROM up UNION SELECT oid FROM family)) u (oid) JOIN pg_catalog.pg_class c USING (oid)) b),
--- No routine matters unless one may name such a relation, or have a name that is escaped, continued on the next line or a trigger's
+-- No routine matters unless one may name such a relation, or something of schema fencing, or have a name that is escaped, continued on the next line or a trigger's
 -- argument, and may write; then any may matter, by what it calls. This is rough, so as to be quick.
 known AS MATERIALIZED (
   SELECT r.* FROM routines r
    WHERE EXISTS (SELECT FROM (SELECT pg_catalog.lower(r.src COLLATE "C") AS src FROM routines r) o
                   WHERE o.src ~ E'insert|update|delete|merge|truncate|copy|execute|alter|drop|create|refresh|into|import|\\\\|''[ \\t\\f\\v]*(--[^\\n\\r]*)?[\\n\\r]([ \\t\\f\\v\\n\\r]|--[^\\n\\r]*[\\n\\r])*'''
-                    AND o.src ~ (SELECT COALESCE(E'u&["'']|e''[^'']*\\\\|alter\\s+schema|import\\s+foreign|''[ \\t\\f\\v]*(--[^\\n\\r]*)?[\\n\\r]([ \\t\\f\\v\\n\\r]|--[^\\n\\r]*[\\n\\r])*''|' || pattern, '') FROM beginnings))
+                    AND o.src ~ (SELECT COALESCE(E'u&["'']|e''[^'']*\\\\|alter\\s+schema|import\\s+foreign|''[ \\t\\f\\v]*(--[^\\n\\r]*)?[\\n\\r]([ \\t\\f\\v\\n\\r]|--[^\\n\\r]*[\\n\\r])*''|' || pattern, '') FROM beginnings)
+                     OR o.src ~ 'fencing' AND o.src ~ 'regist|generation|incarnation|[^e]lease|epoch|tombstone|repair|driver_|wall|seal|claim_name|carry_over|take_over'
+                     OR o.src ~ E'(update|into|from|truncate|table|only|copy|,)\\s+"?(registry|generation|incarnation|tombstone|repairs|lease|epoch)\\M|\\m(unregister|register|driver_level|driver_rewrite|claim_name|carry_over|take_over|wall|wall_apply|tombstones|tombstone_apply|prune_tombstones|repair|seal|unseal|seal_apply)\\s*[(]')
       OR EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgnargs > 0 AND NOT t.tgisinternal AND t.tgfoid >= 16384)),
 -- What runs them: by pg_depend, and the type of a domain's constraint, of a row with such a column and of a cast's result.
 -- Routines are followed by what calls them elsewhere, and so are none of their own here.

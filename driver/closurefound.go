@@ -76,6 +76,9 @@ func (b *closureBuilder) cascadesOf(r *reachedRelation) (out []rewrite.Cascade) 
 	into := make(map[int]*rewrite.Cascade)
 	for _, event := range slices.Sorted(maps.Keys(r.cascade)) {
 		i := b.withoutWall(r.cascade[event])
+		if i == b.own() {
+			continue // the triggers of that schema refuse it
+		}
 		c := into[i]
 		if c == nil {
 			c = &rewrite.Cascade{Name: r.name(), Into: b.tableName(i), ChildWall: b.tables[i].wall}
@@ -101,7 +104,7 @@ func (b *closureBuilder) cascadesOf(r *reachedRelation) (out []rewrite.Cascade) 
 // withoutWall returns a table of a set, one without a wall if there is any.
 func (b *closureBuilder) withoutWall(tables tableSet) int {
 	for i := range tables.all {
-		if !b.tables[i].wall {
+		if i != b.own() && !b.tables[i].wall {
 			return i
 		}
 	}
@@ -151,6 +154,7 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 			out.EventTriggers = append(out.EventTriggers, b.routines[f].name())
 		}
 	}
+	out.OwnCallers = b.ownCallers()
 	b.triggersFound(out)
 	if b.facts.Epoch {
 		out.Sequences = append(out.Sequences, rewrite.Name{Schema: "fencing", Name: "write_epoch"})
@@ -244,6 +248,9 @@ func (r *reachedRelation) name() rewrite.Name {
 }
 
 func (b *closureBuilder) tableName(i int) rewrite.Name {
+	if i == b.own() {
+		return rewrite.Name{Schema: "fencing", Name: "registry"} // the first of them
+	}
 	return rewrite.Name{Schema: b.tables[i].Schema, Name: b.tables[i].Name}
 }
 

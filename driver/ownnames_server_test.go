@@ -218,3 +218,112 @@ func ownState(t *testing.T, dsn string) (out map[string]string) {
 	}
 	return out
 }
+
+// Code in the database that writes the schema fencing isn't run through the driver,
+// whatever it does with the setting first.
+func TestCodeThatWritesOwn(t *testing.T) {
+	const body = ` LANGUAGE plpgsql AS $$ BEGIN RESET ALL; `
+	for name, c := range map[string]struct {
+		made, use string
+	}{
+		"a table":               {`CREATE FUNCTION f() RETURNS void` + body + `UPDATE fencing.registry SET driver_level = 'off'; END $$`, `SELECT f()`},
+		"a procedure":           {`CREATE PROCEDURE f()` + body + `UPDATE fencing.registry SET driver_level = 'off'; END $$`, `CALL f()`},
+		"quoted":                {`CREATE FUNCTION f() RETURNS void` + body + `DELETE FROM "fencing"."lease"; END $$`, `SELECT f()`},
+		"a string":              {`CREATE FUNCTION f() RETURNS void` + body + `EXECUTE 'TRUNCATE fencing.generation'; END $$`, `SELECT f()`},
+		"pieces":                {`CREATE FUNCTION f() RETURNS void` + body + `EXECUTE 'UPDATE ' || quote_ident('fencing') || '.' || 'registry SET driver_level = ''off'''; END $$`, `SELECT f()`},
+		"format":                {`CREATE FUNCTION f() RETURNS void` + body + `EXECUTE format('UPDATE %I.%I SET driver_level = %L', 'fencing', 'registry', 'off'); END $$`, `SELECT f()`},
+		"a function's":          {`CREATE FUNCTION f() RETURNS void` + body + `PERFORM fencing.unregister('orders'); END $$`, `SELECT f()`},
+		"its own path":          {`CREATE FUNCTION f() RETURNS void` + body + `SET search_path = fencing, public; UPDATE registry SET driver_level = 'off'; END $$`, `SELECT f()`},
+		"its own path, call":    {`CREATE FUNCTION f() RETURNS void` + body + `PERFORM set_config('search_path', 'fencing, public', true); PERFORM driver_level('orders', 'off'); END $$`, `SELECT f()`},
+		"the function's path":   {`CREATE FUNCTION f() RETURNS void SET search_path = fencing, public LANGUAGE plpgsql AS $$ BEGIN RESET fencing.session; UPDATE registry SET driver_level = 'off'; END $$`, `SELECT f()`},
+		"the function's mark":   {`CREATE FUNCTION f() RETURNS void SET fencing.session = 'none' LANGUAGE plpgsql AS $$ BEGIN UPDATE fencing.registry SET driver_level = 'off'; END $$`, `SELECT f()`},
+		"SQL":                   {`CREATE FUNCTION f() RETURNS void LANGUAGE sql AS $$ SELECT set_config('fencing.session', '', false); UPDATE fencing.registry SET driver_level = 'off' $$`, `SELECT f()`},
+		"what another calls":    {`CREATE FUNCTION g() RETURNS void` + body + `DELETE FROM fencing.registry; END $$; CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM g(); END $$`, `SELECT f()`},
+		"a trigger":             {`CREATE FUNCTION f() RETURNS trigger` + body + `DELETE FROM fencing.registry; RETURN NEW; END $$; CREATE TRIGGER t BEFORE INSERT ON log FOR EACH ROW EXECUTE FUNCTION f()`, `INSERT INTO log VALUES (1)`},
+		"a default":             {`CREATE FUNCTION f() RETURNS int` + body + `DELETE FROM fencing.registry; RETURN 1; END $$; ALTER TABLE log ADD COLUMN x int DEFAULT f()`, `INSERT INTO log (id) VALUES (1)`},
+		"a rule":                {`CREATE RULE r AS ON INSERT TO log DO ALSO DELETE FROM fencing.registry`, `INSERT INTO log VALUES (reset_all())`},
+		"a view that it writes": {`CREATE FUNCTION f() RETURNS void` + body + `CREATE TEMP VIEW v AS SELECT * FROM fencing.registry; UPDATE v SET driver_level = 'off'; END $$`, `SELECT f()`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := localpg.Database(t)
+			run(t, dsn, resettingSchema)
+			require.NoError(t, migrations.Up(t.Context(), dsn))
+			require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
+			run(t, dsn, `INSERT INTO fencing.lease SELECT (jsonb_populate_record(NULL::fencing.lease, '{"resource": "r", "token": 1, "holder": "h", "expires_at": "2000-01-01"}')).* ON CONFLICT DO NOTHING`, c.made)
+			before := ownState(t, dsn)
+			db := openReset(t, dsn, "nobody")
+			_, err := db.Exec(c.use)
+			require.ErrorIs(t, err, rewrite.ErrRefused)
+			require.Equal(t, before, ownState(t, dsn))
+			plain, err := pgx.Connect(t.Context(), dsn)
+			require.NoError(t, err)
+			defer plain.Close(context.Background())
+			_, err = plain.Exec(t.Context(), `SELECT set_config('fencing.session', 'driver', false)`)
+			require.NoError(t, err)
+			_, err = plain.Exec(t.Context(), c.use)
+			require.NoError(t, err)
+			require.NotEqual(t, before, ownState(t, dsn), "the bypass is real")
+		})
+	}
+}
+
+// Functions that write or call by a bare name what the schema fencing has, too, do
+// that to one's own objects only.
+func TestCodeWithOwnNames(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, resettingSchema)
+	require.NoError(t, migrations.Up(t.Context(), dsn))
+	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
+	run(t, dsn, `CREATE FUNCTION f1() RETURNS void LANGUAGE plpgsql AS $$ BEGIN UPDATE registry SET driver_level = 'off'; END $$`,
+		`CREATE FUNCTION f2() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM unregister('orders'); END $$`,
+		`CREATE FUNCTION f3() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM public.f1(); END $$`,
+		`CREATE PROCEDURE f4() LANGUAGE plpgsql AS $$ BEGIN DELETE FROM generation; END $$`,
+		`CREATE FUNCTION "F 5"() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'TRUNCATE generation'; END $$`)
+	uses := []string{`SELECT f1()`, `SELECT f2()`, `SELECT public.F3()`, `CALL f4()`, `SELECT "F 5"()`, `INSERT INTO log SELECT 1 FROM f1()`}
+	plain, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	defer plain.Close(context.Background())
+	for _, use := range uses { // the bypass is real
+		use = strings.NewReplacer("SELECT f", "SELECT public.f", "CALL f", "CALL public.f", `SELECT "`, `SELECT public."`, "INTO log", "INTO public.log", "FROM f", "FROM public.f").Replace(use)
+		_, err := plain.Exec(t.Context(), `BEGIN; SELECT set_config('fencing.session', 'driver', false); SELECT public.reset_all(); SELECT public.set_tenant('fencing, public')`)
+		require.NoError(t, err)
+		_, err = plain.Exec(t.Context(), use)
+		require.NoError(t, err, use)
+		_, err = plain.Exec(t.Context(), `ROLLBACK`)
+		require.NoError(t, err)
+	}
+	for who := range resets {
+		db := openReset(t, dsn, who)
+		before := ownState(t, dsn)
+		for _, use := range uses {
+			conn, err := db.Conn(t.Context())
+			require.NoError(t, err)
+			_, err = conn.ExecContext(t.Context(), `SELECT public.set_tenant('fencing, public')`)
+			require.NoError(t, err)
+			_, err = conn.ExecContext(t.Context(), use)
+			require.ErrorIs(t, err, rewrite.ErrRefused, "%s: %s", who, use)
+			require.NoError(t, conn.Close())
+		}
+		require.Equal(t, before, ownState(t, dsn), who)
+	}
+}
+
+// Code that reads the schema fencing, or calls what any session may, runs as before,
+// and so does code on tables of one's own that are called like those.
+func TestCodeBesideOwn(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, resettingSchema)
+	require.NoError(t, migrations.Up(t.Context(), dsn))
+	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
+	run(t, dsn, `CREATE TABLE public.lease (id int)`,
+		`CREATE FUNCTION draw() RETURNS bigint LANGUAGE sql AS 'SELECT fencing.next_token()'`,
+		`CREATE FUNCTION noted() RETURNS void LANGUAGE plpgsql AS $$ BEGIN INSERT INTO log SELECT count(*) FROM fencing.registry; END $$`,
+		`CREATE FUNCTION held() RETURNS void LANGUAGE plpgsql AS $$ BEGIN INSERT INTO log SELECT 1 FROM fencing.take('mine', '1 h', 'me'); END $$`,
+		`CREATE FUNCTION leased() RETURNS void LANGUAGE plpgsql AS $$ BEGIN INSERT INTO lease VALUES (1); UPDATE public.lease SET id = 2; EXECUTE 'DELETE FROM lease'; END $$`)
+	db := openReset(t, dsn, "nobody")
+	for _, text := range []string{`SELECT draw()`, `SELECT noted()`, `SELECT held()`, `SELECT leased()`, `INSERT INTO log VALUES (1)`} {
+		_, err := db.Exec(text)
+		require.NoError(t, err, text)
+	}
+}

@@ -19,6 +19,8 @@ type checker struct {
 	own     *node // the first name without a schema that the schema fencing has, too; see nameOwn
 	ownName string
 
+	callsOwn string // a function that has such a name in its body
+
 	found  []*Violation
 	writes []Write
 	tokens []tokenUse

@@ -56,6 +56,9 @@ type Closure struct {
 	// GuardedFunctions may be called although they are among Functions: they
 	// carry a guard of their own.
 	GuardedFunctions []Name
+	// OwnCallers are functions and procedures that write or call something by a bare
+	// name which the schema fencing has, too.
+	OwnCallers []Name
 	// Namesakes are relations that no other field lists and that have the bare
 	// name of one which is: a bare name may stand for either.
 	Namesakes []Namesake

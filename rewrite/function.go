@@ -45,6 +45,8 @@ func checkFunction(c *checker, n *node) {
 		c.nameOwn(n, name)
 	case c.writesProtected(schema, name):
 		c.reportFunction(n, schema, name)
+	case matches(c.policy.closure.OwnCallers, schema, name) && name != "set_config":
+		c.callsOwn = name
 	case matches(c.policy.closure.Types, schema, name): // a range's constructor, a cast
 		c.report(violation(UnsafeFunction, n, "the conversion to type %s writes a protected table: use a plain connection", quotedName(schema, name)))
 	case name == "set_config":
@@ -68,7 +70,7 @@ func (c *checker) writesProtected(schema, name string) bool {
 }
 
 func (c *checker) reportFunction(n *node, schema, name string) {
-	c.report(violation(UnsafeFunction, n, "function %s writes a protected table or gives its name to something else, as far as its code can be read: use a plain connection, or name it in driver.WithGuardedFunctions if it carries a guard of its own", quotedName(schema, name)))
+	c.report(violation(UnsafeFunction, n, "function %s writes a protected table or the schema fencing, or gives the name of a protected table to something else, as far as its code can be read: use a plain connection, or name it in driver.WithGuardedFunctions if it carries a guard of its own", quotedName(schema, name)))
 }
 
 // checkFieldCall refuses a writing function in the notation of a column:

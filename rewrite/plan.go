@@ -30,8 +30,8 @@ type Plan struct {
 	// session whose settings the check does not know.
 	Cleared bool
 
-	// NamesOwn reports whether the text changes or calls, by a name without a
-	// schema, what the schema fencing may have under that name. It may be sent only
+	// NamesOwn reports whether the text, or a function that it calls, changes or calls
+	// by a name without a schema what the schema fencing may have under that name. It may be sent only
 	// while the session's search path doesn't lead into that schema.
 	NamesOwn bool
 
@@ -145,7 +145,7 @@ func (p *Policy) planIn(a *arena, sql string) *Plan {
 func (c *checker) plan() *Plan {
 	p, sql := c.policy, c.sql
 	c.text()
-	plan := &Plan{ChangesPath: c.changesPath, ChangesCatalog: c.changesCatalog, NamesOwn: c.own != nil, ownName: c.ownName, policy: p, text: sql, writes: c.writes, tokens: c.tokens}
+	plan := &Plan{ChangesPath: c.changesPath, ChangesCatalog: c.changesCatalog, NamesOwn: c.own != nil || c.callsOwn != "", ownName: defaultTo(c.ownName, c.callsOwn), policy: p, text: sql, writes: c.writes, tokens: c.tokens}
 	if len(c.found) > 0 {
 		c.locate()
 		for _, v := range c.found {

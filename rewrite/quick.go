@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"maps"
 	"strings"
 	"unicode/utf8"
 )
@@ -63,7 +64,20 @@ func (p *Policy) newQuickSet() *quickSet {
 	for _, n := range c.Operators {
 		q.operators = append(q.operators, n.Name)
 	}
-	q.words = newWordTable(q.listed, p.hasFencing())
+	calls := make(map[string]bool)
+	for _, n := range c.OwnCallers {
+		if strings.IndexFunc(n.Name, func(r rune) bool { return r >= utf8.RuneSelf || !isWordRune(r) }) < 0 {
+			calls[lower(n.Name)] = true
+		} else {
+			q.add(n.Name)
+		}
+	}
+	if p.hasFencing() {
+		maps.Copy(calls, fencingChanges)
+		q.words = newWordTable(q.listed, fencingRelations, calls)
+	} else {
+		q.words = newWordTable(q.listed, nil, calls)
+	}
 	return q
 }
 

@@ -25,6 +25,14 @@ var (
 		"seal_changed", "seal_fail", "doctor_seal")
 )
 
+// IsFencingRelation reports whether the schema fencing has a table or sequence of
+// the name.
+func IsFencingRelation(name string) bool { return fencingRelations[name] }
+
+// IsFencingChange reports whether the schema fencing has a function of the name that
+// no session of the driver may call, since it changes what the driver goes by.
+func IsFencingChange(name string) bool { return fencingChanges[name] }
+
 // isFencingRoutine reports whether the schema fencing has a function of the name.
 func isFencingRoutine(name string) bool {
 	return fencingFunctions[name] || fencingChanges[name] || fencingHelpers[name]
