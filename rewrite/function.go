@@ -38,6 +38,9 @@ func checkFunction(c *checker, n *node) {
 	if len(parts) > 1 {
 		schema = parts[len(parts)-2]
 	}
+	if schema != "fencing" && c.policy.hasFencing() && givesWord(n.list("args"), "fencing") {
+		c.callsOwn = name // it may run what it is given
+	}
 	switch {
 	case schema == "fencing" && !fencingFunctions[name]:
 		c.report(violation(UnsafeFunction, n, "function fencing.%s is not called through fencerow: use a plain connection", name))
@@ -58,6 +61,18 @@ func checkFunction(c *checker, n *node) {
 	}
 }
 
+// givesWord reports whether one of the arguments has a constant with the word in
+// it.
+func givesWord(args []*node, word string) bool {
+	for _, arg := range args {
+		isIn := func(s string) bool { return strings.Contains(lower(s), word) }
+		if arg.is("A_Const") && arg.get("sval") != nil && isIn(arg.get("sval").str("sval")) || !arg.is("SelectStmt") && !arg.is("FuncCall") && givesWord(arg.kids, word) {
+			return true
+		}
+	}
+	return false
+}
+
 // runsSQL reports whether a function of that name runs SQL or changes what the
 // check rests on, so that no other object may call it under its own name.
 func runsSQL(name string) bool {
@@ -76,13 +91,16 @@ func (c *checker) reportFunction(n *node, schema, name string) {
 // checkFieldCall refuses a writing function in the notation of a column:
 // row.f stands for f(row).
 func checkFieldCall(c *checker, n *node) {
-	if len(c.policy.closure.Functions) == 0 {
+	if len(c.policy.closure.Functions)+len(c.policy.closure.OwnCallers) == 0 {
 		return
 	}
 	fields := n.list(map[string]string{"ColumnRef": "fields", "A_Indirection": "indirection"}[n.kind()])
 	for i, f := range fields {
 		if f.is("String") && (i > 0 || n.kind() == "A_Indirection") && c.writesProtected("", f.str("sval")) {
 			c.reportFunction(n, "", f.str("sval"))
+		}
+		if f.is("String") && (i > 0 || n.kind() == "A_Indirection") && matches(c.policy.closure.OwnCallers, "", f.str("sval")) {
+			c.callsOwn = f.str("sval")
 		}
 	}
 }
