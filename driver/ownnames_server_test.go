@@ -327,3 +327,29 @@ func TestCodeBesideOwn(t *testing.T) {
 		require.NoError(t, err, text)
 	}
 }
+
+// A session is the driver's again before code runs that is given the name of the
+// schema fencing, whoever has taken the setting away.
+func TestMarkedBeforeAText(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, resettingSchema, `CREATE FUNCTION run(what text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE what; END $$`)
+	require.NoError(t, migrations.Up(t.Context(), dsn))
+	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
+	before := ownState(t, dsn)
+	for who := range resets {
+		for _, text := range []string{
+			`SELECT run($$UPDATE fencing.registry SET driver_level = 'off'$$)`, `SELECT run('DELETE FROM "fencing".registry'::text)`,
+			`SELECT run('SELECT ' || 'fencing.' || $$unregister('orders')$$)`,
+		} {
+			_, err := openReset(t, dsn, who).Exec(text)
+			require.Error(t, err, "%s: %s", who, text)
+			require.Equal(t, before, ownState(t, dsn), "%s: %s", who, text)
+		}
+	}
+	plain, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	defer plain.Close(context.Background())
+	_, err = plain.Exec(t.Context(), `SELECT set_config('fencing.session', 'driver', false); SELECT reset_all(); SELECT run($$UPDATE fencing.registry SET driver_level = 'off'$$)`)
+	require.NoError(t, err)
+	require.NotEqual(t, before, ownState(t, dsn), "the bypass is real")
+}
