@@ -100,9 +100,10 @@ type (
 		Args               string // each ends with \000
 	}
 	catalogRule struct {
-		Relation      oid
-		Event, Source string
-		Fires         bool
+		Relation            oid
+		Name, Event, Source string
+		Fires               bool
+		Instead             bool // its actions, if any, take the statement's place
 	}
 	// catalogRead is a function that a rule runs, or a view when it is read, or
 	// what else belongs to a table.

@@ -31,7 +31,7 @@ family AS (
    CROSS JOIN LATERAL pg_catalog.unnest(ARRAY(SELECT i.inhparent FROM pg_catalog.pg_inherits i WHERE i.inhrelid = f.oid)) e (oid)
    WHERE e.oid BETWEEN '1' AND '4294967295'),
 user_rules AS MATERIALIZED (
-  SELECT r.oid, r.ev_class AS rel, r.ev_type AS event, r.ev_enabled <> 'D' AS fires, pg_catalog.pg_get_ruledef(r.oid) AS src
+  SELECT r.oid, r.rulename AS name, r.ev_class AS rel, r.ev_type AS event, r.ev_enabled <> 'D' AS fires, r.is_instead AS instead, pg_catalog.pg_get_ruledef(r.oid) AS src
     FROM pg_catalog.pg_rewrite r WHERE r.rulename <> '_RETURN' AND r.oid >= 16384),
 -- the names in a foreign table's options, and its own: by one of them it may lead back here, over whatever server
 foreign_names AS MATERIALIZED (
@@ -75,11 +75,12 @@ aggregates AS MATERIALIZED (
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
    WHERE a.aggfnoid::pg_catalog.oid >= 16384
    GROUP BY a.aggfnoid),
--- defaults of arguments stand behind the body
+-- defaults of arguments stand behind the body, and a search_path of its own that leads into schema fencing
 routines AS MATERIALIZED (
   SELECT p.oid, p.proname, n.nspname, l.lanname,
          pg_catalog.concat_ws(E'\n', CASE WHEN a.oid IS NOT NULL THEN a.calls WHEN p.prosqlbody IS NOT NULL THEN pg_catalog.pg_get_function_sqlbody(p.oid) ELSE p.prosrc END,
-                              ';' || pg_catalog.pg_get_expr(p.proargdefaults, 0)) AS src
+                              ';' || pg_catalog.pg_get_expr(p.proargdefaults, 0),
+                              CASE WHEN p.proconfig::text ~* 'fencing' THEN ';' || pg_catalog.array_to_string(p.proconfig, ';') END) AS src
     FROM pg_catalog.pg_proc p
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
     JOIN pg_catalog.pg_language l ON l.oid = p.prolang
@@ -92,14 +93,16 @@ beginnings AS MATERIALIZED (
   SELECT CASE WHEN pg_catalog.count(*) <= 64 THEN pg_catalog.string_agg(pg_catalog.regexp_replace(b.name, E'([!-#%-/:-@\\[-^`{-~$])', E'\\\\\\1', 'g'), '|') END AS pattern
     FROM (SELECT DISTINCT pg_catalog."left"(pg_catalog."substring"(pg_catalog.lower(c.relname::text COLLATE "C"), E'^[^"''\\\\]*'), 4) AS name
             FROM pg_catalog.unnest(ARRAY(SELECT oid FROM up UNION SELECT oid FROM family)) u (oid) JOIN pg_catalog.pg_class c USING (oid)) b),
--- No routine matters unless one may name such a relation, or have a name that is escaped, continued on the next line or a trigger's
--- argument, and may write; or unless one may change the catalog, which makes what is read here out of date. Then any may matter, by
--- what it calls. This is rough, so as to be quick.
+-- No routine matters unless one may name such a relation, or something of schema fencing, or have a name that is escaped, continued on
+-- the next line or a trigger's argument, and may write; or unless one may change the catalog, which makes what is read here out of date.
+-- Then any may matter, by what it calls. This is rough, so as to be quick.
 known AS MATERIALIZED (
   SELECT r.* FROM routines r
    WHERE EXISTS (SELECT FROM (SELECT pg_catalog.lower(r.src COLLATE "C") AS src FROM routines r) o
                   WHERE o.src ~ E'insert|update|delete|merge|truncate|copy|execute|alter|drop|create|refresh|into|import|\\\\|''[ \\t\\f\\v]*(--[^\\n\\r]*)?[\\n\\r]([ \\t\\f\\v\\n\\r]|--[^\\n\\r]*[\\n\\r])*'''
-                    AND o.src ~ (SELECT COALESCE(E'u&["'']|e''[^'']*\\\\|alter\\s+schema|import\\s+foreign|''[ \\t\\f\\v]*(--[^\\n\\r]*)?[\\n\\r]([ \\t\\f\\v\\n\\r]|--[^\\n\\r]*[\\n\\r])*''|' || pattern, '') FROM beginnings))
+                    AND o.src ~ (SELECT COALESCE(E'u&["'']|e''[^'']*\\\\|alter\\s+schema|import\\s+foreign|''[ \\t\\f\\v]*(--[^\\n\\r]*)?[\\n\\r]([ \\t\\f\\v\\n\\r]|--[^\\n\\r]*[\\n\\r])*''|' || pattern, '') FROM beginnings)
+                     OR o.src ~ 'fencing' AND o.src ~ 'regist|generation|incarnation|[^e]lease|epoch|tombstone|repair|driver_|wall|seal|claim_name|carry_over|take_over'
+                     OR o.src ~ E'(update|into|from|truncate|table|only|copy|,)\\s+"?(registry|generation|incarnation|tombstone|repairs|lease|epoch)\\M|\\m(unregister|register|driver_level|driver_rewrite|claim_name|carry_over|take_over|wall|wall_apply|tombstones|tombstone_apply|prune_tombstones|repair|seal|unseal|seal_apply)\\s*[(]')
       OR EXISTS (SELECT FROM routines r WHERE r.lanname NOT IN ('sql', 'plpgsql', 'internal')
                     OR pg_catalog.lower(r.src COLLATE "C") ~ E'\\m(create|alter|drop|import|execute)\\M|dblink|query_to_xml')
       OR EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgnargs > 0 AND NOT t.tgisinternal AND t.tgfoid >= 16384)),
@@ -310,7 +313,7 @@ SELECT pg_catalog.json_build_object(
                  FROM pg_catalog.unnest(ARRAY(SELECT DISTINCT tgfoid FROM triggers WHERE tgtype & 3 = 3 AND tgtype & 20 <> 0 AND nspname <> 'fencing')) f (oid)
                  JOIN pg_catalog.pg_proc p USING (oid) JOIN pg_catalog.pg_language l ON l.oid = p.prolang WHERE f.oid BETWEEN '1' AND '4294967295'),
   'conditions', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'function', fn, 'type', type, 'fires', fires) ORDER BY rel, fn, type) FROM fired WHERE condition),
-  'rules', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'event', event, 'source', src, 'fires', fires) ORDER BY rel, event, src) FROM user_rules),
+  'rules', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'name', name, 'event', event, 'source', src, 'fires', fires, 'instead', instead) ORDER BY rel, event, src) FROM user_rules),
   'reads', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'function', fn, 'event', event, 'fires', fires) ORDER BY rel, fn, event) FROM reads),
   'calls', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(oid, fn) ORDER BY oid, fn) FROM runs WHERE class = 'pg_catalog.pg_proc'::pg_catalog.regclass AND oid <> fn),
   'eventtriggers', (SELECT pg_catalog.json_agg(evtfoid ORDER BY oid) FROM pg_catalog.pg_event_trigger WHERE evtenabled <> 'D' AND evtevent <> 'login'),

@@ -135,6 +135,11 @@ func (c *Conn) check(ctx context.Context, sql string, known looked) (verdict, er
 		found = own
 	}
 	c.noteMakers(sql, makes || v.enforced.Makes)
+	if found == nil && v.enforced.NamesOwn {
+		if found, err = c.askPath(ctx, v.enforced); err != nil {
+			return v, err
+		}
+	}
 	if found != nil && v.view.enforces {
 		return v, c.refuse(ctx, sql, found)
 	}

@@ -130,8 +130,11 @@ func (b *closureBuilder) spreadFamily() {
 	}
 }
 
-// set returns an empty set.
-func (b *closureBuilder) set() tableSet { return newTableSet(len(b.tables)) }
+// set returns an empty set. It has room for one more than the tables: own.
+func (b *closureBuilder) set() tableSet { return newTableSet(len(b.tables) + 1) }
+
+// own stands for what the schema fencing has, in a set of tables.
+func (b *closureBuilder) own() int { return len(b.tables) }
 
 // add puts what is in more into a set.
 func (b *closureBuilder) add(to, more tableSet) {

@@ -144,7 +144,66 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 	if body.dynamic {
 		out.add(b.named(body.words))
 	}
+	if body.writesOwn() {
+		out.put(b.own())
+	}
 	return out
+}
+
+// writesOwn reports whether a body writes what the schema fencing has, or calls
+// what changes it. A name without a schema counts if the body names that schema
+// anywhere, as it does to set the search path.
+func (r *routineBody) writesOwn() bool {
+	if !r.words["fencing"] {
+		return false
+	}
+	isOwn := func(schema string) bool { return schema == "fencing" || schema == "" }
+	for _, t := range r.targets {
+		if isOwn(t.Schema) && rewrite.IsFencingRelation(t.Name.Name) && t.event != eventCreate {
+			return true
+		}
+	}
+	for _, call := range r.calls {
+		if isOwn(call.Schema) && rewrite.IsFencingChange(call.Name) {
+			return true
+		}
+	}
+	for word := range r.words {
+		if (r.dynamic || r.leads[word]) && (rewrite.IsFencingRelation(word) || rewrite.IsFencingChange(word)) {
+			return true
+		}
+	}
+	return false
+}
+
+// ownCallers returns the routines that write or call something by a bare name which
+// the schema fencing has, too: their own, or through one that they call. What it
+// means depends on the search path under which they run.
+func (b *closureBuilder) ownCallers() (out []rewrite.Name) {
+	callers := make(map[string]bool)
+	for grown := true; grown; {
+		grown = false
+		for i := range b.facts.Routines {
+			r := b.routines[b.facts.Routines[i].OID]
+			if name := lowerASCII(r.Name); !callers[name] && (r.body.namesOwn() || slices.ContainsFunc(r.body.calls, func(call rewrite.Name) bool { return callers[call.Name] })) {
+				callers[name], grown = true, true
+			}
+		}
+	}
+	for i := range b.facts.Routines {
+		if r := b.routines[b.facts.Routines[i].OID]; callers[lowerASCII(r.Name)] {
+			out = append(out, r.name())
+		}
+	}
+	return unique(out)
+}
+
+// namesOwn reports whether a body writes or calls something by a bare name which
+// the schema fencing has, too.
+func (r *routineBody) namesOwn() bool {
+	return slices.ContainsFunc(r.targets, func(t bodyTarget) bool {
+		return t.Schema == "" && rewrite.IsFencingRelation(t.Name.Name) && t.event != eventCreate
+	}) || slices.ContainsFunc(r.calls, func(call rewrite.Name) bool { return call.Schema == "" && rewrite.IsFencingChange(call.Name) })
 }
 
 // shadowed adds the tables whose name a body gives to something else, in whatever

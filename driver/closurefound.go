@@ -30,6 +30,19 @@ func (b *closureBuilder) relationsFound() rewrite.Closure {
 		out.Cascades = append(out.Cascades, b.cascadesOf(r)...)
 		out.Writers = append(out.Writers, b.writersOf(r)...)
 	}
+	out.Replacements = b.replacements()
+	return out
+}
+
+// replacements returns the rules that take the place of a write to a protected
+// table, or to what shares rows with one. A view's write is refused in any case.
+func (b *closureBuilder) replacements() (out []rewrite.Replacement) {
+	for _, rule := range b.facts.Rules {
+		r := b.relations[rule.Relation]
+		if r != nil && !r.family.isEmpty() && rule.Instead && rule.Fires {
+			out = append(out, rewrite.Replacement{Name: r.name(), Rule: rule.Name, Event: ruleEvents[rule.Event]})
+		}
+	}
 	return out
 }
 
@@ -63,6 +76,9 @@ func (b *closureBuilder) cascadesOf(r *reachedRelation) (out []rewrite.Cascade) 
 	into := make(map[int]*rewrite.Cascade)
 	for _, event := range slices.Sorted(maps.Keys(r.cascade)) {
 		i := b.withoutWall(r.cascade[event])
+		if i == b.own() {
+			continue // the triggers of that schema refuse it
+		}
 		c := into[i]
 		if c == nil {
 			c = &rewrite.Cascade{Name: r.name(), Into: b.tableName(i), ChildWall: b.tables[i].wall}
@@ -88,7 +104,7 @@ func (b *closureBuilder) cascadesOf(r *reachedRelation) (out []rewrite.Cascade) 
 // withoutWall returns a table of a set, one without a wall if there is any.
 func (b *closureBuilder) withoutWall(tables tableSet) int {
 	for i := range tables.all {
-		if !b.tables[i].wall {
+		if i != b.own() && !b.tables[i].wall {
 			return i
 		}
 	}
@@ -136,6 +152,7 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 		}
 	}
 	b.unseenFound(out)
+	out.OwnCallers = b.ownCallers()
 	b.triggersFound(out)
 	if b.facts.Epoch {
 		out.Sequences = append(out.Sequences, rewrite.Name{Schema: "fencing", Name: "write_epoch"})
@@ -229,6 +246,9 @@ func (r *reachedRelation) name() rewrite.Name {
 }
 
 func (b *closureBuilder) tableName(i int) rewrite.Name {
+	if i == b.own() {
+		return rewrite.Name{Schema: "fencing", Name: "registry"} // the first of them
+	}
 	return rewrite.Name{Schema: b.tables[i].Schema, Name: b.tables[i].Name}
 }
 

@@ -34,19 +34,46 @@ func (c *Conn) meansElsewhere(ctx context.Context, plan *rewrite.Plan) (bool, er
 	if other == nil || c.std == nil {
 		return false, nil
 	}
-	conn := c.std.Conn()
-	if conn.PgConn().TxStatus() == 'E' {
+	if c.std.Conn().PgConn().TxStatus() == 'E' {
 		return true, nil // the server refuses whatever comes, and says so itself
 	}
+	var meansOther bool
+	if err := c.askRow(ctx, question).Scan(&meansOther); err != nil {
+		return false, fmt.Errorf("fencerow: ask which table a bare name means: %w", err)
+	}
+	return meansOther, nil
+}
+
+// pathQuestion asks whether the session's search path leads into the schema
+// fencing. It also marks the session as the driver's again, for what the statement
+// calls: code in the database may have reset all settings.
+const pathQuestion = `SELECT pg_catalog.set_config('fencing.session', 'driver', false) IS NOT NULL AND 'fencing' OPERATOR(pg_catalog.=) ANY (pg_catalog.current_schemas(false))`
+
+// askPath refuses a statement that changes or calls something by a bare name which
+// the schema fencing has, too, if the name may mean that. Only a statement with such
+// a name costs this round trip.
+func (c *Conn) askPath(ctx context.Context, plan *rewrite.Plan) (*rewrite.Violation, error) {
+	if c.std == nil || c.std.Conn().PgConn().TxStatus() == 'E' {
+		return nil, nil
+	}
+	var isOwn bool
+	if err := c.askRow(ctx, pathQuestion).Scan(&isOwn); err != nil {
+		return nil, fmt.Errorf("fencerow: ask what the bare name %q means: %w", plan.OwnName(), err)
+	}
+	if !isOwn {
+		return nil, nil
+	}
+	return rewrite.Refuse(rewrite.SystemSchema, fmt.Sprintf("the session's search_path leads into the schema fencing, and the bare name %q may mean what that has: write the schema of the object that is meant, or take fencing out of the search_path", plan.OwnName())), nil
+}
+
+// askRow sends one of the driver's own questions about the session as it is now.
+func (c *Conn) askRow(ctx context.Context, question string) pgx.Row {
+	conn := c.std.Conn()
 	mode := pgx.QueryExecModeExec // which prepares nothing
 	if conn.Config().DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
 		mode = pgx.QueryExecModeSimpleProtocol
 	}
-	var meansOther bool
-	if err := conn.QueryRow(ctx, question, mode).Scan(&meansOther); err != nil {
-		return false, fmt.Errorf("fencerow: ask which table a bare name means: %w", err)
-	}
-	return meansOther, nil
+	return conn.QueryRow(ctx, question, mode)
 }
 
 // fromServer turns an error of the server into the one that the driver itself

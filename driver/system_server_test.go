@@ -95,8 +95,12 @@ func TestNamesOfFencingAreFree(t *testing.T) {
 	for _, sql := range []string{
 		`CREATE TABLE registry (id int, driver_level text)`, `CREATE TABLE lease (id int PRIMARY KEY)`, `CREATE TABLE epoch (id int, l int REFERENCES lease (id))`,
 		`INSERT INTO registry VALUES (1, 'x')`, `UPDATE registry SET driver_level = 'off'`, `INSERT INTO lease VALUES (1)`, `DELETE FROM lease`, `TRUNCATE registry`,
-		`CREATE INDEX ON registry (id)`, `COMMENT ON TABLE lease IS 'mine'`, `ALTER TABLE public.lease ADD COLUMN x int`, `DROP TABLE public.registry`,
-		`CREATE FUNCTION release(int) RETURNS int LANGUAGE sql AS 'SELECT $1'`, `SELECT release(1)`, `DROP FUNCTION public.release(int)`,
+		`MERGE INTO lease USING (VALUES (1)) v (id) ON lease.id = v.id WHEN NOT MATCHED THEN INSERT (id) VALUES (v.id)`, `WITH x AS (INSERT INTO lease (id) VALUES (3) RETURNING id) SELECT * FROM x`,
+		`CREATE INDEX ON registry (id)`, `COMMENT ON TABLE lease IS 'mine'`, `ALTER TABLE public.lease ADD COLUMN x int`, `ALTER TABLE lease ADD COLUMN y int`, `CREATE VIEW leases AS SELECT * FROM lease`,
+		`UPDATE leases SET x = 1`, `DO $$ BEGIN UPDATE public.lease SET x = 2; END $$`, `DO $$ DECLARE generation int; BEGIN SELECT count(*) INTO generation FROM lease; END $$`,
+		`DROP TABLE public.registry`, `DROP TABLE epoch, lease CASCADE`,
+		`CREATE FUNCTION release(int) RETURNS int LANGUAGE sql AS 'SELECT $1'`, `SELECT release(1)`, `CREATE OR REPLACE FUNCTION release(int) RETURNS int LANGUAGE sql AS 'SELECT $1'`, `DROP FUNCTION release(int)`,
+		`CREATE FUNCTION register(int) RETURNS int LANGUAGE sql AS 'SELECT $1'`, `SELECT register(1)`,
 		`CREATE VIEW busy AS SELECT pid, query FROM pg_stat_activity`, `CREATE VIEW sizes AS SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace`,
 		`CREATE VIEW counts AS SELECT relkind, count(*) FROM pg_class GROUP BY 1`, `SELECT * FROM settings LIMIT 1`, `SELECT * FROM watched`,
 	} {

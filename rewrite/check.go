@@ -16,6 +16,11 @@ type checker struct {
 	changesCatalog bool // a statement may change what a closure is read from
 	stored         bool // what is walked is stored in an object, and runs later
 
+	own     *node // the first name without a schema that the schema fencing has, too; see nameOwn
+	ownName string
+
+	callsOwn string // a function that has such a name in its body
+
 	found  []*Violation
 	writes []Write
 	tokens []tokenUse

@@ -50,12 +50,18 @@ type Closure struct {
 	// Unseen are objects that run a function which writes protected tables where no
 	// statement shows it. While there is one, hardly any statement is provable.
 	Unseen []UnseenCode
+	// Replacements are the rules that do something instead of a write to a protected
+	// table.
+	Replacements []Replacement
 	// EventTriggers are the functions of event triggers that write protected
 	// tables: whatever changes a structure runs them.
 	EventTriggers []Name
 	// GuardedFunctions may be called although they are among Functions: they
 	// carry a guard of their own.
 	GuardedFunctions []Name
+	// OwnCallers are functions and procedures that write or call something by a bare
+	// name which the schema fencing has, too.
+	OwnCallers []Name
 	// Namesakes are relations that no other field lists and that have the bare
 	// name of one which is: a bare name may stand for either.
 	Namesakes []Namesake
@@ -116,6 +122,14 @@ type TokenTrigger struct {
 	Events   []string // "INSERT", "UPDATE"
 }
 
+// Replacement is a rule of a protected table, or one that shares rows with it, ON
+// an event DO INSTEAD.
+type Replacement struct {
+	Name         // the relation
+	Rule  string // its own name
+	Event string // "INSERT", "UPDATE", "DELETE"
+}
+
 // relation is everything the policy knows under one name.
 type relation struct {
 	Name
@@ -126,6 +140,7 @@ type relation struct {
 	cascades []Cascade
 	writers  []Writer
 	triggers []TokenTrigger
+	replaced []Replacement
 }
 
 // WithClosure returns the policy with what else can reach its tables.
@@ -169,6 +184,10 @@ func (p *Policy) WithClosure(c Closure) (*Policy, error) {
 	for _, t := range c.TokenTriggers {
 		r := q.relation(t.Name)
 		r.triggers = append(r.triggers, t)
+	}
+	for _, rule := range c.Replacements {
+		r := q.relation(rule.Name)
+		r.replaced = append(r.replaced, rule)
 	}
 	q.setClosure(c)
 	return &q, nil

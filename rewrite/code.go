@@ -152,6 +152,8 @@ func (p *Policy) bodyWord(body string) string {
 			return "copy to a file of the server"
 		case t.kind == pg_query.Token_EXECUTE && !b.harmlessExecute(i, inTrigger), b.changesSession(i), b.pair(i), b.writesCatalog(i):
 			return strings.TrimSpace(word + " " + b.shown(i+1))
+		case p.hasFencing() && b.namesOwn(i):
+			return word + " without a schema, which the schema fencing has, too"
 		case p.isWord(word), p.quick.words.word(word)&hitWord != 0 && word != "execute" && !p.partOfName(word):
 			return word
 		case word == "trigger":
@@ -245,6 +247,38 @@ func (b bodyTokens) writesCatalog(i int) bool {
 		before = b.word(i - 1)
 	}
 	return before == "update" || before == "into" || before == "truncate" || before == "copy" || before == "table" || before == "from" && b.word(i-2) == "delete"
+}
+
+// namesOwn reports whether a name without a schema that the schema fencing has,
+// too, is the target of a write or called. Other code of the body may lead the
+// search path there.
+func (b bodyTokens) namesOwn(i int) bool {
+	if b.word(i-1) == "." || b.word(i+1) == "." {
+		return false
+	}
+	word := b.word(i)
+	return fencingRelations[word] && b.isTarget(i) || fencingChanges[word] && b.word(i+1) == "(" && !b.isTarget(i)
+}
+
+// isTarget reports whether a relation's name stands where a statement names the
+// one that it writes or changes.
+func (b bodyTokens) isTarget(i int) bool {
+	for b.word(i-1) == "," { // TRUNCATE and DROP TABLE take several
+		for i -= 2; b.word(i-1) == "."; i -= 2 {
+		}
+	}
+	switch before := b.word(i - 1); before {
+	case "only":
+		return b.isTarget(i - 1)
+	case "exists":
+		return b.word(i-2) == "if"
+	case "into":
+		return b.word(i-2) == "insert" || b.word(i-2) == "merge"
+	case "from":
+		return b.word(i-2) == "delete"
+	default:
+		return before == "update" || before == "truncate" || before == "copy" || before == "table"
+	}
 }
 
 // changesSession reports whether SET or RESET changes what the check rests on;

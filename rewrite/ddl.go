@@ -107,12 +107,6 @@ func (c *checker) checkSchemas(n *node) {
 }
 
 func (c *checker) reportDDL(n, at *node) {
-	if fencingRelations[at.text] || fencingRoutines[at.text] {
-		if !c.policy.isWord(at.text) {
-			c.report(violation(ProtectedDDL, n, "%s names %q without a schema, and the schema fencing has an object of that name: write the schema of the one that is meant", statementName(n.kind()), at.text))
-			return
-		}
-	}
 	v := violation(ProtectedDDL, n, "%s names %q, which is a protected table or what its protection rests on: change its structure over a plain connection, as migrations do", statementName(n.kind()), at.text)
 	if v.offset < 0 {
 		v.offset = firstOffset(n)
@@ -133,7 +127,7 @@ func (c *checker) namesProtected(n *node) *node {
 		return at
 	}
 	if at := c.fencingObject(n); at != nil {
-		return at
+		c.nameOwn(at, at.text)
 	}
 	if callers[n.kind()] {
 		if at := findCall(n); at != nil {

@@ -39,11 +39,18 @@ func checkFunction(c *checker, n *node) {
 		schema = parts[len(parts)-2]
 	}
 	c.checkUnnamedTypes(n, name)
+	if schema != "fencing" && c.policy.hasFencing() && givesWord(n.list("args"), "fencing") {
+		c.callsOwn = name // it may run what it is given
+	}
 	switch {
 	case schema == "fencing" && !fencingFunctions[name]:
 		c.report(violation(UnsafeFunction, n, "function fencing.%s is not called through fencerow: use a plain connection", name))
+	case schema == "" && fencingChanges[name] && c.policy.hasFencing() && !c.writesProtected("", name):
+		c.nameOwn(n, name)
 	case c.writesProtected(schema, name):
 		c.reportFunction(n, schema, name)
+	case matches(c.policy.closure.OwnCallers, schema, name) && name != "set_config":
+		c.callsOwn = name
 	case matches(c.policy.closure.Types, schema, name): // a range's constructor, a cast
 		c.report(violation(UnsafeFunction, n, "the conversion to type %s writes a protected table: use a plain connection", quotedName(schema, name)))
 	case name == "set_config":
@@ -53,6 +60,18 @@ func checkFunction(c *checker, n *node) {
 	case sqlFunctions[name] && !(name == "ts_rewrite" && len(n.list("args")) == 3), strings.HasPrefix(name, "dblink"), schema == "cron":
 		c.report(violation(UnsafeFunction, n, "function %s runs SQL or writes files that cannot be checked: use a plain connection", name))
 	}
+}
+
+// givesWord reports whether one of the arguments has a constant with the word in
+// it.
+func givesWord(args []*node, word string) bool {
+	for _, arg := range args {
+		isIn := func(s string) bool { return strings.Contains(lower(s), word) }
+		if arg.is("A_Const") && arg.get("sval") != nil && isIn(arg.get("sval").str("sval")) || !arg.is("SelectStmt") && !arg.is("FuncCall") && givesWord(arg.kids, word) {
+			return true
+		}
+	}
+	return false
 }
 
 // runsSQL reports whether a function of that name runs SQL or changes what the
@@ -67,19 +86,22 @@ func (c *checker) writesProtected(schema, name string) bool {
 }
 
 func (c *checker) reportFunction(n *node, schema, name string) {
-	c.report(violation(UnsafeFunction, n, "function %s writes a protected table or gives its name to something else, as far as its code can be read: use a plain connection, or name it in driver.WithGuardedFunctions if it carries a guard of its own", quotedName(schema, name)))
+	c.report(violation(UnsafeFunction, n, "function %s writes a protected table or the schema fencing, or gives the name of a protected table to something else, as far as its code can be read: use a plain connection, or name it in driver.WithGuardedFunctions if it carries a guard of its own", quotedName(schema, name)))
 }
 
 // checkFieldCall refuses a writing function in the notation of a column:
 // row.f stands for f(row).
 func checkFieldCall(c *checker, n *node) {
-	if len(c.policy.closure.Functions) == 0 {
+	if len(c.policy.closure.Functions)+len(c.policy.closure.OwnCallers) == 0 {
 		return
 	}
 	fields := n.list(map[string]string{"ColumnRef": "fields", "A_Indirection": "indirection"}[n.kind()])
 	for i, f := range fields {
 		if f.is("String") && (i > 0 || n.kind() == "A_Indirection") && c.writesProtected("", f.str("sval")) {
 			c.reportFunction(n, "", f.str("sval"))
+		}
+		if f.is("String") && (i > 0 || n.kind() == "A_Indirection") && matches(c.policy.closure.OwnCallers, "", f.str("sval")) {
+			c.callsOwn = f.str("sval")
 		}
 	}
 }

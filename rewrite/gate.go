@@ -143,7 +143,7 @@ func (f *fixer) bareWrites(n *node, out []*node) []*node {
 func (p *Policy) mayGate(name string) bool {
 	known := p.lookup("", name)
 	return len(known) > 0 && slices.ContainsFunc(p.namesakes[name], func(n Namesake) bool { return n.IsTable }) &&
-		!slices.ContainsFunc(known, func(r *relation) bool { return r.view || r.system || len(r.writers) > 0 })
+		!slices.ContainsFunc(known, func(r *relation) bool { return r.view || r.system || len(r.writers)+len(r.replaced) > 0 })
 }
 
 // adviseSchema adds to a violation that a bare name in the text may also stand

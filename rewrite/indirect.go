@@ -19,6 +19,15 @@ func (c *checker) checkIndirect(t target, event string, sets []*node) {
 				c.report(violation(IndirectWrite, t.at, "%s on %q runs a trigger or rule that writes protected table %q without a proof: use a plain connection, or make it carry a guard and name its function in driver.WithGuardedFunctions", event, r.Name, w.Into))
 			}
 		}
+		for _, rule := range r.replaced {
+			if rule.Event == event {
+				v := violation(IndirectWrite, t.at, "%s of protected table %q is replaced by its rule %q, which is DO INSTEAD, so something else runs than what is proved, or nothing: drop the rule over a plain connection, and do in the statement or in a trigger what it did", event, r.Name, rule.Rule)
+				if len(t.tables) > 0 {
+					v.on(t.tables[0])
+				}
+				c.report(v)
+			}
+		}
 		for _, trigger := range r.triggers {
 			if slices.Contains(trigger.Events, event) {
 				c.reportTrigger(t, event, r, trigger)

@@ -49,7 +49,7 @@ func newMakerSet(m Makers) *makerSet {
 	for _, n := range m.Operators {
 		q.operators = append(q.operators, n.Name)
 	}
-	q.words = newWordTable(q.listed)
+	q.words = newWordTable(q.listed, nil, nil)
 	return &makerSet{m, q}
 }
 
@@ -59,7 +59,10 @@ const maxMaking = 16 << 10
 
 // makes reports whether a text may use what changes the catalog.
 func (p *Policy) makes(sql string) bool {
-	if p.makers == nil || p.makers.words.hit(sql) == "" {
+	if p.makers == nil {
+		return false
+	}
+	if hit, _ := p.makers.words.find(sql); hit == "" {
 		return false
 	}
 	if len(sql) > maxMaking {

@@ -48,6 +48,9 @@ func (c *checker) target(rel *node, beside []*node) target {
 	if isSystemView {
 		c.report(violation(SystemSchema, rel, "write into %s, a view that leads to a system catalog or to the schema fencing: these are not changed through fencerow; use a plain connection", quotedName(t.schema, t.name)))
 	}
+	if t.schema == "" && fencingRelations[t.name] {
+		c.nameOwn(rel, t.name)
+	}
 	if systemSchema(t.schema) || t.schema == "" && isSystemName(t.name) {
 		c.report(violation(SystemSchema, rel, "write into %s: system catalogs and the schema fencing are not changed through fencerow; use a plain connection", quotedName(t.schema, t.name)))
 	}

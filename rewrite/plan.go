@@ -34,6 +34,11 @@ type Plan struct {
 	// session whose settings the check does not know.
 	Cleared bool
 
+	// NamesOwn reports whether the text, or a function that it calls, changes or calls
+	// by a name without a schema what the schema fencing may have under that name. It may be sent only
+	// while the session's search path doesn't lead into that schema.
+	NamesOwn bool
+
 	policy *Policy // that the text was checked under; nil if it was cleared
 	text   string
 	writes []Write
@@ -45,6 +50,7 @@ type Plan struct {
 
 	rewriting *rewriting // nil if nothing was added to have the text guarded
 	gate      *gate      // nil if the text has no gate
+	ownName   string     // for which NamesOwn is set
 	elsewhere *Plan      // of the text where its bare names mean tables that aren't protected, or nil
 	question  string     // whether they do, of such a plan
 	direct    bool       // see Direct
@@ -155,7 +161,7 @@ func (p *Policy) planIn(a *arena, sql string) *Plan {
 func (c *checker) plan() *Plan {
 	p, sql := c.policy, c.sql
 	c.text()
-	plan := &Plan{ChangesPath: c.changesPath, ChangesCatalog: c.changesCatalog, policy: p, text: sql, writes: c.writes, tokens: c.tokens}
+	plan := &Plan{ChangesPath: c.changesPath, ChangesCatalog: c.changesCatalog, NamesOwn: c.own != nil || c.callsOwn != "", ownName: defaultTo(c.ownName, c.callsOwn), policy: p, text: sql, writes: c.writes, tokens: c.tokens}
 	if len(c.found) > 0 {
 		c.locate()
 		for _, v := range c.found {
@@ -168,7 +174,7 @@ func (c *checker) plan() *Plan {
 		plan.later.table, plan.later.places = places(c.tokens)
 	}
 	plan.attests = c.root != nil
-	plan.direct = !plan.ChangesPath && !plan.ChangesCatalog && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
+	plan.direct = !plan.ChangesPath && !plan.ChangesCatalog && !plan.NamesOwn && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
 	if plan.compares = len(c.guards) > 0; plan.compares {
 		plan.replays = slices.ContainsFunc(c.guards, func(g guard) bool { return !g.equal })
 	}
@@ -264,6 +270,7 @@ func (c *checker) text() {
 		}
 	}
 	c.checkMakers()
+	c.checkOwn()
 	c.afterwards(stmts)
 }
 

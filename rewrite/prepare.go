@@ -8,8 +8,13 @@ func checkPrepare(c *checker, n *node, _ bool) {
 		c.report(violation(SQLPrepare, n, "%s works on server-side statements by name, which cannot be checked: use Prepare of database/sql", statementName(n.kind())))
 		return
 	}
-	before := len(c.writes)
+	before, own := len(c.writes), c.own
+	c.own = nil
 	c.walk(n.get("query"), n)
+	if c.own != nil {
+		c.report(violation(SQLPrepare, n, "PREPARE of a statement with a name that the schema fencing has, too: what it stands for may be another object when it is executed; write the schema of the one that is meant, or use Prepare of database/sql"))
+	}
+	c.own = own
 	if len(c.writes) > before {
 		t := c.writes[before].Table
 		c.report(violation(SQLPrepare, n, "PREPARE of a write to protected table %s: use Prepare of database/sql", quoted(t)).on(t))

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"maps"
 	"strings"
 	"unicode/utf8"
 )
@@ -73,7 +74,20 @@ func (p *Policy) newQuickSet() *quickSet {
 	for _, n := range c.Operators {
 		q.operators = append(q.operators, n.Name)
 	}
-	q.words = newWordTable(q.listed)
+	calls := make(map[string]bool)
+	for _, n := range c.OwnCallers {
+		if strings.IndexFunc(n.Name, func(r rune) bool { return r >= utf8.RuneSelf || !isWordRune(r) }) < 0 {
+			calls[lower(n.Name)] = true
+		} else {
+			q.add(n.Name)
+		}
+	}
+	if p.hasFencing() {
+		maps.Copy(calls, fencingChanges)
+		q.words = newWordTable(q.listed, fencingRelations, calls)
+	} else {
+		q.words = newWordTable(q.listed, nil, calls)
+	}
 	return q
 }
 
@@ -148,7 +162,9 @@ func (p *Policy) clears(sql string) bool {
 		return false
 	}
 	// letters beyond ASCII are others in another encoding, which a session may have come to
-	return p.hit(sql) == "" && (!p.quick.beyond || isASCII(sql))
+	hit, found := p.quick.find(sql)
+	mayNameOwn := found&callWord != 0 || found&ownWord != 0 && found&writeWord != 0
+	return hit == "" && !mayNameOwn && (!p.quick.beyond || isASCII(sql))
 }
 
 func isASCII(s string) bool {
@@ -216,20 +232,24 @@ func commentEnd(sql string) int {
 
 // hit returns the first word of a text by which it could reach a protected
 // table, "" if there is none.
-func (p *Policy) hit(text string) string { return p.quick.hit(text) }
+func (p *Policy) hit(text string) string {
+	hit, _ := p.quick.find(text)
+	return hit
+}
 
-// hit returns the first of the words in a text, "" if there is none.
-func (q *quickSet) hit(text string) string {
+// find returns the first of the words in a text, and the kinds of the words of a text
+// without any.
+func (q *quickSet) find(text string) (hit string, found int) {
 	if q.never {
-		return text
+		return text, 0
 	}
 	for _, op := range q.operators {
 		if strings.Contains(text, op) {
-			return op
+			return op, 0
 		}
 	}
 	if strings.IndexByte(text, 0) >= 0 {
-		return "NUL"
+		return "NUL", 0
 	}
 	return q.words.search(text)
 }

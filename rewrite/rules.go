@@ -93,7 +93,7 @@ var ruleTable = []RuleInfo{
 	{SystemSchema, "system-schema", "a write into a system catalog or into schema fencing"},
 	{ViewWrite, "view-write", "a write through a view over a protected table"},
 	{CascadeWrite, "cascade-write", "a write whose foreign keys change rows of a protected table"},
-	{IndirectWrite, "indirect-write", "a write to a table whose triggers or rules write a protected one"},
+	{IndirectWrite, "indirect-write", "a write to a table whose triggers or rules write a protected one, or whose rules replace a protected write"},
 	{WallRefused, "wall-refused", "a statement that the database's own triggers refused"},
 	{TokenChanged, "token-changed", "a write to a protected table whose own trigger may change the token"},
 	{AmbiguousName, "ambiguous-name", "a bare table name that stands for tables which need different guards, or turned out to mean a protected one when the statement ran"},

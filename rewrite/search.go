@@ -14,16 +14,16 @@ const window = maxName + 1
 
 // search returns the first word of a text that could reach a protected table, or
 // else one that may be a catalog if another may write it, or what is wrong with
-// its encoding. Words are told from what stands between them eight bytes at a
+// its encoding. Without any, it returns the kinds of the words that there are. Words are told from what stands between them eight bytes at a
 // time: a branch for each byte, which a processor can't foresee, costs more than
 // all the rest.
-func (t *wordTable) search(text string) string {
+func (t *wordTable) search(text string) (hit string, found int) {
 	s := search{table: t, escapes: strings.IndexByte(text, '&') >= 0}
 	bytes := unsafe.Slice(unsafe.StringData(text), len(text)) // only read
 	for len(bytes) >= window+8 {
 		n := s.window((*[window + 8]byte)(bytes))
 		if s.hit != "" {
-			return s.hit
+			return s.hit, s.found
 		}
 		bytes = bytes[n:]
 	}
@@ -36,17 +36,17 @@ func (t *wordTable) search(text string) string {
 	for at := 0; at < end; {
 		n := s.window((*[window + 8]byte)(rest[at:]))
 		if s.hit != "" {
-			return s.hit
+			return s.hit, s.found
 		}
 		at += n
 	}
 	switch {
 	case s.found&writeWord != 0 && s.system != "":
-		return s.system
+		return s.system, s.found
 	case s.signs&highs != 0 && !utf8.ValidString(text):
-		return "invalid UTF-8"
+		return "invalid UTF-8", s.found
 	}
-	return ""
+	return "", s.found
 }
 
 // search is what has been found in a text so far.

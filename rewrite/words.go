@@ -7,6 +7,8 @@ const (
 	hitWord    = 1 << iota // it could reach a protected table
 	systemWord             // it may be a catalog
 	writeWord              // it may write one
+	ownWord                // a relation of the schema fencing has the name
+	callWord               // a function of the schema fencing that changes something has it, or one that may call it
 )
 
 // wordTable tells the words that matter from the thousands that don't. Nearly
@@ -30,8 +32,10 @@ const (
 	leastBits   = 1 << 15
 )
 
-// newWordTable adds the words of SQL that matter to those of a policy.
-func newWordTable(listed map[string]bool) wordTable {
+// newWordTable adds the words of SQL that matter to those of a policy: listed are
+// names by which it reaches a protected table, relations those of the schema fencing,
+// and calls those of functions that may reach that.
+func newWordTable(listed, relations, calls map[string]bool) wordTable {
 	t := wordTable{kinds: make(map[string]int, len(listed)+len(sqlFunctions)+len(quickWrites))}
 	for word := range quickWrites {
 		t.kinds[word] = writeWord
@@ -39,6 +43,12 @@ func newWordTable(listed map[string]bool) wordTable {
 	t.kinds["information_schema"] = systemWord
 	for word := range quickSystem {
 		t.kinds[word] = 0
+	}
+	for word := range relations {
+		t.kinds[word] |= ownWord
+	}
+	for word := range calls {
+		t.kinds[word] |= callWord
 	}
 	for word := range sqlFunctions {
 		t.kinds[word] = hitWord
