@@ -84,7 +84,6 @@ type Policy struct {
 	quick   *quickSet
 
 	namesakes map[string][]Namesake // what bare names may stand for besides, and isn't protected
-	meant     map[string]bool       // the bare names that are checked as what they stand for besides; see elsewherePlan
 
 	path   []string // the schemas in which a new object could take the place of a protected one
 	known  bool     // whether path is known at all
@@ -159,9 +158,6 @@ func (p *Policy) Tables() []Table {
 func (p *Policy) lookup(schema, name string) []*relation {
 	candidates := p.byName[name]
 	if schema == "" {
-		if p.meant[name] {
-			return nil
-		}
 		return candidates
 	}
 	var hits []*relation
