@@ -95,8 +95,7 @@ type Policy struct {
 func NewPolicy(tables ...Table) (*Policy, error) {
 	p := &Policy{byName: make(map[string][]*relation, len(tables))}
 	for _, t := range tables {
-		t.Schema = defaultTo(t.Schema, "public")
-		t.TokenColumn = defaultTo(t.TokenColumn, DefaultTokenColumn)
+		t = t.withDefaults()
 		t.Key = slices.Clone(t.Key)
 		if err := t.check(); err != nil {
 			return nil, err
@@ -167,6 +166,21 @@ func (p *Policy) lookup(schema, name string) []*relation {
 		}
 	}
 	return hits
+}
+
+// Check reports what is wrong with the table's names or mode: no policy takes a
+// table with such a fault.
+func (t *Table) Check() error {
+	with := t.withDefaults()
+	return with.check()
+}
+
+// withDefaults returns the table with the defaults in the place of empty names.
+func (t *Table) withDefaults() Table {
+	with := *t
+	with.Schema = defaultTo(t.Schema, "public")
+	with.TokenColumn = defaultTo(t.TokenColumn, DefaultTokenColumn)
+	return with
 }
 
 func (t *Table) check() error {
