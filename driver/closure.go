@@ -10,9 +10,9 @@ import (
 // closureBuilder finds out which relations and routines write which of the
 // protected tables, by going on until nothing new is found.
 type closureBuilder struct {
-	facts  *catalog
-	tables []heldTable
-	chosen func(i int) bool
+	facts       *catalog
+	tables      []heldTable
+	chosen      func(i int) bool
 	chosenNames map[rewrite.Name]bool
 	guarded     []rewrite.Name
 	relations   map[oid]*reachedRelation

@@ -167,8 +167,12 @@ func (r *rowTokens) read(sql string, c *cut, position, width int) bool {
 	return ok && plain && depth == 0
 }
 
-// integerCasts are the casts that a token's placeholder may have.
-var integerCasts = setOf("bigint", "int8", "integer", "int", "int4", "smallint", "int2")
+// integerCasts are the casts that a token's placeholder may have, otherCasts some of
+// those that give way with it: a bare int8 is a name that may be somebody's own.
+var (
+	integerCasts = setOf("bigint", "integer", "int", "smallint")
+	otherCasts   = setOf("text", "varchar", "numeric", "int8", "int4", "int2")
+)
 
 // note notes what stands in the place of the token in one row: a placeholder, or a
 // constant.
@@ -178,7 +182,7 @@ func (r *rowTokens) note(sql string, kind wordKind, words, at, end int) bool {
 		digits, cast, _ := strings.Cut(word[1:], "::")
 		switch cast = lower(cast); {
 		case words == 1 || integerCasts[cast]:
-		case cast == "text" || cast == "varchar" || cast == "numeric":
+		case otherCasts[cast]:
 			r.values = append(r.values, edit{at, end, "$" + digits})
 		default:
 			return false
