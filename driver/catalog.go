@@ -155,12 +155,12 @@ func (c *Connector) readCatalog(ctx context.Context, conn *pgx.Conn, tables []he
 	if len(tables) == 0 {
 		return new(catalog), nil
 	}
-	names, err := json.Marshal(tables)
+	names, err := namesOf(tables)
 	if err != nil {
-		return nil, fmt.Errorf("fencerow: %w", err)
+		return nil, err
 	}
 	found := &catalog{folds: conn.PgConn().ParameterStatus("server_encoding") != "UTF8"}
-	answer, err := c.askOwn(ctx, conn, readingQuery, string(names))
+	answer, err := c.askOwn(ctx, conn, readingQuery, names)
 	if err != nil {
 		return nil, fmt.Errorf("fencerow: read what else can write the protected tables from the catalog: %w%s", err, readingAdvice(err))
 	}
@@ -175,6 +175,20 @@ func (c *Connector) readCatalog(ctx context.Context, conn *pgx.Conn, tables []he
 	}
 	found.isPathUnseen = conn.PgConn().ParameterStatus("search_path") == ""
 	return found, nil
+}
+
+// namesOf writes the names of the tables, and of their token columns, as a JSON list.
+func namesOf(tables []heldTable) (string, error) {
+	type name struct{ Schema, Name, TokenColumn string }
+	names := make([]name, len(tables))
+	for i, t := range tables {
+		names[i] = name{t.Schema, t.Name, t.TokenColumn}
+	}
+	text, err := json.Marshal(names)
+	if err != nil {
+		return "", fmt.Errorf("fencerow: %w", err)
+	}
+	return string(text), nil
 }
 
 // readingAdvice says what to do about an error of the reading, if that is known.

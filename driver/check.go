@@ -147,11 +147,11 @@ func (c *Conn) check(ctx context.Context, sql string, known looked) (verdict, er
 	if v.view.watched != nil {
 		v.watched, _ = v.view.plan(ctx, sql, watchedTables)
 		widest = v.watched
-		meansOther, err := c.meansElsewhere(ctx, v.watched)
+		meant, err := c.meant(ctx, v.watched)
 		if err != nil {
 			return v, err
 		}
-		if reported := c.violation(v.watched); meansOther {
+		if reported := c.violation(v.watched); len(meant.Violations) == 0 && !meant.Guarded() {
 			v.watched = nil
 		} else if reported != nil {
 			c.report(ctx, sql, reported)

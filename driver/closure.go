@@ -10,24 +10,25 @@ import (
 // closureBuilder finds out which relations and routines write which of the
 // protected tables, by going on until nothing new is found.
 type closureBuilder struct {
-	facts     *catalog
-	tables    []heldTable
-	chosen    func(i int) bool
-	guarded   []rewrite.Name
-	relations map[oid]*reachedRelation
-	byName    map[string][]*reachedRelation
-	routines  map[oid]*reachedRoutine
-	calls     map[string][]*reachedRoutine
-	code      map[string][]catalogCode // operators and types, by their names
-	rules     []*routineBody
-	onRead    []*reachedRelation // those that write when they are read
-	onChange  tableSet           // what event triggers write
-	changers  map[oid]*catalogRoutine
-	changes   map[oid]rowChange // by what is read of their bodies
-	changed   bool
-	making    bool // it isn't tables that are followed, but the one set of what changes the catalog
-
-	anyMakes bool // and whether any relation does
+	facts       *catalog
+	tables      []heldTable
+	chosen      func(i int) bool
+	chosenNames map[rewrite.Name]bool
+	guarded     []rewrite.Name
+	relations   map[oid]*reachedRelation
+	byName      map[string][]*reachedRelation
+	routines    map[oid]*reachedRoutine
+	calls       map[string][]*reachedRoutine
+	code        map[string][]catalogCode // operators and types, by their names
+	parents     map[oid][]oid
+	rules       []*routineBody
+	changers    map[oid]*catalogRoutine
+	changes     map[oid]rowChange // by what is read of their bodies
+	changed     bool
+	onRead      []*reachedRelation // those that write when they are read
+	onChange    tableSet           // what event triggers write
+	making      bool               // it isn't tables that are followed, but the one set of what changes the catalog
+	anyMakes    bool               // then: any relation does
 }
 
 // reachedRelation is a relation with what a write of it writes.
@@ -104,6 +105,16 @@ func (b *closureBuilder) prepare() {
 	b.changers, b.changes = make(map[oid]*catalogRoutine), make(map[oid]rowChange)
 	for i := range b.facts.Changers {
 		b.changers[b.facts.Changers[i].OID] = &b.facts.Changers[i]
+	}
+	b.chosenNames = make(map[rewrite.Name]bool)
+	for i := range b.tables {
+		if b.chosen(i) {
+			b.chosenNames[b.tableName(i)] = true
+		}
+	}
+	b.parents = make(map[oid][]oid)
+	for _, i := range b.facts.Inherits {
+		b.parents[i[0]] = append(b.parents[i[0]], i[1])
 	}
 	for _, h := range b.facts.Held {
 		if r := b.relations[h[1]]; r != nil && b.chosen(int(h[0])) {

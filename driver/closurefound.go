@@ -219,8 +219,8 @@ func (b *closureBuilder) tokenTrigger(out *rewrite.Closure, t *catalogTrigger, r
 func (b *closureBuilder) above(r *reachedRelation) []*reachedRelation {
 	out := []*reachedRelation{r}
 	for next := 0; next < len(out); next++ {
-		for _, i := range b.facts.Inherits {
-			if parent := b.relations[i[1]]; i[0] == out[next].OID && parent != nil && !slices.Contains(out, parent) {
+		for _, of := range b.parents[out[next].OID] {
+			if parent := b.relations[of]; parent != nil && !slices.Contains(out, parent) {
 				out = append(out, parent)
 			}
 		}
@@ -253,11 +253,4 @@ func (b *closureBuilder) tableName(i int) rewrite.Name {
 }
 
 // isChosen reports whether a name is a chosen table's own.
-func (b *closureBuilder) isChosen(n rewrite.Name) bool {
-	for i := range b.tables {
-		if b.chosen(i) && b.tableName(i) == n {
-			return true
-		}
-	}
-	return false
-}
+func (b *closureBuilder) isChosen(n rewrite.Name) bool { return b.chosenNames[n] }

@@ -15,33 +15,40 @@ import (
 // gate ends its statement.
 const invalidText = "22P02"
 
-// askNames has a statement checked as a write of tables that aren't protected where
-// the server says that its bare names mean those.
-func (c *Conn) askNames(ctx context.Context, v *verdict) error {
-	meansOther, err := c.meansElsewhere(ctx, v.enforced)
-	if err != nil || !meansOther {
-		return err
+// askNames has a statement checked by what its bare names mean, where protected
+// tables share these with others.
+func (c *Conn) askNames(ctx context.Context, v *verdict) (err error) {
+	if v.enforced.Shared() != nil {
+		v.enforced, err = c.meant(ctx, v.enforced)
 	}
-	v.enforced, _ = v.enforced.Elsewhere()
-	return nil
+	return err
 }
 
-// meansElsewhere asks the server whether the bare names of a statement mean tables
-// that aren't protected. Only a statement with such a name that lacks a guard
-// costs this round trip.
-func (c *Conn) meansElsewhere(ctx context.Context, plan *rewrite.Plan) (bool, error) {
-	other, question := plan.Elsewhere()
-	if other == nil || c.std == nil {
-		return false, nil
+// meant asks the server what the bare names of a statement mean, and returns the
+// plan by the answer. Only a statement that lacks a guard costs this round trip.
+func (c *Conn) meant(ctx context.Context, plan *rewrite.Plan) (*rewrite.Plan, error) {
+	shared := plan.Shared()
+	if shared == nil || c.std == nil {
+		return plan, nil
 	}
 	if c.std.Conn().PgConn().TxStatus() == 'E' {
-		return true, nil // the server refuses whatever comes, and says so itself
+		return shared.PlanUnasked(), nil // the server refuses whatever comes, and says so itself
 	}
-	var meansOther bool
-	if err := c.askRow(ctx, question).Scan(&meansOther); err != nil {
-		return false, fmt.Errorf("fencerow: ask which table a bare name means: %w", err)
+	found := make([]*string, shared.Names())
+	into := make([]any, len(found))
+	for i := range found {
+		into[i] = &found[i]
 	}
-	return meansOther, nil
+	if err := c.askRow(ctx, shared.Question()).Scan(into...); err != nil {
+		return plan, fmt.Errorf("fencerow: ask which table a bare name means: %w", err)
+	}
+	answers := make([]string, len(found))
+	for i, answer := range found {
+		if answer != nil {
+			answers[i] = *answer
+		}
+	}
+	return shared.Plan(answers), nil
 }
 
 // pathQuestion asks whether the session's search path leads into the schema

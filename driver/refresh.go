@@ -189,17 +189,14 @@ func (c *Connector) readAll(ctx context.Context, conn *pgx.Conn) (seen, error) {
 	return s, nil
 }
 
-// catalogFor reads the catalog for the tables, nothing if it is known. Where it
-// may have changed, its stamp tells.
-func (c *Connector) catalogFor(ctx context.Context, conn *pgx.Conn, tables []heldTable, next *reading, again bool) (*catalog, error) {
+// catalogFor reads the catalog for the tables, nothing if it is known and hasn't
+// changed.
+func (c *Connector) catalogFor(ctx context.Context, conn *pgx.Conn, tables []heldTable, next *reading, hasChanged func(context.Context) (bool, error)) (*catalog, error) {
 	if len(tables) == 0 {
 		return &catalog{Epoch: true}, nil // nothing is to be reached
 	}
 	if p := c.current.Load(); p != nil && p.last.Load().catalog && p.last.Load().server == next.server && sameTables(p.tables, tables) {
-		if !again {
-			return nil, nil
-		}
-		if _, stamp, err := c.stampNow(ctx, conn); err != nil || stamp == p.last.Load().stamp {
+		if changed, err := hasChanged(ctx); err != nil || !changed {
 			return nil, err
 		}
 	}
@@ -292,17 +289,20 @@ func (c *Conn) protection() *protection {
 // lookAgain reads what has changed since the last look: in most cases nothing,
 // which one question answers. It returns the server that it came to.
 func (c *Connector) lookAgain(ctx context.Context, conn *pgx.Conn) (server, error) {
-	if p := c.current.Load(); p != nil && p.last.Load().catalog {
-		now, stamp, err := c.stampNow(ctx, conn)
-		if err != nil || c.teachesNothing(&now) {
-			return now.server, err
-		}
-		if last := p.last.Load(); now.same(last) && stamp == last.stamp {
-			c.heard.Store(c.now())
-			return now.server, nil
-		}
+	p := c.current.Load()
+	if p == nil || !p.last.Load().catalog {
+		s, err := c.look(ctx, conn, true)
+		return s.server, err
 	}
-	s, err := c.look(ctx, conn, true)
+	now, stamp, err := c.stampNow(ctx, conn)
+	if err != nil || c.teachesNothing(&now) {
+		return now.server, err
+	}
+	if last := p.last.Load(); now.same(last) && stamp == last.stamp {
+		c.heard.Store(c.now())
+		return now.server, nil
+	}
+	s, err := c.lookAt(ctx, conn, func(context.Context) (bool, error) { return stamp != c.current.Load().last.Load().stamp, nil })
 	return s.server, err
 }
 

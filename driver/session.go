@@ -26,10 +26,11 @@ func registryQuery(columns string) string {
 	return `SELECT ` + columns + `, COALESCE(r.schema_name::text, ''), COALESCE(r.table_name::text, ''), COALESCE(n.nspname::text, ''), COALESCE(c.relname::text, ''),
        COALESCE(r.token_column::text, ''), COALESCE(r.mode, ''), COALESCE(r.resource, ''), COALESCE(r.driver_level, ''),
        COALESCE((SELECT pg_catalog.max(value) FROM fencing.generation), 0), (` + markQuery + `),
-       COALESCE(pg_catalog.to_jsonb(r)->>'wall_level', ''), COALESCE(sn.nspname::text, ''), COALESCE(s.relname::text, ''),
-       COALESCE(pg_catalog.to_jsonb(r)->>'driver_rewrite', '') = 'true'
+       COALESCE(j.r->>'wall_level', ''), COALESCE(sn.nspname::text, ''), COALESCE(s.relname::text, ''),
+       COALESCE(j.r->>'driver_rewrite', '') = 'true'
   FROM (VALUES (1)) one
   LEFT JOIN fencing.registry r ON true
+  LEFT JOIN LATERAL (SELECT pg_catalog.to_jsonb(r) AS r OFFSET 0) j ON true -- a registry of an earlier version lacks some columns
   LEFT JOIN pg_catalog.pg_class c ON c.oid = r.relid
   LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   LEFT JOIN pg_catalog.pg_class s ON s.oid = r.issued_by
@@ -154,6 +155,17 @@ func (c *Connector) wanted(ctx context.Context, conn *pgx.Conn, next *reading) (
 // The catalog beyond them is read only again if that is asked for, or they have
 // changed. A server that has nothing to teach is asked no further.
 func (c *Connector) look(ctx context.Context, conn *pgx.Conn, again bool) (seen, error) {
+	return c.lookAt(ctx, conn, func(ctx context.Context) (bool, error) {
+		if !again {
+			return false, nil
+		}
+		_, stamp, err := c.stampNow(ctx, conn)
+		return err == nil && stamp != c.current.Load().last.Load().stamp, err
+	})
+}
+
+// lookAt is look, with what tells whether the catalog has changed.
+func (c *Connector) lookAt(ctx context.Context, conn *pgx.Conn, hasChanged func(context.Context) (bool, error)) (seen, error) {
 	next := &reading{begun: c.ticks.Add(1)}
 	tables, s, err := c.wanted(ctx, conn, next)
 	if err != nil {
@@ -168,7 +180,7 @@ func (c *Connector) look(ctx context.Context, conn *pgx.Conn, again bool) (seen,
 	if c.teachesNothing(next) {
 		return s, nil
 	}
-	found, err := c.catalogFor(ctx, conn, tables, next, again)
+	found, err := c.catalogFor(ctx, conn, tables, next, hasChanged)
 	if err != nil {
 		return s, err
 	}
@@ -186,11 +198,11 @@ func (c *Connector) describe(ctx context.Context, conn *pgx.Conn, tables []heldT
 	if len(tables) == 0 && !c.settings.fromCode {
 		return nil, s, nil
 	}
-	names, err := json.Marshal(tables)
+	names, err := namesOf(tables)
 	if err != nil {
-		return nil, s, fmt.Errorf("fencerow: %w", err)
+		return nil, s, err
 	}
-	answer, err := c.askServer(ctx, conn, tablesQuery, string(names))
+	answer, err := c.askServer(ctx, conn, tablesQuery, names)
 	if err != nil {
 		return nil, s, fmt.Errorf("fencerow: read the session's settings and the protected tables: %w%s", err, lookAdvice(err))
 	}
@@ -306,7 +318,7 @@ func (c *Connector) readRegistry(ctx context.Context, conn *pgx.Conn, next *read
 	}
 	s.server = next.server
 	for id, t := range found {
-		if _, err := rewrite.NewPolicy(t.Table); err != nil {
+		if t.Table.Check() != nil {
 			delete(found, id) // of a system schema: no statement may write there
 		}
 	}

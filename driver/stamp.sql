@@ -19,7 +19,7 @@ SELECT pg_catalog.concat_ws('-',
   (SELECT pg_catalog.sum(pg_catalog.hashint8extended(xmin::text::pg_catalog.int8, ftrelid::pg_catalog.int8)) FROM pg_catalog.pg_foreign_table),
   (SELECT pg_catalog.sum(pg_catalog.hashtextextended(a.attname::text, (a.attrelid::pg_catalog.int8 << 32) + a.atttypid::pg_catalog.int8 * 2 + a.attnotnull::pg_catalog.int4))
      FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
-    WHERE c.oid >= 16384 AND a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c') AND c.relpersistence <> 't'),
+    WHERE c.oid >= 16384 AND a.attrelid >= 16384 AND a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c') AND c.relpersistence <> 't'),
   (SELECT pg_catalog.sum(pg_catalog.hashint8extended(inhrelid::pg_catalog.int8, inhparent::pg_catalog.int8)) FROM pg_catalog.pg_inherits),
   (SELECT pg_catalog.sum(pg_catalog.hashtextextended(relname::text, (relnamespace::pg_catalog.int8 << 32) + oid::pg_catalog.int8)) FROM pg_catalog.pg_class
     WHERE oid >= 16384 AND relkind IN ('r', 'p', 'v', 'm', 'f', 'i', 'I') AND relpersistence <> 't'),

@@ -119,13 +119,9 @@ func (w *within) judge(ctx context.Context, c *Conn, sql string, plan *rewrite.P
 	if !c.session.pathKnown {
 		policy = policy.ForAnyPath()
 	}
-	own := policy.Plan(sql)
-	meansOther, err := c.meansElsewhere(ctx, own)
+	own, err := c.meant(ctx, policy.Plan(sql))
 	if err != nil {
 		return nil, false, err
-	}
-	if meansOther {
-		own, _ = own.Elsewhere()
 	}
 	switch {
 	case len(own.Violations) > 0:

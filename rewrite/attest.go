@@ -84,10 +84,48 @@ func (p *proof) attest() string {
 			return text
 		}
 	}
+	if text, ok := qualified(p.text, p.bare); ok {
+		return text
+	}
 	if text, ok := p.sentWith(nil); ok {
 		return text
 	}
 	return p.text
+}
+
+// qualified writes the operators of guards as those of pg_catalog, where that needs no
+// proof by another tree: OPERATOR() binds tighter than a comparison does, which
+// changes nothing if both operands are single terms, since a guard stands in its AND
+// list by itself.
+func qualified(sql string, bare []*node) (string, bool) {
+	places := slices.Clone(bare)
+	slices.SortFunc(places, func(a, b *node) int { return cmp.Compare(a.offset(), b.offset()) })
+	var b strings.Builder
+	b.Grow(len(sql) + 24*len(places))
+	last := 0
+	for _, n := range places {
+		op, at := n.list("name")[0].str("sval"), n.offset()
+		if at < last || !isTerm(n.get("lexpr")) || !isTerm(n.get("rexpr")) || !strings.HasPrefix(sql[at:], op) {
+			return "", false
+		}
+		b.WriteString(sql[last:at])
+		if at > 0 && joins(sql[at-1]) {
+			b.WriteByte(' ')
+		}
+		b.WriteString("OPERATOR(pg_catalog." + op + ")")
+		last = at + len(op)
+	}
+	b.WriteString(sql[last:])
+	return b.String(), true
+}
+
+// isTerm reports whether an operand is a name, a placeholder or a number, which may
+// have a cast.
+func isTerm(n *node) bool {
+	if n.is("TypeCast") {
+		n = n.get("arg")
+	}
+	return n.is("ColumnRef") || n.is("ParamRef") || n.is("A_Const")
 }
 
 // sentWith adds the calls to the text and qualifies its comparisons. It reports

@@ -389,3 +389,36 @@ var genDelete = rapid.Custom(func(t *rapid.T) generated {
 		return strings.Contains(strings.ToUpper(s.sql), "DELETE") && strings.Contains(s.sql, "<")
 	}).Draw(t, "delete")
 })
+
+// A text whose comparisons are qualified by its first tree alone is the one that a
+// second tree would prove.
+func TestQualifiedWithoutASecondTree(t *testing.T) {
+	tried := 0
+	for _, mode := range []Mode{Strict, Lease} {
+		p := casesPolicy(t, mode)
+		for _, sql := range []string{
+			`UPDATE protected_rows SET value = $1, last_token = $2 WHERE id = $3 AND last_token < $2`,
+			`UPDATE protected_rows SET last_token = $2 WHERE last_token<$2 AND (id = 1 OR id BETWEEN 2 AND 3) AND NOT value = 'x'`,
+			`UPDATE protected_rows AS "ü" SET last_token = $2 WHERE 'ü' <> 'x' AND $2>"ü".last_token`,
+			`UPDATE protected_rows SET last_token = $2 WHERE id BETWEEN 1 AND 2 AND $2::bigint>last_token AND last_token < $2::integer`,
+			`UPDATE protected_rows SET last_token = CAST($2 AS bigint) WHERE last_token </* a */CAST($2 AS bigint)`,
+			`UPDATE protected_rows SET last_token = $2 WHERE (((last_token)) < (($2))) -- end`,
+			`DELETE FROM protected_rows p USING jobs j WHERE p.id = j.id AND p.last_token < 8 RETURNING *`,
+			`INSERT INTO protected_rows (id, last_token) VALUES (1, $1) ON CONFLICT (id) DO UPDATE SET last_token = EXCLUDED.last_token WHERE protected_rows.last_token < EXCLUDED.last_token`,
+			`MERGE INTO protected_rows p USING jobs j ON p.id = j.id WHEN MATCHED AND p.last_token < $1 THEN UPDATE SET last_token = $1`,
+			`WITH w AS (UPDATE protected_rows SET last_token = $1 WHERE last_token < $1 RETURNING id) DELETE FROM "Order Items" WHERE fence<$1`,
+		} {
+			plan := p.Plan(sql)
+			require.NoError(t, plan.Refusal(), sql)
+			proof := plan.proof()
+			text, ok := qualified(proof.text, proof.bare)
+			require.True(t, ok, sql)
+			proved, ok := proof.sentWith(nil)
+			require.True(t, ok, sql)
+			require.Equal(t, proved, text)
+			require.NotEqual(t, sql, text)
+			tried++
+		}
+	}
+	require.Equal(t, 20, tried)
+}

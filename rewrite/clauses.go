@@ -93,7 +93,21 @@ func (f *fixer) closing(open int) int {
 }
 
 // thens returns the THEN of each action of a MERGE.
-func (f *fixer) thens(n *node) []int {
+func (f *fixer) thens(n *node) []int { return f.actionWords(n, pg_query.Token_THEN) }
+
+// ands returns what stands behind WHEN MATCHED or WHEN NOT MATCHED of each action of
+// a MERGE: AND, if it has a condition.
+func (f *fixer) ands(n *node) []int {
+	out := f.actionWords(n, pg_query.Token_WHEN)
+	for i := range out {
+		for out[i]++; f.is(out[i], pg_query.Token_NOT) || f.is(out[i], pg_query.Token_MATCHED); out[i]++ {
+		}
+	}
+	return out
+}
+
+// actionWords returns a key word of each action of a MERGE.
+func (f *fixer) actionWords(n *node, word pg_query.Token) []int {
 	rel := n.get("relation").offset()
 	first := slices.IndexFunc(f.tokens, func(t token) bool { return t.start == rel })
 	var out []int
@@ -109,7 +123,9 @@ func (f *fixer) thens(n *node) []int {
 			cases++
 		case kind == pg_query.Token_END_P:
 			cases--
-		case kind == pg_query.Token_THEN && cases == 0:
+		case kind == pg_query.Token_ASCII_59:
+			depth = -1
+		case kind == word && cases == 0:
 			out = append(out, i)
 		}
 	}

@@ -211,9 +211,9 @@ func (p *Policy) relate(n Name, of Table) {
 }
 
 func (p *Policy) protected(n Name) (*Table, error) {
-	for _, t := range p.tables {
-		if t.Schema == n.Schema && t.Name == n.Name {
-			return t, nil
+	for _, r := range p.byName[n.Name] {
+		if r.Schema == n.Schema && r.table != nil {
+			return r.table, nil
 		}
 	}
 	return nil, fmt.Errorf("table %q is not protected", n)

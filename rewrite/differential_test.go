@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"flag"
@@ -78,13 +79,21 @@ func (l *lab) enter(ctx context.Context, path string) error {
 }
 
 // means asks the server what the driver would ask.
-func (l *lab) means(ctx context.Context, path, question string) (answer bool, err error) {
+func (l *lab) means(ctx context.Context, path string, shared *Shared) ([]string, error) {
 	if err := l.enter(ctx, path); err != nil {
-		return false, err
+		return nil, err
 	}
-	err = l.holder.QueryRow(ctx, question).Scan(&answer)
+	answers := make([]string, shared.Names())
+	into := make([]any, len(answers))
+	for i := range answers {
+		into[i] = &sql.NullString{}
+	}
+	err := l.holder.QueryRow(ctx, shared.Question()).Scan(into...)
+	for i := range answers {
+		answers[i] = into[i].(*sql.NullString).String
+	}
 	_, resetErr := l.holder.Exec(ctx, `RESET search_path`)
-	return answer, errors.Join(err, resetErr)
+	return answers, errors.Join(err, resetErr)
 }
 
 // sentText is what the driver sends for a plan.
@@ -293,14 +302,15 @@ func (l *lab) try(policies map[Mode]*Policy, s generated) string {
 	l.generated++
 	ctx := context.Background()
 	plan := policies[s.mode].Plan(s.sql)
-	if other, question := plan.Elsewhere(); other != nil {
-		meansOther, err := l.means(ctx, s.path, question)
+	if shared := plan.Shared(); shared != nil {
+		answers, err := l.means(ctx, s.path, shared)
 		if err != nil {
 			return "ask which table a bare name means: " + err.Error()
 		}
-		if meansOther != s.misled {
-			plan = other
+		if s.misled { // another connection was asked
+			answers = meaningOther(shared)
 		}
+		plan = shared.Plan(answers)
 	}
 	if plan.Refusal() != nil {
 		return ""

@@ -58,7 +58,8 @@ func (p *Policy) guarded(c *checker) *Plan {
 // fixer adds guards to one text.
 type fixer struct {
 	checker
-	root    *node
+	root    *node   // the statement
+	roots   []*node // and those beside it, if there are several
 	tokens  []token // without comments
 	edits   []edit
 	growth  growth
@@ -90,18 +91,31 @@ func (p *Policy) fixer(c *checker) *fixer {
 	if len(c.stmts) != 1 {
 		return nil
 	}
+	return p.scriptFixer(c)
+}
+
+// scriptFixer is fixer for a text of one statement or several.
+func (p *Policy) scriptFixer(c *checker) *fixer {
+	if len(c.stmts) == 0 {
+		return nil
+	}
 	f := newFixer(p, c.sql, c.stmts[0].get("stmt"), &c.lex)
+	for _, raw := range c.stmts[1:] {
+		f.roots = append(f.roots, raw.get("stmt"))
+	}
 	f.params, f.given, f.taken, f.elsewhere = make(map[int64][]int32), make(map[int]bool), make(map[int64]bool), make(map[int64]bool)
 	if len(f.tokens) == 0 {
 		return nil
 	}
-	f.collect(f.root)
+	for _, root := range f.roots {
+		f.collect(root)
+	}
 	return f
 }
 
 func newFixer(p *Policy, sql string, root *node, lex *lexed) *fixer {
 	return &fixer{
-		checker: checker{policy: p, sql: sql}, root: root, tokens: lex.significant(),
+		checker: checker{policy: p, sql: sql}, root: root, roots: []*node{root}, tokens: lex.significant(),
 		growth: newGrowth(), known: make(map[string]*node), pieces: make(map[string][]token),
 	}
 }
@@ -156,7 +170,7 @@ func (f *fixer) plan() *Plan {
 // made reports whether a tree is that of the fixer's statement, grown by what was
 // added, and nothing else.
 func (f *fixer) made(stmts []*node) bool {
-	return len(stmts) == 1 && f.growth.same(f.root, stmts[0].get("stmt"))
+	return slices.EqualFunc(f.roots, stmts, func(root, raw *node) bool { return f.growth.same(root, raw.get("stmt")) })
 }
 
 // fix adds what one write lacks. It reports whether it could.
@@ -182,7 +196,7 @@ func (f *fixer) fix(n *node) bool {
 			return false
 		}
 		isChanged := len(f.edits)+len(f.taken) > done
-		return !isChanged || !f.takeover || len(t.namesakes) == 0 || f.gate(n, false)
+		return !isChanged || !f.takeover || len(t.namesakes) == 0 || f.gate(n)
 	}
 	return false
 }
@@ -245,7 +259,7 @@ func (f *fixer) guardWhere(at *node, t target, c clauses, token string) bool {
 	op := map[Mode]string{Strict: "<", Lease: "<="}[table.Mode]
 	guard := fmt.Sprintf("%s %s %s", f.qualified(t, table.TokenColumn), op, token)
 	if f.takeover && len(t.namesakes) > 0 && !at.is("OnConflictClause") { // an upsert has the gate in RETURNING
-		guard = "(" + guard + " AND " + gateCondition(t, false, true) + ")"
+		guard = "(" + guard + " AND " + gateCondition(t, true) + ")"
 	}
 	return f.restrict(at, c, guard)
 }

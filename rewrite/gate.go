@@ -2,21 +2,17 @@ package rewrite
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// A bare name may stand for a protected table in one schema and for a namesake
-// in another that isn't protected. Which one a statement writes is known only
-// when it runs, since whatever changes the search path also changes that. So an
-// unguarded statement has two plans: as a write of the protected table it is
-// refused or rewritten, and as a write of the namesake it is sent. The driver asks
-// the server which of the two is meant, and a gate holds the statement to the
-// answer: a condition that is added to it, which holds while the rows are those of
-// the tables that the statement was checked for, and ends the statement with an
-// error otherwise, in the same step as the write.
+// A write that is given a token by its bare name could reach a namesake that isn't
+// protected, if the driver didn't ask the server which of the tables is meant; and
+// one whose schema was written by the server's answer could reach another table than
+// the bare name means by then. A gate holds the statement to what it was made for: a
+// condition that is added to it, which holds while the table is the one that is
+// meant, and ends the statement with an error otherwise, in the same step as the
+// write.
 
 // gateMark begins the text that PostgreSQL quotes in the error of a closed gate.
 const gateMark = "fencerow: bare name "
@@ -36,125 +32,15 @@ func ClosedGate(message string) (name string, ok bool) {
 	return name, ok
 }
 
-// elsewherePlan returns the plan of a text as a write of what its bare names may stand
-// for besides protected tables, nil if there is none. Each write has a gate that is
-// open for the namesakes only.
-func (p *Policy) elsewherePlan(c *checker) *Plan {
-	if len(c.sql) > maxRewritten {
-		return nil
-	}
-	f := p.fixer(c)
-	if f == nil || !gateRoots[f.root.kind()] {
-		return nil
-	}
-	writes := f.bareWrites(f.root, nil)
-	if len(writes) == 0 || f.hasOtherTarget(f.root, writes) {
-		return nil
-	}
-	under := *p
-	under.meant = make(map[string]bool)
-	for _, n := range writes {
-		under.meant[n.get("relation").str("relname")] = true
-		if !f.gate(n, true) {
-			return nil
-		}
-	}
-	f.policy = &under
-	out := f.plan()
-	if len(out.Violations) > 0 {
-		return nil
-	}
-	out.gate = &gate{text: c.sql, hasColumn: f.hasGateColumn, hidesRows: f.hidesRows}
-	out.direct = false
-	out.question = p.questionOf(under.meant)
-	return out
-}
-
-// gateRoots are the statements in which a gate may stand: those that run at once,
-// and store nothing of their text.
-var gateRoots = setOf("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt", "ExplainStmt", "CopyStmt")
-
-// hasOtherTarget reports whether a statement below n writes, in a place for which
-// there is no gate, a table by one of the bare names that the writes have.
-func (f *fixer) hasOtherTarget(n *node, writes []*node) bool {
-	switch n.kind() {
-	case "MergeStmt", "CopyStmt", "IntoClause":
-		field := "relation"
-		if n.is("IntoClause") {
-			field = "rel"
-		}
-		if rel := n.get(field); rel != nil && rel.str("schemaname") == "" && slices.ContainsFunc(writes, func(w *node) bool { return w.get("relation").str("relname") == rel.str("relname") }) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(n.kids, func(k *node) bool { return f.hasOtherTarget(k, writes) })
-}
-
-// questionOf writes the query whether all of the bare names mean namesakes of
-// protected tables, or nothing, in the session that is asked.
-func (p *Policy) questionOf(names map[string]bool) string {
-	var conditions []string
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		oid := "pg_catalog.to_regclass(" + literal(quoteName(name)) + ")::pg_catalog.oid"
-		conditions = append(conditions, "COALESCE("+oid+" OPERATOR(pg_catalog.=) "+anyOid(p.namesakes[name])+", "+oid+" IS NULL)")
-	}
-	return "SELECT " + strings.Join(conditions, " AND ")
-}
-
-// Elsewhere returns the plan of the text for where its bare names mean tables that
-// aren't protected although a protected one has the name, too, and the query that
-// tells whether they do: it gives one boolean, in the session that the text is for.
-// The plan is nil where there is no such plan.
-func (p *Plan) Elsewhere() (plan *Plan, question string) {
-	if p.elsewhere == nil {
-		return nil, ""
-	}
-	return p.elsewhere, p.elsewhere.question
-}
-
 // gate is what a plan has besides whose text was given a gate.
 type gate struct {
-	text      string // as it was given
-	hasColumn bool   // the rows have one more column, the last
-	hidesRows bool   // the rows have nothing but the gate's column
-}
-
-// bareWrites collects the writes below n whose bare name may stand for a
-// protected table, or for one by which a protected table is reached, and for a
-// namesake that is a table.
-func (f *fixer) bareWrites(n *node, out []*node) []*node {
-	switch n.kind() {
-	case "UpdateStmt", "DeleteStmt", "InsertStmt":
-		rel := n.get("relation")
-		schema, name := rel.str("schemaname"), rel.str("relname")
-		if schema == "" && f.policy.mayGate(name) {
-			out = append(out, n)
-		}
-	}
-	for _, k := range n.kids {
-		out = f.bareWrites(k, out)
-	}
-	return out
-}
-
-// mayGate reports whether a gate tells what a bare name stands for: its rows are
-// those of a table, and nothing is written before a row is there, as a trigger
-// for each statement would.
-func (p *Policy) mayGate(name string) bool {
-	known := p.lookup("", name)
-	return len(known) > 0 && slices.ContainsFunc(p.namesakes[name], func(n Namesake) bool { return n.IsTable }) &&
-		!slices.ContainsFunc(known, func(r *relation) bool { return r.view || r.system || len(r.writers)+len(r.replaced) > 0 })
+	hasColumn bool // the rows have one more column, the last
+	hidesRows bool // the rows have nothing but the gate's column
 }
 
 // adviseSchema adds to a violation that a bare name in the text may also stand
 // for a table which isn't protected.
-func (p *Policy) adviseSchema(v *Violation, stmts []*node) {
-	name := ""
-	for _, raw := range stmts {
-		if name == "" {
-			name = p.sharedName(raw)
-		}
-	}
+func (p *Policy) adviseSchema(v *Violation, name string) {
 	if name == "" || !bareNameRules[v.Rule] {
 		return
 	}
@@ -170,20 +56,25 @@ func (p *Policy) adviseSchema(v *Violation, stmts []*node) {
 var bareNameRules = map[Rule]bool{UnguardedUpdate: true, UnguardedDelete: true, UnguardedInsert: true, UnguardedUpsert: true, UnguardedMerge: true,
 	ProtectedTruncate: true, ProtectedCopy: true, CascadeWrite: true, ViewWrite: true, IndirectWrite: true}
 
-// sharedName returns the first bare name of a relation below n that a namesake
-// shares, "" if there is none.
-func (p *Policy) sharedName(n *node) string {
-	if n.is("RangeVar") && n.str("schemaname") == "" {
-		if name := n.str("relname"); len(p.namesakes[name]) > 0 && len(p.lookup("", name)) > 0 {
-			return name
+// sharedName returns the first bare name of a relation below the nodes that a
+// namesake shares, "" if there is none.
+func (p *Policy) sharedName(nodes ...*node) string {
+	for _, n := range nodes {
+		if n.is("RangeVar") && p.isShared(n) {
+			return n.str("relname")
 		}
-	}
-	for _, k := range n.kids {
-		if name := p.sharedName(k); name != "" {
+		if name := p.sharedName(n.kids...); name != "" {
 			return name
 		}
 	}
 	return ""
+}
+
+// isShared reports whether a relation goes by a bare name that may stand for a
+// protected one, or one by which a protected one is reached, and for a namesake.
+func (p *Policy) isShared(rel *node) bool {
+	name := rel.str("relname")
+	return rel.str("schemaname") == "" && len(p.namesakes[name]) > 0 && len(p.lookup("", name)) > 0
 }
 
 // shortened keeps a list for a message short.
@@ -195,28 +86,20 @@ func shortened(names []string) []string {
 	return append(slices.Clone(names[:most]), "...")
 }
 
-// gate adds a gate to a write. If besides is true the gate is open for the
-// namesakes of protected tables, and else for all tables but these. It reports
-// whether there is a place for a gate.
-func (f *fixer) gate(n *node, besides bool) bool {
-	rel := n.get("relation")
-	t := f.target(rel, f.beside(n))
+// gate adds a gate to a write of a protected table that is open for all tables but
+// its namesakes. It reports whether there is a place for a gate.
+func (f *fixer) gate(n *node) bool {
+	t := f.target(n.get("relation"), f.beside(n))
 	c, ok := f.clauses(n)
-	if !ok || t.shared {
-		return false
-	}
-	if n.is("InsertStmt") {
-		return f.gateRows(n, c, gateCondition(t, besides, false))
-	}
-	return f.restrict(n, c, gateCondition(t, besides, true))
+	return ok && !t.shared && f.gateRows(n, c, gateCondition(t, false))
 }
 
 // gateRows has an INSERT return the gate for each of its rows.
 func (f *fixer) gateRows(n *node, c clauses, condition string) bool {
 	item := outputItem(condition + " AS " + gateColumn)
-	isWhole, returns := n == f.root, len(n.list("returningList")) > 0
+	isWhole, returns := slices.Contains(f.roots, n), len(n.list("returningList")) > 0
 	switch {
-	case item == nil || returns && !isWhole:
+	case item == nil || returns && (!isWhole || len(f.roots) > 1):
 		return false // what is around the INSERT would see the column
 	case slices.ContainsFunc(n.list("returningList"), func(r *node) bool { return sameTree(r, item) }):
 		return true // the text was given it before
@@ -226,8 +109,10 @@ func (f *fixer) gateRows(n *node, c clauses, condition string) bool {
 	} else {
 		f.insert(f.before(c.end), " RETURNING "+condition+" AS "+gateColumn)
 	}
-	f.hasGateColumn = f.hasGateColumn || isWhole
-	f.hidesRows = f.hidesRows || isWhole && !returns
+	if isWhole && n == f.roots[0] { // the rows that the caller of a script gets are its first statement's
+		f.hasGateColumn = true
+		f.hidesRows = !returns
+	}
 	f.growth.add(n, "returningList", item)
 	return true
 }
@@ -261,35 +146,25 @@ func (f *fixer) beside(n *node) []*node {
 	return []*node{nil}
 }
 
-// gateCondition writes the condition of a gate, for each row: its own table, or
-// the partitioned table that it is a part of, is one of the namesakes or isn't. A
-// write that may meet no row at all is also asked once what its name stands for,
-// so that it doesn't pass for one that found nothing.
-func gateCondition(t target, besides, onceToo bool) string {
+// gateCondition writes the condition of a gate that is closed for namesakes, for
+// each row: its own table, or the partitioned table that it is a part of, isn't one
+// of them. A write that may meet no row at all is also asked once what its name
+// stands for, so that it doesn't pass for one that found nothing.
+func gateCondition(t target, onceToo bool) string {
 	list := anyOf(t.name, t.namesakes)
-	if besides {
-		list = anyOid(t.namesakes)
-	}
 	row := identifier(t.ref()) + ".tableoid"
-	condition := t.gateCase(row, row+" OPERATOR(pg_catalog.=) "+list+" OR pg_catalog.pg_partition_root("+row+")::pg_catalog.oid OPERATOR(pg_catalog.=) "+list, besides)
+	condition := gateCase(t.name, row, row+" OPERATOR(pg_catalog.=) "+list+" OR pg_catalog.pg_partition_root("+row+")::pg_catalog.oid OPERATOR(pg_catalog.=) "+list, false)
 	if !onceToo {
 		return condition
 	}
-	named := "pg_catalog.to_regclass(" + literal(quoteName(t.name)) + ")::pg_catalog.oid"
-	return "(" + t.gateCase(named, named+" OPERATOR(pg_catalog.=) "+list, besides) + " AND " + condition + ")"
+	named := oidOf(quoteName(t.name))
+	return "(" + gateCase(t.name, named, named+" OPERATOR(pg_catalog.=) "+list, false) + " AND " + condition + ")"
 }
 
-// anyOid writes the right side of a comparison of an oid with those that namesakes
-// had when the catalog was read: a protected table that has come to one of their
-// names since isn't among them.
-func anyOid(namesakes []Namesake) string {
-	oids := make([]string, 0, len(namesakes))
-	for _, n := range namesakes {
-		if n.IsTable {
-			oids = append(oids, strconv.FormatUint(uint64(n.OID), 10))
-		}
-	}
-	return "ANY ('{" + strings.Join(oids, ",") + "}'::pg_catalog.oid[])"
+// oidOf writes the oid of what a name, in quotes, stands for when the statement runs,
+// which is NULL for nothing.
+func oidOf(quoted string) string {
+	return "pg_catalog.to_regclass(" + literal(quoted) + ")::pg_catalog.oid"
 }
 
 // anyOf writes the right side of a comparison of an oid with those that namesakes
@@ -305,15 +180,15 @@ func anyOf(name string, namesakes []Namesake) string {
 		" WHERE c.relname OPERATOR(pg_catalog.=) " + literal(name) + " AND n.nspname OPERATOR(pg_catalog.=) ANY (ARRAY[" + strings.Join(schemas, ", ") + "]::pg_catalog.name[])))"
 }
 
-// gateCase writes a condition that is true or an error. The error is a text that
-// is no number; the oid in it keeps PostgreSQL from working it out before the
-// statement runs.
-func (t target) gateCase(oid, isNamesake string, besides bool) string {
-	closed := fmt.Sprintf("pg_catalog.concat(%s, %s, ')')::pg_catalog.int8 IS NOT NULL", literal(gateMark+t.name+" (oid "), oid)
-	if besides {
-		return "(CASE WHEN " + isNamesake + " THEN true ELSE " + closed + " END)"
+// gateCase writes a condition that is true or an error: the one or the other by
+// whether the given one holds. The error is a text that is no number; the oid in it
+// keeps PostgreSQL from working it out before the statement runs.
+func gateCase(name, oid, condition string, isOpen bool) string {
+	closed := fmt.Sprintf("pg_catalog.concat(%s, %s, ')')::pg_catalog.int8 IS NOT NULL", literal(gateMark+name+" (oid "), oid)
+	if isOpen {
+		return "(CASE WHEN " + condition + " THEN true ELSE " + closed + " END)"
 	}
-	return "(CASE WHEN " + isNamesake + " THEN " + closed + " ELSE true END)"
+	return "(CASE WHEN " + condition + " THEN " + closed + " ELSE true END)"
 }
 
 // quoteName writes a name between quotes, whatever it is.

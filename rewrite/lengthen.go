@@ -83,7 +83,7 @@ func (f *fixer) lengthen(short *abridged) bool {
 // were left out.
 type rowTokens struct {
 	params []paramAt // placeholders, by place
-	values []edit    // constants, which give way to the token
+	values []edit    // what gives way to the token: constants, and placeholders with a cast to their number alone
 	table  *Table
 }
 
@@ -96,7 +96,9 @@ func (r *rowTokens) take(f *fixer) bool {
 		f.taken[param.number] = true
 	}
 	for i := range r.values {
-		r.values[i].text = f.next(r.table)
+		if r.values[i].text == "" {
+			r.values[i].text = f.next(r.table)
+		}
 	}
 	return true
 }
@@ -165,12 +167,26 @@ func (r *rowTokens) read(sql string, c *cut, position, width int) bool {
 	return ok && plain && depth == 0
 }
 
+// integerCasts are the casts that a token's placeholder may have, otherCasts some of
+// those that give way with it: a bare int8 is a name that may be somebody's own.
+var (
+	integerCasts = setOf("bigint", "integer", "int", "smallint")
+	otherCasts   = setOf("text", "varchar", "numeric", "int8", "int4", "int2")
+)
+
 // note notes what stands in the place of the token in one row: a placeholder, or a
 // constant.
 func (r *rowTokens) note(sql string, kind wordKind, words, at, end int) bool {
 	switch word := sql[at:end]; {
-	case kind == placeholder && (words == 1 || words == 4 && strings.HasSuffix(lower(word), "::bigint")):
-		digits, _, _ := strings.Cut(word[1:], ":")
+	case kind == placeholder && (words == 1 || words == 4):
+		digits, cast, _ := strings.Cut(word[1:], "::")
+		switch cast = lower(cast); {
+		case words == 1 || integerCasts[cast]:
+		case otherCasts[cast]:
+			r.values = append(r.values, edit{at, end, "$" + digits})
+		default:
+			return false
+		}
 		r.params = append(r.params, paramAt{decimal(digits), at})
 		return true
 	case words != 1:

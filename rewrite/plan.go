@@ -51,8 +51,8 @@ type Plan struct {
 	rewriting *rewriting // nil if nothing was added to have the text guarded
 	gate      *gate      // nil if the text has no gate
 	ownName   string     // for which NamesOwn is set
-	elsewhere *Plan      // of the text where its bare names mean tables that aren't protected, or nil
-	question  string     // whether they do, of such a plan
+	given     string     // the text that was given, if the plan is for it with schemas written into it
+	shared    *Shared    // nil if no bare name of a write needs to be asked for
 	direct    bool       // see Direct
 
 	later *later // nil unless it is a guarded write
@@ -92,11 +92,7 @@ type tokenUse struct {
 func (p *Policy) Plan(sql string) *Plan {
 	plan := p.planned(sql)
 	if p.makes(sql) {
-		for _, q := range []*Plan{plan, plan.elsewhere} {
-			if q != nil {
-				q.ChangesCatalog, q.Makes, q.direct = true, true, false
-			}
-		}
+		plan.ChangesCatalog, plan.Makes, plan.direct = true, true, false
 	}
 	return plan
 }
@@ -112,15 +108,16 @@ func (p *Policy) planned(sql string) *Plan {
 	a := arenas.Get().(*arena)
 	defer a.release()
 	plan := p.planIn(a, sql)
-	if len(plan.Violations) > 0 && len(p.namesakes) > 0 {
-		plan.elsewhere = p.elsewherePlan(&a.checker)
+	shared := p.sharedNames(&a.checker)
+	if len(plan.Violations) > 0 {
+		plan.shared = shared.of(plan)
 	}
 	switch {
 	case args != nil && len(plan.Violations) == 0:
 		return plan.withArguments(args)
 	case !tried:
 		if rewritten := p.rewritten(plan, &a.checker); rewritten != nil {
-			rewritten.elsewhere = plan.elsewhere
+			rewritten.shared = shared.of(rewritten)
 			return rewritten
 		}
 	}
@@ -132,8 +129,8 @@ func (p *Policy) planned(sql string) *Plan {
 			plan.Violations[0].showFix(guarded.text)
 		}
 	}
-	if len(plan.Violations) > 0 && len(p.namesakes) > 0 && plan.elsewhere == nil {
-		p.adviseSchema(&plan.Violations[0], a.checker.stmts)
+	if len(plan.Violations) > 0 && len(p.namesakes) > 0 && plan.shared == nil {
+		p.adviseSchema(&plan.Violations[0], p.sharedName(a.checker.stmts...))
 	}
 	return plan
 }

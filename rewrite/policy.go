@@ -87,7 +87,6 @@ type Policy struct {
 	hasReaders bool // a relation writes a protected table when it is read
 
 	namesakes map[string][]Namesake // what bare names may stand for besides, and isn't protected
-	meant     map[string]bool       // the bare names that are checked as what they stand for besides; see elsewherePlan
 
 	path   []string // the schemas in which a new object could take the place of a protected one
 	known  bool     // whether path is known at all
@@ -99,8 +98,7 @@ type Policy struct {
 func NewPolicy(tables ...Table) (*Policy, error) {
 	p := &Policy{byName: make(map[string][]*relation, len(tables))}
 	for _, t := range tables {
-		t.Schema = defaultTo(t.Schema, "public")
-		t.TokenColumn = defaultTo(t.TokenColumn, DefaultTokenColumn)
+		t = t.withDefaults()
 		t.Key = slices.Clone(t.Key)
 		if err := t.check(); err != nil {
 			return nil, err
@@ -162,9 +160,6 @@ func (p *Policy) Tables() []Table {
 func (p *Policy) lookup(schema, name string) []*relation {
 	candidates := p.byName[name]
 	if schema == "" {
-		if p.meant[name] {
-			return nil
-		}
 		return candidates
 	}
 	var hits []*relation
@@ -174,6 +169,21 @@ func (p *Policy) lookup(schema, name string) []*relation {
 		}
 	}
 	return hits
+}
+
+// Check reports what is wrong with the table's names or mode: no policy takes a
+// table with such a fault.
+func (t *Table) Check() error {
+	with := t.withDefaults()
+	return with.check()
+}
+
+// withDefaults returns the table with the defaults in the place of empty names.
+func (t *Table) withDefaults() Table {
+	with := *t
+	with.Schema = defaultTo(t.Schema, "public")
+	with.TokenColumn = defaultTo(t.TokenColumn, DefaultTokenColumn)
+	return with
 }
 
 func (t *Table) check() error {

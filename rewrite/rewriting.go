@@ -31,10 +31,10 @@ func (p *Plan) Text() string { return p.text }
 // Given returns the text that was given.
 func (p *Plan) Given() string {
 	switch {
+	case p.given != "":
+		return p.given
 	case p.rewriting != nil:
 		return p.rewriting.text
-	case p.gate != nil:
-		return p.gate.text
 	}
 	return p.text
 }
@@ -81,7 +81,7 @@ func (p *Policy) rewritten(plan *Plan, c *checker) (out *Plan) {
 	}
 	out.rewriting = &rewriting{text: sql, given: f.highest, added: len(f.added), taken: f.taken}
 	if f.sharesName() {
-		out.gate = &gate{text: sql, hasColumn: f.hasGateColumn, hidesRows: f.hidesRows}
+		out.gate = &gate{hasColumn: f.hasGateColumn, hidesRows: f.hidesRows}
 	}
 	out.direct = false
 	if len(plan.Violations) == 0 {
