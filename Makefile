@@ -55,6 +55,7 @@ fuzz: postgres ## fuzz the check: 50,000 statements on a server, planted holes, 
 lint: ## gofmt, go vet, staticcheck and go mod tidy find nothing
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run gofmt -w on these files'; exit 1; }
 	@set -e; for m in $(MODULES); do (cd $$m && go vet ./... && go run $(STATICCHECK) ./... && go mod tidy -diff); done
+	@GOOS=darwin go vet ./internal/localpg ./internal/pgdownload # what only macOS compiles there
 
 # Installs Debian's PostgreSQL if this is root's machine and none is found.
 postgres:

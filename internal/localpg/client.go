@@ -12,7 +12,7 @@ func (s *Server) Client(name string) (path string, ok bool) {
 	if s.cluster == nil {
 		return "", false
 	}
-	path = filepath.Join(s.cluster.bin, program(name))
+	path = filepath.Join(s.cluster.bin, name)
 	info, err := os.Stat(path)
 	return path, err == nil && info.Mode().IsRegular()
 }

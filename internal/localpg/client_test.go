@@ -10,7 +10,7 @@ import (
 
 func TestClient(t *testing.T) {
 	dir := t.TempDir()
-	psql := filepath.Join(dir, program("psql"))
+	psql := filepath.Join(dir, "psql")
 	require.NoError(t, os.WriteFile(psql, nil, 0o755))
 	s := &Server{cluster: &cluster{bin: dir}}
 	path, ok := s.Client("psql")

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,8 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// socketPort is the number in the name of the socket; nothing listens on TCP
-// where there are sockets.
+// socketPort is the number in the name of the socket; nothing listens on TCP.
 const socketPort = 5432
 
 // startTimeout bounds initdb, start and recovery when the caller does not.
@@ -31,8 +29,6 @@ type cluster struct {
 	dir      *serverDir
 	as       *account
 	settings []string
-	host     string
-	port     int
 	proc     *process // nil while none runs
 }
 
@@ -53,7 +49,7 @@ func newCluster(ctx context.Context, bin string, o *options) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{bin: bin, dir: dir, as: as, settings: o.args(), host: dir.path, port: socketPort}
+	c := &cluster{bin: bin, dir: dir, as: as, settings: o.args()}
 	if err := c.fill(ctx, o.data); err != nil {
 		return nil, errors.Join(err, c.remove())
 	}
@@ -101,17 +97,8 @@ func (c *cluster) initdb(ctx context.Context) error {
 func (c *cluster) start(ctx context.Context) error {
 	args := []string{"-D", c.dir.data()}
 	args = append(args, c.settings...)
-	if runtime.GOOS == "windows" {
-		port, err := freePort()
-		if err != nil {
-			return err
-		}
-		c.host, c.port = "127.0.0.1", port
-		args = append(args, "-c", "listen_addresses="+c.host)
-	} else {
-		args = append(args, "-c", "listen_addresses=", "-c", "unix_socket_directories="+quoteList(c.host))
-	}
-	cmd := c.command("postgres", append(args, "-p", strconv.Itoa(c.port))...)
+	args = append(args, "-c", "listen_addresses=", "-c", "unix_socket_directories="+quoteList(c.dir.path), "-p", strconv.Itoa(socketPort))
+	cmd := c.command("postgres", args...)
 	cmd.Dir = c.dir.data()
 	p, err := startProcess(cmd)
 	if err != nil {
@@ -130,7 +117,7 @@ func quoteList(path string) string { return `"` + strings.ReplaceAll(path, `"`, 
 // command prepares a server program: as the server's user, with the log as its
 // output, and deaf to what the environment says about other servers.
 func (c *cluster) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(c.bin, program(name)), args...)
+	cmd := exec.Command(filepath.Join(c.bin, name), args...)
 	cmd.Stdout, cmd.Stderr = c.dir.log, c.dir.log
 	cmd.SysProcAttr = attrs(c.as)
 	for _, v := range os.Environ() {
@@ -173,7 +160,7 @@ func ping(ctx context.Context, dsn string) error {
 
 // dsn is a URL that pgx, and so fencerow, and psql read alike.
 func (c *cluster) dsn(database string) string {
-	q := url.Values{"host": {c.host}, "port": {strconv.Itoa(c.port)}, "sslmode": {"disable"}}
+	q := url.Values{"host": {c.dir.path}, "port": {strconv.Itoa(socketPort)}, "sslmode": {"disable"}}
 	u := url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database, RawQuery: q.Encode()}
 	return u.String()
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -32,7 +31,7 @@ func (d *serverDir) data() string { return filepath.Join(d.path, "data") }
 // tempDirs are the places for server directories.
 func tempDirs() []string {
 	dirs := []string{os.TempDir()}
-	if runtime.GOOS != "windows" && dirs[0] != "/tmp" {
+	if dirs[0] != "/tmp" {
 		dirs = append(dirs, "/tmp")
 	}
 	return dirs
@@ -109,9 +108,6 @@ func (d *serverDir) remove() error {
 		d.log.Close()
 	}
 	err := removeContent(d.path)
-	if d.lock != nil && runtime.GOOS == "windows" {
-		d.lock.Close() // an open file can't be removed there
-	}
 	err = errors.Join(err, os.RemoveAll(d.path))
 	if d.lock != nil {
 		d.lock.Close()
@@ -146,7 +142,7 @@ func (d *serverDir) tail() string {
 // path. The longest file there is the socket's own lock.
 func fits(base string) bool {
 	name := filepath.Join(base, dirPrefix+"4294967295", fmt.Sprintf(".s.PGSQL.%d.lock", socketPort))
-	return runtime.GOOS == "windows" || len(name) < maxSocketPath
+	return len(name) < maxSocketPath
 }
 
 // openToAll says whether any user can reach what is in dir.

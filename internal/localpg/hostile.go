@@ -33,7 +33,7 @@ var versionNumber = regexp.MustCompile(`\d+`)
 // forceParallel is the setting that has every plan made for a parallel worker, by
 // the name that it has in the binaries' version.
 func forceParallel(ctx context.Context, bin string) (setting, error) {
-	out, err := exec.CommandContext(ctx, filepath.Join(bin, program("postgres")), "--version").Output()
+	out, err := exec.CommandContext(ctx, filepath.Join(bin, "postgres"), "--version").Output()
 	if err != nil {
 		return setting{}, fmt.Errorf("ask PostgreSQL for its version: %w", err)
 	}

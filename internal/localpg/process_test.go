@@ -1,5 +1,3 @@
-//go:build unix
-
 package localpg
 
 import (
@@ -139,7 +137,9 @@ func TestRootDropsPrivileges(t *testing.T) {
 
 func TestOrdinaryUser(t *testing.T) {
 	t.Parallel()
-	cmd := child(t, "cycle")
+	bin, err := newFinder().find(t.Context())
+	require.NoError(t, err)
+	cmd := child(t, "cycle", envBin+"="+bin) // root's downloads are not where an ordinary user's are
 	uid := os.Geteuid()
 	if uid == 0 {
 		as, err := serverAccount()

@@ -1,4 +1,4 @@
-package main
+package pgdownload
 
 import (
 	"archive/tar"

