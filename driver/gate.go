@@ -65,9 +65,9 @@ func (c *Conn) askPath(ctx context.Context, plan *rewrite.Plan) (*rewrite.Violat
 	}
 	var isOwn bool
 	if err := c.askRow(ctx, pathQuestion).Scan(&isOwn); err != nil {
-		return nil, fmt.Errorf("fencerow: ask what the bare name %q means: %w", plan.OwnName(), err)
+		return nil, fmt.Errorf("fencerow: ask whether the search_path leads into the schema fencing: %w", err)
 	}
-	if !isOwn {
+	if !isOwn || plan.OwnName() == "" {
 		return nil, nil
 	}
 	return rewrite.Refuse(rewrite.SystemSchema, fmt.Sprintf("the session's search_path leads into the schema fencing, and the bare name %q may mean what that has: write the schema of the object that is meant, or take fencing out of the search_path", plan.OwnName())), nil

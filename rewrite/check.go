@@ -19,6 +19,7 @@ type checker struct {
 	own     *node // the first name without a schema that the schema fencing has, too; see nameOwn
 	ownName string
 
+	givesOwn bool   // a call has an argument with the name of the schema fencing
 	callsOwn string // a function that has such a name in its body
 
 	found  []*Violation

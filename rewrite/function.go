@@ -40,7 +40,7 @@ func checkFunction(c *checker, n *node) {
 	}
 	c.checkUnnamedTypes(n, name)
 	if schema != "fencing" && c.policy.hasFencing() && givesWord(n.list("args"), "fencing") {
-		c.callsOwn = name // it may run what it is given
+		c.givesOwn = true // the function may run what it is given
 	}
 	switch {
 	case schema == "fencing" && !fencingFunctions[name]:

@@ -35,7 +35,9 @@ type Plan struct {
 	Cleared bool
 
 	// NamesOwn reports whether the text, or a function that it calls, changes or calls
-	// by a name without a schema what the schema fencing may have under that name. It may be sent only
+	// by a name without a schema what the schema fencing may have under that name, or
+	// gives the schema's name to a function. It may be sent only on a session that is
+	// marked as the driver's, and if there is such a bare name, [Plan.OwnName], only
 	// while the session's search path doesn't lead into that schema.
 	NamesOwn bool
 
@@ -158,7 +160,7 @@ func (p *Policy) planIn(a *arena, sql string) *Plan {
 func (c *checker) plan() *Plan {
 	p, sql := c.policy, c.sql
 	c.text()
-	plan := &Plan{ChangesPath: c.changesPath, ChangesCatalog: c.changesCatalog, NamesOwn: c.own != nil || c.callsOwn != "", ownName: defaultTo(c.ownName, c.callsOwn), policy: p, text: sql, writes: c.writes, tokens: c.tokens}
+	plan := &Plan{ChangesPath: c.changesPath, ChangesCatalog: c.changesCatalog, NamesOwn: c.own != nil || c.callsOwn != "" || c.givesOwn, ownName: defaultTo(c.ownName, c.callsOwn), policy: p, text: sql, writes: c.writes, tokens: c.tokens}
 	if len(c.found) > 0 {
 		c.locate()
 		for _, v := range c.found {

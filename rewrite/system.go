@@ -59,7 +59,8 @@ func (c *checker) checkOwn() {
 	}
 }
 
-// OwnName is the bare name for which [Plan.NamesOwn] is set.
+// OwnName is the bare name for which [Plan.NamesOwn] is set, "" if it is set for an
+// argument.
 func (p *Plan) OwnName() string { return p.ownName }
 
 // fencingObject returns the bare name of a relation or function in a statement
