@@ -26,6 +26,7 @@ const startTimeout = time.Minute
 // cluster is a data directory and the postmaster on it.
 type cluster struct {
 	bin      string
+	cache    string // where new data directories are kept, or "" for nowhere
 	dir      *serverDir
 	as       *account
 	settings []string
@@ -33,7 +34,7 @@ type cluster struct {
 }
 
 // newCluster makes a data directory and starts its server.
-func newCluster(ctx context.Context, bin string, o *options) (*cluster, error) {
+func newCluster(ctx context.Context, bin, cache string, o *options) (*cluster, error) {
 	as, err := serverAccount()
 	if err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func newCluster(ctx context.Context, bin string, o *options) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{bin: bin, dir: dir, as: as, settings: o.args()}
+	c := &cluster{bin: bin, cache: cache, dir: dir, as: as, settings: o.args()}
 	if err := c.fill(ctx, o.data); err != nil {
 		return nil, errors.Join(err, c.remove())
 	}
@@ -62,7 +63,7 @@ func newCluster(ctx context.Context, bin string, o *options) (*cluster, error) {
 // fill makes the data directory, by write if there is one.
 func (c *cluster) fill(ctx context.Context, write func(ctx context.Context, dir string) error) error {
 	if write == nil {
-		return c.initdb(ctx)
+		return c.fillNew(ctx)
 	}
 	if err := os.Mkdir(c.dir.data(), 0o700); err != nil {
 		return err
@@ -70,6 +71,11 @@ func (c *cluster) fill(ctx context.Context, write func(ctx context.Context, dir 
 	if err := write(ctx, c.dir.data()); err != nil {
 		return fmt.Errorf("write the data directory: %w", err)
 	}
+	return c.giveData()
+}
+
+// giveData makes the server's user the owner of the data directory.
+func (c *cluster) giveData() error {
 	if c.as == nil {
 		return nil
 	}
@@ -78,10 +84,12 @@ func (c *cluster) fill(ctx context.Context, write func(ctx context.Context, dir 
 	})
 }
 
-// initdb makes the data directory.
+// initdbArgs are what initdb is told beside where the data directory is.
+var initdbArgs = []string{"--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"}
+
+// initdb makes a new data directory, which takes a second.
 func (c *cluster) initdb(ctx context.Context) error {
-	cmd := c.command("initdb", "--pgdata="+c.dir.data(), "--username=postgres", "--auth=trust",
-		"--encoding=UTF8", "--locale=C", "--no-sync")
+	cmd := c.command("initdb", append([]string{"--pgdata=" + c.dir.data()}, initdbArgs...)...)
 	cmd.Dir = c.dir.path
 	p, err := startProcess(cmd)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -23,6 +24,9 @@ type Server struct {
 	url     string // of an existing server
 	version string
 	major   int
+
+	idleMu sync.Mutex
+	idle   []*pgx.Conn // to the maintenance database, for the next call of admin
 
 	createdMu sync.Mutex
 	created   map[string]bool // databases to drop from an existing server
@@ -57,12 +61,13 @@ func (f finder) start(ctx context.Context, opts ...Option) (*Server, error) {
 	sweep()
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	c, err := newCluster(ctx, bin, o)
+	c, err := newCluster(ctx, bin, f.cache, o)
 	if err != nil {
 		return nil, fmt.Errorf("start PostgreSQL from %s: %w", bin, err)
 	}
 	s := &Server{cluster: c}
 	if err := s.readVersion(ctx); err != nil {
+		s.closeIdle()
 		return nil, errors.Join(err, c.remove())
 	}
 	return s, nil
@@ -82,14 +87,54 @@ func (s *Server) readVersion(ctx context.Context) error {
 	})
 }
 
-// admin runs fn on a connection to the maintenance database.
-func (s *Server) admin(ctx context.Context, fn func(*pgx.Conn) error) (err error) {
-	conn, err := pgx.Connect(ctx, s.DSN(""))
+// admin runs fn on a connection to the maintenance database. The connection stays for
+// the next call: to connect costs more than most of what is done here.
+func (s *Server) admin(ctx context.Context, fn func(*pgx.Conn) error) error {
+	conn, err := s.takeIdle(ctx)
 	if err != nil {
 		return fmt.Errorf("connect to the PostgreSQL server: %w", err)
 	}
-	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
-	return fn(conn)
+	if err := fn(conn); err != nil {
+		return errors.Join(err, conn.Close(ctx))
+	}
+	s.idleMu.Lock()
+	defer s.idleMu.Unlock()
+	s.idle = append(s.idle, conn)
+	return nil
+}
+
+// takeIdle returns an idle connection that still works, or a new one.
+func (s *Server) takeIdle(ctx context.Context) (*pgx.Conn, error) {
+	for {
+		conn := s.popIdle()
+		if conn == nil {
+			return pgx.Connect(ctx, s.DSN(""))
+		}
+		if conn.Ping(ctx) == nil {
+			return conn, nil
+		}
+		_ = conn.Close(ctx)
+	}
+}
+
+func (s *Server) popIdle() *pgx.Conn {
+	s.idleMu.Lock()
+	defer s.idleMu.Unlock()
+	if len(s.idle) == 0 {
+		return nil
+	}
+	conn := s.idle[len(s.idle)-1]
+	s.idle = s.idle[:len(s.idle)-1]
+	return conn
+}
+
+// closeIdle closes the idle connections.
+func (s *Server) closeIdle() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	for conn := s.popIdle(); conn != nil; conn = s.popIdle() {
+		_ = conn.Close(ctx) // it may be broken
+	}
 }
 
 // DSN returns a connection string for a database of the server, in the form of
@@ -158,6 +203,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	case s.stopped:
 		return errStopped
 	}
+	s.closeIdle()
 	if err := s.cluster.stop(syscall.SIGINT); err != nil {
 		return err
 	}
@@ -177,8 +223,10 @@ func (s *Server) Stop() error {
 	}
 	s.stopped = true
 	if s.cluster == nil {
+		defer s.closeIdle()
 		return s.dropCreated()
 	}
+	s.closeIdle()
 	return s.cluster.remove()
 }
 
@@ -194,6 +242,7 @@ func Open(ctx context.Context, opts ...Option) (*Server, error) {
 	}
 	s := &Server{url: url}
 	if err := s.readVersion(ctx); err != nil {
+		s.closeIdle()
 		return nil, fmt.Errorf("%s: %w", envURL, err)
 	}
 	return s, nil
