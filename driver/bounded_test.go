@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
 )
@@ -193,7 +194,7 @@ func TestSilentConnection(t *testing.T) {
 		}
 		opened <- err
 	}()
-	require.Eventually(t, func() bool { return db.Stats().OpenConnections == 3 }, 10*time.Second, time.Millisecond)
+	fencetest.Eventually(t, func() bool { return db.Stats().OpenConnections == 3 })
 	giveBack(t, healthy)
 	for range 3 {
 		_, err = db.Exec(`INSERT INTO notes VALUES (1)`)

@@ -1,13 +1,13 @@
 package driver_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
@@ -54,17 +54,16 @@ func checkBypasses(t *testing.T, schema string, cases map[string]bypass) {
 // harms runs a statement over a plain connection, and takes it back.
 func (c bypass) harms(t *testing.T, dsn, sql string) (done bool) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	require.NoError(t, err)
-	defer conn.Close(context.Background())
 	harm := c.harm
 	if harm == "" {
 		harm = bypassHarm
 	}
-	for _, s := range []string{"BEGIN", sql, c.after} {
-		_, err = conn.Exec(t.Context(), s)
-		require.NoError(t, err, s)
-	}
-	require.NoError(t, conn.QueryRow(t.Context(), harm).Scan(&done))
+	fencetest.With(t, dsn, func(conn *pgx.Conn) {
+		for _, s := range []string{"BEGIN", sql, c.after} {
+			_, err := conn.Exec(t.Context(), s)
+			require.NoError(t, err, s)
+		}
+		require.NoError(t, conn.QueryRow(t.Context(), harm).Scan(&done))
+	})
 	return done
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
-	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -33,8 +33,7 @@ func asApp(t *testing.T, dsn string) (config *pgx.ConnConfig, role string) {
 
 // A handle is refused with all of the doctor's errors, until they are mended.
 func TestWithDoctor(t *testing.T) {
-	dsn := localpg.Database(t)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, `CREATE TABLE orders (id bigint PRIMARY KEY)`, `SELECT fencing.register('orders', 'strict')`, `SELECT fencing.wall('orders')`)
 	config, role := asApp(t, dsn)
 	run(t, dsn, `GRANT SELECT, INSERT, UPDATE, DELETE ON orders TO `+role)
@@ -61,8 +60,7 @@ func TestWithDoctor(t *testing.T) {
 
 // A connector asks until it is told that all is well, and then no more.
 func TestWithDoctorOnce(t *testing.T) {
-	dsn := localpg.Database(t)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
+	dsn := localpg.Database(t, fencetest.Installed)
 	config, role := asApp(t, dsn)
 	run(t, dsn, `GRANT EXECUTE ON FUNCTION fencing.doctor TO `+role)
 	connector, err := driver.NewConnector(*config, driver.WithDoctor())
@@ -81,8 +79,7 @@ func TestWithDoctorOnce(t *testing.T) {
 
 // A superuser could take the wall down, so it is no application's role.
 func TestWithDoctorSuperuser(t *testing.T) {
-	dsn := localpg.Database(t)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
+	dsn := localpg.Database(t, fencetest.Installed)
 	_, err := driver.Open(dsn, driver.WithDoctor())
 	require.ErrorIs(t, err, driver.ErrUnhealthy)
 	require.ErrorContains(t, err, "error D411 superuser")

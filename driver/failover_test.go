@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
@@ -204,7 +205,7 @@ func TestFailoverWithoutRights(t *testing.T) {
 			_, err = db.Exec(bareOrders)
 			require.ErrorIs(t, err, rewrite.ErrRefused)
 			run(t, dsn, `UPDATE fencing.registry SET driver_level = 'off'`, `UPDATE fencing.generation SET value = 1`)
-			require.Eventually(t, func() bool { _, err := db.Exec(bareOrders); return err == nil }, 10*time.Second, shortInterval)
+			fencetest.Eventually(t, func() bool { _, err := db.Exec(bareOrders); return err == nil })
 		})
 	}
 }
@@ -239,10 +240,10 @@ func TestRestoredRegistry(t *testing.T) {
 				fresh.SetMaxIdleConns(0)
 				run(t, dsn, restored(levels[1], generation)...)
 				for _, db := range []*sql.DB{pooled, fresh} {
-					require.Eventually(t, func() bool {
+					fencetest.Eventually(t, func() bool {
 						_, err := db.Exec(bareOrders)
 						return (levels[1] == "enforce") == errors.Is(err, rewrite.ErrRefused)
-					}, 10*time.Second, shortInterval)
+					})
 				}
 			})
 		}
@@ -288,11 +289,11 @@ func TestRegistryMadeAgain(t *testing.T) {
 				defer db.Close()
 				again(t, dsn)
 				require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
-				require.Eventually(t, func() bool {
+				fencetest.Eventually(t, func() bool {
 					_, orders := db.Exec(bareOrders)
 					_, jobs := db.Exec(bareJobs)
 					return errors.Is(orders, rewrite.ErrRefused) && jobs == nil
-				}, 20*time.Second, shortInterval)
+				})
 			})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -52,21 +53,21 @@ func (f faulty) kill(t *testing.T) {
 // awaitBackend waits until the handle's backend is in a state.
 func (f faulty) awaitBackend(t *testing.T, condition string) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	fencetest.Eventually(t, func() bool {
 		var met bool
 		require.NoError(t, f.admin.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND `+condition+`)`, f.pid).Scan(&met))
 		return met
-	}, 10*time.Second, time.Millisecond)
+	})
 }
 
 // awaitGone waits until the handle's backend has ended.
 func (f faulty) awaitGone(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	fencetest.Eventually(t, func() bool {
 		var there bool
 		require.NoError(t, f.admin.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, f.pid).Scan(&there))
 		return !there
-	}, 10*time.Second, time.Millisecond)
+	})
 }
 
 // requireRecovered sends a write that the handle must send once.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
@@ -53,11 +54,11 @@ func (f faulty) count(t *testing.T) (n int) {
 // awaitLockWait waits until the handle's backend waits for a lock, or does no
 // longer.
 func (f faulty) awaitLockWait(t *testing.T, want bool) {
-	require.Eventually(t, func() bool {
+	fencetest.Eventually(t, func() bool {
 		var waits bool
 		require.NoError(t, f.admin.QueryRow(t.Context(), `SELECT cardinality(pg_blocking_pids($1)) > 0`, f.pid).Scan(&waits))
 		return waits == want
-	}, 10*time.Second, time.Millisecond)
+	})
 }
 
 func (f faulty) send(ctx context.Context) chan error {

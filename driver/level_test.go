@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
@@ -166,10 +167,9 @@ func TestUnfitTables(t *testing.T) {
 // A prepared statement is held to what is enforced by now: it is refused, or
 // prepared again as a DELETE is sent.
 func TestPreparedBeforeEnforced(t *testing.T) {
-	dsn := localpg.Database(t)
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, levelSchema, `CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN UPDATE jobs SET status = current_setting('fencing.token', true); RETURN OLD; END$$;
 		CREATE TRIGGER note BEFORE DELETE ON orders FOR EACH ROW EXECUTE FUNCTION note()`)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Strict}))
 	require.NoError(t, migrations.SetLevel(t.Context(), dsn, "orders", migrations.Off))
 	db, err := sql.Open("fencerow", dsn)
@@ -201,9 +201,8 @@ func TestPreparedBeforeEnforced(t *testing.T) {
 // A registered table's level is the registry's. A connection that ran what the
 // check rests on while nothing was enforced is not used any more afterwards.
 func TestRegisteredLevels(t *testing.T) {
-	dsn := localpg.Database(t)
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, levelSchema)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Strict}))
 	require.NoError(t, migrations.SetLevel(t.Context(), dsn, "orders", migrations.Report))
 	db, err := sql.Open("fencerow", dsn)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
 )
@@ -31,11 +32,11 @@ func TestRegistryListener(t *testing.T) {
 	admin, err := pgx.Connect(t.Context(), dsn)
 	require.NoError(t, err)
 	defer admin.Close(context.Background())
-	require.Eventually(t, func() bool {
+	fencetest.Eventually(t, func() bool {
 		var n int
 		require.NoError(t, admin.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN fencerow_registry'`).Scan(&n))
 		return n == 1
-	}, 10*time.Second, shortInterval)
+	})
 	require.ErrorContains(t, (<-lost).Err, "listen for changes of the registry")
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "jobs", Mode: migrations.Strict}))
 	requireRefusedSoon(t, db, `UPDATE jobs SET status = 'x'`)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
@@ -23,9 +24,8 @@ import (
 // another.
 func openRegistered(t *testing.T, orders, jobs migrations.Level, opts ...driver.Option) (*sql.DB, string) {
 	t.Helper()
-	dsn := localpg.Database(t)
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, levelSchema)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
 	for name, level := range map[string]migrations.Level{"orders": orders, "jobs": jobs} {
 		require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: name, Mode: migrations.Strict}))
 		require.NoError(t, migrations.SetLevel(t.Context(), dsn, name, level))

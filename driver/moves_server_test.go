@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/lease"
 	"github.com/fencerow/fencerow/migrations"
@@ -31,8 +32,7 @@ const partitioned = `
 // openMoving opens a handle on such a table, with a wall.
 func openMoving(t *testing.T, mode migrations.Mode, level migrations.WallLevel, tombstones, sealed bool, opts ...driver.Option) (*sql.DB, string, tokenctx.Token) {
 	t.Helper()
-	dsn := localpg.Database(t)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, partitioned)
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "parts", Mode: mode}))
 	run(t, dsn, `SELECT fencing.next_token() FROM generate_series(1, 100)`)
@@ -161,8 +161,7 @@ func TestWallLetsRowsMoveRewritten(t *testing.T) {
 
 // A table may become a partition while a handle is open.
 func TestWallLetsRowsMoveOnceAttached(t *testing.T) {
-	dsn := localpg.Database(t)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, `CREATE TABLE parts (id bigint, state text, last_token bigint NOT NULL DEFAULT 0); INSERT INTO parts SELECT i, 'new', 5 FROM generate_series(1, 9) i;
 		CREATE TABLE whole (LIKE parts INCLUDING ALL) PARTITION BY LIST (state); CREATE TABLE rest PARTITION OF whole DEFAULT`)
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "parts", Mode: migrations.Lease}))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
@@ -77,12 +78,11 @@ var nameUses = map[string]string{
 
 // state is what both tables of a name have.
 func state(t *testing.T, dsn string) (protected, other string) {
-	conn, err := pgx.Connect(t.Context(), dsn)
-	require.NoError(t, err)
-	defer conn.Close(context.Background())
-	for table, into := range map[string]*string{"app.accounts": &protected, "public.accounts": &other} {
-		require.NoError(t, conn.QueryRow(t.Context(), `SELECT coalesce(string_agg(a::text, ' ' ORDER BY id), '') FROM `+table+` a`).Scan(into))
-	}
+	fencetest.With(t, dsn, func(conn *pgx.Conn) {
+		for table, into := range map[string]*string{"app.accounts": &protected, "public.accounts": &other} {
+			require.NoError(t, conn.QueryRow(t.Context(), `SELECT coalesce(string_agg(a::text, ' ' ORDER BY id), '') FROM `+table+` a`).Scan(into))
+		}
+	})
 	return protected, other
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
@@ -96,9 +97,8 @@ func TestObserve(t *testing.T) {
 // Observers know what is held, by whichever of its uses a handle is first heard of,
 // and hear of changes.
 func TestObserveTables(t *testing.T) {
-	dsn := localpg.Database(t)
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, levelSchema)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
 	for _, name := range []string{"orders", "jobs"} {
 		require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: name, Mode: migrations.Lease}))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
@@ -21,13 +22,7 @@ import (
 // run sends statements over a plain connection.
 func run(t *testing.T, dsn string, statements ...string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	require.NoError(t, err)
-	defer conn.Close(context.Background())
-	for _, s := range statements {
-		_, err := conn.Exec(t.Context(), s)
-		require.NoError(t, err, s)
-	}
+	fencetest.Run(t, dsn, statements...)
 }
 
 // withParameter adds key=value to a DSN of either form.
@@ -103,8 +98,7 @@ func TestMissingRegistry(t *testing.T) {
 }
 
 func TestRegistryNeedsRights(t *testing.T) {
-	dsn := localpg.Database(t)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
+	dsn := localpg.Database(t, fencetest.Installed)
 	config, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)
 	role := "app_" + config.Database
@@ -210,8 +204,7 @@ func TestOptions(t *testing.T) {
 // A registered table stays protected under its new name after a rename, and
 // under its old one.
 func TestRegistryFollowsRenames(t *testing.T) {
-	dsn := localpg.Database(t)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, `CREATE TABLE orders (id int)`)
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
 	run(t, dsn, `ALTER TABLE orders RENAME TO sales`, `CREATE TABLE orders (id int, last_token bigint NOT NULL DEFAULT 0)`)

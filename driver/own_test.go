@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
@@ -47,25 +48,13 @@ const hostileSchema = `CREATE TABLE orders (id bigint PRIMARY KEY, status text, 
 	CREATE OPERATOR evil.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = evil.no);
 	CREATE OPERATOR evil.= (LEFTARG = name, RIGHTARG = name, FUNCTION = evil.no)`
 
-func execAll(t *testing.T, dsn string, statements ...string) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	require.NoError(t, err)
-	defer conn.Close(context.Background())
-	for _, s := range statements {
-		_, err := conn.Exec(t.Context(), s)
-		require.NoError(t, err, s)
-	}
-}
-
 // Whatever the session has set, a look reads the same, in either protocol, and
 // leaves the settings as they were.
 func TestOwnQueriesUnderHostileSettings(t *testing.T) {
-	dsn := localpg.Database(t)
-	execAll(t, dsn, hostileSchema)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
+	dsn := localpg.Database(t, fencetest.Installed)
+	fencetest.Run(t, dsn, hostileSchema)
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
-	execAll(t, dsn, `ALTER TABLE orders RENAME TO sales`)
+	fencetest.Run(t, dsn, `ALTER TABLE orders RENAME TO sales`)
 	want := lookOver(t, dsn, pgx.QueryExecModeCacheStatement, "")
 	require.Len(t, want.tables, 2)
 	for name, options := range hostileTo {
@@ -116,10 +105,9 @@ func lookOver(t *testing.T, dsn string, mode pgx.QueryExecMode, options string) 
 func TestOwnQueriesAreNotCompiled(t *testing.T) {
 	for _, partitions := range []int{2, 200} {
 		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
-			dsn := localpg.Database(t)
-			execAll(t, dsn, `CREATE TABLE p (id bigint, day int, PRIMARY KEY (id, day)) PARTITION BY RANGE (day)`,
+			dsn := localpg.Database(t, fencetest.Installed)
+			fencetest.Run(t, dsn, `CREATE TABLE p (id bigint, day int, PRIMARY KEY (id, day)) PARTITION BY RANGE (day)`,
 				fmt.Sprintf(`DO $$ BEGIN FOR i IN 1..%d LOOP EXECUTE format('CREATE TABLE p%%s PARTITION OF p FOR VALUES FROM (%%s) TO (%%s)', i, i, i + 1); END LOOP; END $$`, partitions))
-			require.NoError(t, migrations.Up(t.Context(), dsn))
 			require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "p", Mode: migrations.Lease}))
 			begun := time.Now()
 			db, err := Open(dsn)
@@ -233,16 +221,15 @@ func countTrips(config *pgx.ConnConfig) *int {
 // A look takes one round trip where nothing has changed, and a new connection
 // one for each of its questions, in either protocol.
 func TestRoundTripsOfLooks(t *testing.T) {
-	dsn := localpg.Database(t)
-	execAll(t, dsn, hostileSchema)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
+	dsn := localpg.Database(t, fencetest.Installed)
+	fencetest.Run(t, dsn, hostileSchema)
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol} {
 		for _, registered := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%v/%v", mode, registered), func(t *testing.T) {
 				if registered {
 					require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
 				} else {
-					execAll(t, dsn, `DELETE FROM fencing.registry`)
+					fencetest.Run(t, dsn, `DELETE FROM fencing.registry`)
 				}
 				config, err := pgx.ParseConfig(dsn)
 				require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
@@ -137,9 +138,8 @@ func TestOwnNames(t *testing.T) {
 	for call, text := range ownCalls {
 		statements["a call, "+call] = text
 	}
-	dsn := localpg.Database(t)
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, resettingSchema)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
 	plain, err := pgx.Connect(t.Context(), dsn)
 	require.NoError(t, err)
@@ -178,9 +178,8 @@ func TestOwnNames(t *testing.T) {
 
 // Every relation and function of the schema fencing is known by its name.
 func TestOwnNamesAreAll(t *testing.T) {
-	dsn := localpg.Database(t)
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, resettingSchema)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
 	db := openReset(t, dsn, "nobody")
 	rows, err := db.Query(`
@@ -207,15 +206,14 @@ func TestOwnNamesAreAll(t *testing.T) {
 
 // ownState is what the tables of the schema fencing have.
 func ownState(t *testing.T, dsn string) (out map[string]string) {
-	conn, err := pgx.Connect(t.Context(), dsn)
-	require.NoError(t, err)
-	defer conn.Close(context.Background())
 	out = make(map[string]string)
-	for table := range ownTables {
-		var rows string
-		require.NoError(t, conn.QueryRow(t.Context(), `SELECT coalesce(string_agg(x::text, ' ' ORDER BY x::text), '') FROM fencing.`+table+` x`).Scan(&rows))
-		out[table] = rows
-	}
+	fencetest.With(t, dsn, func(conn *pgx.Conn) {
+		for table := range ownTables {
+			var rows string
+			require.NoError(t, conn.QueryRow(t.Context(), `SELECT coalesce(string_agg(x::text, ' ' ORDER BY x::text), '') FROM fencing.`+table+` x`).Scan(&rows))
+			out[table] = rows
+		}
+	})
 	return out
 }
 
@@ -246,9 +244,8 @@ func TestCodeThatWritesOwn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dsn := localpg.Database(t)
+			dsn := localpg.Database(t, fencetest.Installed)
 			run(t, dsn, resettingSchema)
-			require.NoError(t, migrations.Up(t.Context(), dsn))
 			require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
 			run(t, dsn, `INSERT INTO fencing.lease SELECT (jsonb_populate_record(NULL::fencing.lease, '{"resource": "r", "token": 1, "holder": "h", "expires_at": "2000-01-01"}')).* ON CONFLICT DO NOTHING`, c.made)
 			before := ownState(t, dsn)
@@ -271,9 +268,8 @@ func TestCodeThatWritesOwn(t *testing.T) {
 // Functions that write or call by a bare name what the schema fencing has, too, do
 // that to one's own objects only.
 func TestCodeWithOwnNames(t *testing.T) {
-	dsn := localpg.Database(t)
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, resettingSchema)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
 	run(t, dsn, `CREATE FUNCTION f1() RETURNS void LANGUAGE plpgsql AS $$ BEGIN UPDATE registry SET driver_level = 'off'; END $$`,
 		`CREATE FUNCTION f2() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM unregister('orders'); END $$`,
@@ -312,9 +308,8 @@ func TestCodeWithOwnNames(t *testing.T) {
 // Code that reads the schema fencing, or calls what any session may, runs as before,
 // and so does code on tables of one's own that are called like those.
 func TestCodeBesideOwn(t *testing.T) {
-	dsn := localpg.Database(t)
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, resettingSchema)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
 	run(t, dsn, `CREATE TABLE public.lease (id int)`,
 		`CREATE FUNCTION draw() RETURNS bigint LANGUAGE sql AS 'SELECT fencing.next_token()'`,
@@ -331,9 +326,8 @@ func TestCodeBesideOwn(t *testing.T) {
 // A session is the driver's again before code runs that is given the name of the
 // schema fencing, whoever has taken the setting away.
 func TestMarkedBeforeAText(t *testing.T) {
-	dsn := localpg.Database(t)
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, resettingSchema, `CREATE FUNCTION run(what text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE what; END $$`)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
 	before := ownState(t, dsn)
 	for who := range resets {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
@@ -24,22 +25,21 @@ const (
 
 // registered is a database with a registry, and orders and jobs not in it.
 func registered(t *testing.T) string {
-	dsn := localpg.Database(t)
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, levelSchema)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
 	return dsn
 }
 
 // requireRefusedSoon waits for a statement to be refused.
 func requireRefusedSoon(t *testing.T, db *sql.DB, statement string) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	fencetest.Eventually(t, func() bool {
 		_, err := db.Exec(statement)
 		if !errors.Is(err, rewrite.ErrRefused) {
 			require.NoError(t, err)
 		}
 		return err != nil
-	}, 10*time.Second, shortInterval)
+	})
 }
 
 // What others change is known after the interval on connections that are open.
@@ -78,7 +78,7 @@ func TestChangesByOthers(t *testing.T) {
 	}
 	require.Equal(t, before, pidOf(t, plain), "no new connection was needed for it")
 	run(t, dsn, `DROP FUNCTION touch()`, `CREATE FUNCTION touch() RETURNS void LANGUAGE sql AS 'SELECT 1'`)
-	require.Eventually(t, func() bool { _, err := plain.Exec(`SELECT touch()`); return err == nil }, 10*time.Second, shortInterval)
+	fencetest.Eventually(t, func() bool { _, err := plain.Exec(`SELECT touch()`); return err == nil })
 }
 
 func pidOf(t *testing.T, db *sql.DB) (pid int) {
@@ -167,7 +167,7 @@ func TestRegistrysPartOfTheClosure(t *testing.T) {
 	_, err = reported.Exec(`DELETE FROM carts`)
 	require.ErrorIs(t, err, rewrite.ErrRefused, "a wall that only reports judges nothing")
 	run(t, dsn, `UPDATE fencing.registry SET wall_level = 'enforce'`)
-	require.Eventually(t, func() bool { _, err := db.Exec(`DELETE FROM carts`); return err == nil }, 10*time.Second, shortInterval)
+	fencetest.Eventually(t, func() bool { _, err := db.Exec(`DELETE FROM carts`); return err == nil })
 }
 
 // A look that fails changes nothing, and is told of.
@@ -180,10 +180,10 @@ func TestLookThatFails(t *testing.T) {
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	run(t, dsn, `ALTER TABLE fencing.generation RENAME TO moved`)
-	require.Eventually(t, func() bool {
+	fencetest.Eventually(t, func() bool {
 		_, err := db.Exec(`SELECT 1`)
 		return err == nil && slices.Contains(r.take(), "unread")
-	}, 10*time.Second, shortInterval)
+	})
 	_, err = db.Exec(`UPDATE orders SET status = 'x'`)
 	require.ErrorIs(t, err, rewrite.ErrRefused)
 	run(t, dsn, `ALTER TABLE fencing.moved RENAME TO generation`)

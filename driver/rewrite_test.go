@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
@@ -213,9 +214,8 @@ func TestRewriteIsAChoice(t *testing.T) {
 
 // A handle that goes by the registry follows the choice made there for a table.
 func TestRewriteFromRegistry(t *testing.T) {
-	dsn := localpg.Database(t)
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, levelSchema)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}, migrations.Table{Name: "jobs", Mode: migrations.Lease}))
 	db, err := driver.Open(dsn, driver.WithRefreshInterval(time.Nanosecond))
 	require.NoError(t, err)
@@ -241,9 +241,8 @@ func TestRewriteFromRegistry(t *testing.T) {
 
 // A statement that was prepared before a table is rewritten is prepared again.
 func TestPreparedBeforeRewrite(t *testing.T) {
-	dsn := localpg.Database(t)
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, levelSchema)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
 	require.NoError(t, migrations.SetLevel(t.Context(), dsn, "orders", migrations.Off))
 	db, err := driver.Open(dsn, driver.WithRefreshInterval(time.Nanosecond))

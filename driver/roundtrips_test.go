@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
@@ -146,10 +147,9 @@ func TestRoundTrips(t *testing.T) {
 
 func tripsDatabase(t *testing.T, level migrations.WallLevel) (dsn string) {
 	t.Helper()
-	dsn = localpg.Database(t)
+	dsn = localpg.Database(t, fencetest.Installed)
 	run(t, dsn, `CREATE TABLE notes (id bigint PRIMARY KEY, body text); INSERT INTO notes VALUES (1, 'a');
 		CREATE TABLE orders (id bigint PRIMARY KEY, status text); INSERT INTO orders VALUES (1, 'new'), (2, 'new')`)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
 	run(t, dsn, `SELECT setval('fencing.write_epoch', 1000); UPDATE orders SET last_token = 5`)
 	require.NoError(t, migrations.Wall(t.Context(), dsn, "orders", level))
@@ -171,8 +171,7 @@ func fencedTrips(t *testing.T, dsn string) (*sql.DB, *int) {
 // Where nothing is registered, a statement after a change of structure costs
 // nothing more.
 func TestOwnDDLWhereNothingIsRegistered(t *testing.T) {
-	dsn := localpg.Database(t)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
+	dsn := localpg.Database(t, fencetest.Installed)
 	config, n := counted(t, dsn)
 	connector, err := driver.NewConnector(*config, driver.WithPgx(stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return false })))
 	require.NoError(t, err)

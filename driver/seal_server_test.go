@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/lease"
 	"github.com/fencerow/fencerow/migrations"
@@ -20,8 +21,7 @@ import (
 // column region names, and a lease of eu that was lost to the second one.
 func openSealed(t *testing.T) (db *sql.DB, old, present *lease.Lease) {
 	t.Helper()
-	dsn := localpg.Database(t)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, `CREATE TABLE jobs (id bigint PRIMARY KEY, region text NOT NULL DEFAULT 'eu', status text)`)
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "jobs", Mode: migrations.Lease}))
 	run(t, dsn, `INSERT INTO jobs SELECT i, 'eu', 'new' FROM generate_series(1, 9) i`)

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
@@ -27,9 +28,8 @@ CREATE FUNCTION set_tenant(t text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN PER
 
 // What belongs to the server or to fencerow isn't changed under another name.
 func TestSystemObjectsByIdentity(t *testing.T) {
-	dsn := localpg.Database(t)
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, systemSchema)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
 	run(t, dsn, `CREATE VIEW listed AS SELECT * FROM fencing.registry`)
 	for name, c := range map[string]struct {
@@ -85,9 +85,8 @@ func TestSystemObjectsByIdentity(t *testing.T) {
 // Tables of one's own that are called like those of the schema fencing are used
 // as any others, and so is what only reads the system's.
 func TestNamesOfFencingAreFree(t *testing.T) {
-	dsn := localpg.Database(t)
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, systemSchema)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
 	db, err := driver.Open(dsn)
 	require.NoError(t, err)

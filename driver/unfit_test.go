@@ -7,11 +7,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
@@ -99,10 +99,10 @@ func TestUnfitTableAlone(t *testing.T) {
 
 			run(t, dsn, test.mend)
 			for _, db := range []*sql.DB{open, fresh} {
-				require.Eventually(t, func() bool {
+				fencetest.Eventually(t, func() bool {
 					_, err := db.ExecContext(ctx, guarded, tokenctx.Arg)
 					return err == nil
-				}, 10*time.Second, shortInterval)
+				})
 				_, err = db.ExecContext(ctx, `UPDATE orders SET status = 'x'`)
 				require.ErrorIs(t, err, rewrite.ErrRefused)
 			}

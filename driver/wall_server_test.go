@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
@@ -18,9 +19,8 @@ import (
 // openWalled opens a handle on a table with a wall, whose three rows carry 5.
 func openWalled(t *testing.T, mode migrations.Mode, level migrations.WallLevel, opts ...driver.Option) (*sql.DB, string) {
 	t.Helper()
-	dsn := localpg.Database(t)
+	dsn := localpg.Database(t, fencetest.Installed)
 	run(t, dsn, `CREATE TABLE orders (id bigint PRIMARY KEY, status text, last_token bigint NOT NULL DEFAULT 0); INSERT INTO orders SELECT i, 'new', 5 FROM generate_series(1, 3) i`)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: mode, Resource: "Orders/EU"}))
 	require.NoError(t, migrations.Wall(t.Context(), dsn, "orders", level))
 	run(t, dsn, `SELECT fencing.next_token() FROM generate_series(1, 100)`,

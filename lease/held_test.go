@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/lease"
 	"github.com/fencerow/fencerow/tokenctx"
@@ -16,8 +17,11 @@ import (
 
 const (
 	long    = time.Minute // a lease that doesn't end during a test
-	waitFor = 20 * time.Second
-	tick    = 5 * time.Millisecond
+	waitFor = fencetest.Patience
+	tick    = 5 * time.Millisecond // between two looks of who waits
+
+	// A renewal is given up after this time: it is enough for one that has to connect.
+	renewEvery = 300 * time.Millisecond
 )
 
 // take takes a free lease, released with the test.
@@ -40,11 +44,7 @@ func get[T any](t testing.TB, db *sql.DB, query string, args ...any) T {
 // ended waits for a lease to end.
 func ended(t testing.TB, l *lease.Lease) error {
 	t.Helper()
-	select {
-	case <-l.Done():
-	case <-time.After(waitFor):
-		require.Fail(t, "the lease goes on")
-	}
+	fencetest.Receive(t, l.Done(), "the lease goes on")
 	return l.Err()
 }
 
@@ -64,14 +64,14 @@ const waiting = `FROM pg_stat_activity WHERE datname = current_database() AND wa
 
 func TestTakeRenewRelease(t *testing.T) {
 	db := open(t, localpg.Database(t, installed))
-	l := take(t, db, "nightly", long, lease.WithHolder("first"), lease.WithRenewEvery(time.Millisecond))
+	l := take(t, db, "nightly", long, lease.WithHolder("first"), lease.WithRenewEvery(renewEvery))
 	require.Equal(t, "nightly", l.Resource())
 	require.Equal(t, "first", l.Holder())
 	require.True(t, l.Token().Valid())
 	require.NoError(t, l.Err())
 
 	before := get[time.Time](t, db, "SELECT expires_at FROM fencing.lease")
-	require.Eventually(t, func() bool { return get[time.Time](t, db, "SELECT expires_at FROM fencing.lease").After(before) }, waitFor, tick)
+	fencetest.Eventually(t, func() bool { return get[time.Time](t, db, "SELECT expires_at FROM fencing.lease").After(before) })
 
 	for range 2 { // the same name doesn't help
 		_, err := lease.TryTake(t.Context(), db, "nightly", long, lease.WithHolder("first"))
@@ -98,12 +98,12 @@ func TestTakeRenewRelease(t *testing.T) {
 // Without renewal a lease ends here no later than in the database.
 func TestExpiry(t *testing.T) {
 	db := open(t, localpg.Database(t, installed))
-	l := take(t, db, "r", 200*time.Millisecond, lease.WithoutRenewal())
+	l := take(t, db, "r", time.Second, lease.WithoutRenewal())
 	ctx := l.Context(t.Context())
 	err := ended(t, l)
 	require.ErrorIs(t, err, lease.ErrLost)
 	require.NotErrorIs(t, err, lease.ErrReleased)
-	require.ErrorContains(t, err, `the 200ms of "r" are over`)
+	require.ErrorContains(t, err, `the 1s of "r" are over`)
 	<-ctx.Done()
 	require.Equal(t, err, context.Cause(ctx))
 	require.ErrorIs(t, context.Cause(l.Context(t.Context())), lease.ErrLost, "one made afterwards has ended")
@@ -119,11 +119,11 @@ func TestExpiry(t *testing.T) {
 // A holder whose renewals don't come through is out before another gets in.
 func TestRenewalBlocked(t *testing.T) {
 	db := open(t, localpg.Database(t, installed))
-	l := take(t, db, "r", 500*time.Millisecond)
+	l := take(t, db, "r", 2*time.Second)
 	unlock := lockRow(t, db, "r")
 	err := ended(t, l)
 	require.ErrorIs(t, err, lease.ErrLost)
-	require.ErrorContains(t, err, `"r" was not renewed within 500ms`)
+	require.ErrorContains(t, err, `"r" was not renewed within 2s`)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	unlock()
 	next, err := lease.Take(t.Context(), db, "r", long)
@@ -135,23 +135,23 @@ func TestRenewalBlocked(t *testing.T) {
 // A renewal whose connection breaks is tried again, and the lease goes on.
 func TestRenewalLost(t *testing.T) {
 	db := open(t, localpg.Database(t, installed))
-	l := take(t, db, "r", long, lease.WithRenewEvery(10*time.Millisecond))
+	l := take(t, db, "r", long, lease.WithRenewEvery(renewEvery))
 	exec(t, db, "UPDATE fencing.lease SET expires_at = '2100-01-01'")
 	unlock := lockRow(t, db, "r")
-	require.Eventually(t, func() bool {
+	fencetest.Eventually(t, func() bool {
 		return get[int](t, db, "SELECT count(pg_terminate_backend(pid)) "+waiting, "renew") > 0
-	}, waitFor, tick)
+	})
 	unlock()
-	require.Eventually(t, func() bool {
+	fencetest.Eventually(t, func() bool {
 		return get[bool](t, db, "SELECT expires_at < '2100-01-01' FROM fencing.lease")
-	}, waitFor, tick)
+	})
 	require.NoError(t, l.Err())
 	require.NoError(t, l.Release(t.Context()))
 }
 
 func TestRenewalRefused(t *testing.T) {
 	db := open(t, localpg.Database(t, installed))
-	l := take(t, db, "r", long, lease.WithRenewEvery(10*time.Millisecond))
+	l := take(t, db, "r", long, lease.WithRenewEvery(renewEvery))
 	ctx := l.Context(t.Context())
 	exec(t, db, "UPDATE fencing.lease SET token = fencing.next_token()")
 	<-ctx.Done()
@@ -173,9 +173,9 @@ func TestReleaseAgain(t *testing.T) {
 	unlock := lockRow(t, db, "r")
 	released := make(chan error, 1)
 	go func() { released <- l.Release(t.Context()) }()
-	require.Eventually(t, func() bool {
+	fencetest.Eventually(t, func() bool {
 		return get[int](t, db, "SELECT count(pg_terminate_backend(pid)) "+waiting, "release") > 0
-	}, waitFor, tick)
+	})
 	require.ErrorContains(t, <-released, `release lease "r"`)
 	require.ErrorIs(t, l.Err(), lease.ErrReleased)
 	unlock()

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/lease"
 	"github.com/fencerow/fencerow/rewrite"
@@ -117,7 +118,7 @@ func takeLater(t *testing.T, db *sql.DB, resource string, opts ...lease.Option) 
 // eventually waits for the number that a query counts.
 func eventually(t *testing.T, db *sql.DB, want int, query string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return get[int](t, db, query) == want }, waitFor, tick, query)
+	fencetest.EventuallyEqual(t, want, func() int { return get[int](t, db, query) }, query, fencetest.Activity(t, db))
 }
 
 // A release wakes who waits for that resource, one at a time, and nobody else.
@@ -130,7 +131,7 @@ func TestTakeHearsOfReleases(t *testing.T) {
 			r, s := held(t, dsn, "r"), held(t, dsn, "it's")
 			looked := func(resource string, times int) {
 				t.Helper()
-				require.Eventually(t, func() bool { return sent.taken(resource) == times }, waitFor, tick)
+				fencetest.Eventually(t, func() bool { return sent.taken(resource) == times })
 			}
 			got := []<-chan *lease.Lease{takeLater(t, db, "r", hourly())}
 			eventually(t, watch, 1, listening)
@@ -164,7 +165,7 @@ func TestTakeHearsOfReleases(t *testing.T) {
 
 			// the last has left: the connection is in the pool again, and hears nothing
 			eventually(t, watch, 0, listening)
-			require.Eventually(t, func() bool { return db.Stats().InUse == 0 }, waitFor, tick)
+			fencetest.Eventually(t, func() bool { return db.Stats().InUse == 0 })
 			db.SetMaxOpenConns(1)
 			require.Equal(t, 0, get[int](t, db, "SELECT count(*) FROM pg_listening_channels()"))
 			require.Equal(t, 1, sent.count("LISTEN fencerow_lease"))
@@ -225,7 +226,7 @@ func TestTakeOnlyPolls(t *testing.T) {
 			db := closed(t, opened.open(t, config))
 			first := held(t, dsn, "r")
 			got := takeLater(t, db, "r", append(opened.opts, lease.WithPoll(time.Millisecond, tick))...)
-			require.Eventually(t, func() bool { return sent.taken("r") > 20 }, waitFor, tick)
+			fencetest.Eventually(t, func() bool { return sent.taken("r") > 20 })
 			require.NoError(t, first.Release(t.Context()))
 			require.NotNil(t, <-got)
 			require.Zero(t, sent.count("LISTEN fencerow_lease"))
@@ -252,7 +253,7 @@ func TestTakeListensWhenThereIsAConnection(t *testing.T) {
 		work = append(work, conn)
 	}
 	got := takeLater(t, db, "r", lease.WithPoll(tick, tick))
-	require.Eventually(t, func() bool { return sent.taken("r") > 20 }, waitFor, tick)
+	fencetest.Eventually(t, func() bool { return sent.taken("r") > 20 })
 	require.Zero(t, sent.count("LISTEN fencerow_lease"))
 	for _, conn := range work {
 		require.NoError(t, conn.Close())
@@ -277,9 +278,9 @@ func TestTakeOverAPoolOfOne(t *testing.T) {
 	defer db.Close()
 	first := held(t, dsn, "r")
 	got := takeLater(t, db, "r", lease.WithPoll(time.Millisecond, tick))
-	require.Eventually(t, func() bool {
+	fencetest.Eventually(t, func() bool {
 		return sent.count("SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery()") > 0 && sent.taken("r") > 20
-	}, waitFor, tick)
+	})
 	require.NoError(t, first.Release(t.Context()))
 	require.NotNil(t, <-got)
 	require.Zero(t, sent.count("LISTEN fencerow_lease"))

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/lease"
 )
@@ -29,9 +30,9 @@ func TestTakeWaits(t *testing.T) {
 		require.NoError(t, err)
 		got <- l
 	}()
-	require.Eventually(t, func() bool {
+	fencetest.Eventually(t, func() bool {
 		return get[int](t, db, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle' AND query LIKE '%fencing.take(%'") == 2
-	}, waitFor, tick, "it has been told that another has it")
+	}, "it has been told that another has it")
 	select {
 	case <-got:
 		require.Fail(t, "two have it")
@@ -153,9 +154,9 @@ func TestTakeTooSlow(t *testing.T) {
 		_, err := lease.TryTake(t.Context(), db, "r", 50*time.Millisecond)
 		failed <- err
 	}()
-	require.Eventually(t, func() bool {
+	fencetest.Eventually(t, func() bool {
 		return get[bool](t, db, "SELECT coalesce(bool_or(clock_timestamp() - query_start > '60ms'), false) "+waiting, "take")
-	}, waitFor, tick)
+	})
 	unlock()
 	err := <-failed
 	require.ErrorIs(t, err, lease.ErrLost)

@@ -13,6 +13,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/lease"
 	"github.com/fencerow/fencerow/migrations"
@@ -21,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { localpg.Main(m) }
 
-var installed = localpg.Template{Name: "installed", Setup: migrations.Up}
+var installed = fencetest.Installed
 
 // open opens dsn with pgx's own driver, closed with the test.
 func open(t testing.TB, dsn string) *sql.DB {

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 )
 
@@ -234,7 +235,7 @@ func (c wallCase) race(t *testing.T, level, setting string) fate {
 		done <- errors.Join(err, commitErr)
 	}()
 	watch := open(t, admin.Config().ConnString())
-	require.Eventually(t, func() bool { return len(done) > 0 || blocked(t, watch, app) }, waitFor, tick)
+	fencetest.Eventually(t, func() bool { return len(done) > 0 || blocked(t, watch, app) })
 	exec(t, admin, "COMMIT")
 	return c.verdict(<-done, before, protectedRows(t, admin))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 )
 
@@ -130,9 +131,9 @@ func TestLeaseInATransaction(t *testing.T) {
 			got := make(chan taken)
 			other := open(t, dsn)
 			go func() { got <- take(t, other, "r", "1 min", "other") }()
-			require.Eventually(t, func() bool {
+			fencetest.Eventually(t, func() bool {
 				return get[bool](t, watch, "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND pid = $1)", other.PgConn().PID())
-			}, waitFor, tick)
+			})
 			exec(t, slow, end)
 			result := <-got
 			require.Equal(t, held, result.Token == nil)

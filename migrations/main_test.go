@@ -6,26 +6,22 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
-	"github.com/fencerow/fencerow/migrations"
 )
 
-// waitFor bounds the wait for what must come, tick is how often to look.
-const (
-	waitFor = 20 * time.Second
-	tick    = 5 * time.Millisecond
-)
+// waitFor bounds the wait for what must come.
+const waitFor = fencetest.Patience
 
 func TestMain(m *testing.M) { localpg.Main(m) }
 
 // installed is a database in which Up has run.
-var installed = localpg.Template{Name: "installed", Setup: migrations.Up}
+var installed = fencetest.Installed
 
 // open opens a plain connection, closed with the test.
 func open(t testing.TB, dsn string) *pgx.Conn {

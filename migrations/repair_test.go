@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 )
@@ -111,7 +112,7 @@ func TestRepairWaitsForAWriter(t *testing.T) {
 		_, err := repairer.Exec(context.Background(), `SELECT fencing.repair('t', '{"id": 1}', 5, 'x')`)
 		done <- err
 	}()
-	require.Eventually(t, func() bool { return blocked(t, conn, repairer) }, waitFor, tick)
+	fencetest.Eventually(t, func() bool { return blocked(t, conn, repairer) })
 	exec(t, writer, "COMMIT")
 	require.NoError(t, <-done)
 	require.Equal(t, "60 5", get[string](t, conn, "SELECT concat_ws(' ', old_token, new_token) FROM fencing.repairs"))

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 )
@@ -59,7 +60,7 @@ func (r *replica) errorsOf(t *testing.T, kind string) int64 {
 func (r *replica) requireStuck(t *testing.T, kind string) {
 	t.Helper()
 	before := r.errorsOf(t, kind)
-	require.Eventually(t, func() bool { return r.errorsOf(t, kind) > before }, waitFor, tick)
+	fencetest.Eventually(t, func() bool { return r.errorsOf(t, kind) > before })
 }
 
 // requireCaughtUp waits until the subscriber has the publisher's rows.
@@ -67,7 +68,7 @@ func (r *replica) requireCaughtUp(t *testing.T) {
 	t.Helper()
 	const rows = "SELECT concat((SELECT string_agg(t::text, ' ' ORDER BY id) FROM t), ' | ', (SELECT string_agg(p::text, ' ' ORDER BY id) FROM p))"
 	want := get[string](t, r.pub, rows)
-	require.Eventually(t, func() bool { return get[string](t, r.sub, rows) == want }, waitFor, tick, want)
+	fencetest.Eventually(t, func() bool { return get[string](t, r.sub, rows) == want }, want)
 }
 
 // write has the publisher insert, update and delete rows, in this order of

@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/internal/fencetest"
 )
 
 var isolations = []string{"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}
@@ -27,7 +29,7 @@ func later(conn *pgx.Conn, sql string) chan error {
 
 func requireBlocked(t *testing.T, watch, conn *pgx.Conn) {
 	t.Helper()
-	require.Eventually(t, func() bool { return blocked(t, watch, conn) }, waitFor, tick)
+	fencetest.Eventually(t, func() bool { return blocked(t, watch, conn) })
 }
 
 // retake is a take-over of lease r, which its holder has given up.
@@ -234,7 +236,7 @@ func TestSealManyWriters(t *testing.T) {
 		}
 		for range 10 {
 			was := written.Load()
-			require.Eventually(t, func() bool { return written.Load() >= was+48 }, waitFor, tick)
+			fencetest.Eventually(t, func() bool { return written.Load() >= was+48 })
 			_, err := conn.Exec(ctx, retake)
 			require.NoError(t, err)
 			token.Store(get[int64](t, conn, "SELECT token FROM fencing.lease WHERE resource = 'r'"))

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 )
@@ -72,7 +73,7 @@ func TestTombstoneRaces(t *testing.T) {
 					}
 					if waiting {
 						go run()
-						require.Eventually(t, func() bool { return blocked(t, conn, second) }, waitFor, tick)
+						fencetest.Eventually(t, func() bool { return blocked(t, conn, second) })
 					}
 					exec(t, first, "COMMIT")
 					if !waiting {

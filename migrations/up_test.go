@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 )
@@ -77,9 +78,9 @@ func TestUpWaitsForTheLock(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- migrations.Up(ctx, dsn) }()
-	require.Eventually(t, func() bool {
+	fencetest.Eventually(t, func() bool {
 		return get[bool](t, conn, "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))")
-	}, waitFor, tick)
+	})
 	cancel()
 	err := <-done
 	require.ErrorIs(t, err, context.Canceled)

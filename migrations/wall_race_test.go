@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/internal/fencetest"
 )
 
 // blocked reports whether the other connection waits for a lock.
@@ -46,7 +48,7 @@ func TestWallRaces(t *testing.T) {
 						}
 						done <- err
 					}()
-					require.Eventually(t, func() bool { return blocked(t, conn, second) }, waitFor, tick)
+					fencetest.Eventually(t, func() bool { return blocked(t, conn, second) })
 					exec(t, first, "COMMIT")
 					err := <-done
 					require.Equal(t, "(1,newer,70)", get[string](t, conn, "SELECT t::text FROM t WHERE id = 1"))
@@ -82,7 +84,7 @@ func TestWallRacesOfInserts(t *testing.T) {
 			_, err := second.Exec(context.Background(), "INSERT INTO t VALUES (3, 'older', 60) ON CONFLICT (id) DO UPDATE SET v = excluded.v, last_token = excluded.last_token")
 			done <- err
 		}()
-		require.Eventually(t, func() bool { return blocked(t, conn, second) }, waitFor, tick)
+		fencetest.Eventually(t, func() bool { return blocked(t, conn, second) })
 		exec(t, first, "COMMIT")
 		require.Equal(t, "FN001 ~fencing_update 60 70", refusal(t, <-done))
 	}

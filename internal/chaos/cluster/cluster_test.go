@@ -12,12 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/internal/chaos/proxy"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 )
 
 func TestMain(m *testing.M) { localpg.Main(m) }
-
-const waitFor, tick = 20 * time.Second, 10 * time.Millisecond
 
 // newCluster starts a cluster with a table t, and watches that nothing stays.
 func newCluster(t *testing.T, config Config) *Cluster {
@@ -77,7 +76,7 @@ func requireStandby(t *testing.T, c *Cluster, want ...int) {
 	t.Helper()
 	_, standby, _ := c.servers()
 	require.NotNil(t, standby)
-	require.Eventually(t, func() bool { return len(rows(t, standby.DSN(""))) == len(want) }, waitFor, tick)
+	fencetest.Eventually(t, func() bool { return len(rows(t, standby.DSN(""))) == len(want) })
 	require.Equal(t, want, rows(t, standby.DSN("")))
 }
 
@@ -216,7 +215,7 @@ func TestRebuildUnderLoad(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, n)
 	_, standby, _ := c.servers()
-	require.Eventually(t, func() bool { return len(rows(t, standby.DSN(""))) == n }, waitFor, tick)
+	fencetest.Eventually(t, func() bool { return len(rows(t, standby.DSN(""))) == n })
 	require.NoError(t, c.Failover(t.Context()))
 	require.Len(t, rows(t, c.PrimaryDSN()), n)
 }
