@@ -38,8 +38,8 @@ func Run(t testing.TB, dsn string, statements ...string) {
 	})
 }
 
-// With calls use with a plain connection without a state: whatever an earlier use has
-// set is reset. The connection is kept for the next call with the same DSN until the
+// With calls use with a plain connection. Afterwards the session is reset: what use has
+// left open is rolled back, and what it has set is forgotten. The connection is kept for the next call with the same DSN until the
 // test ends that was the first to call: to connect costs more than most statements.
 // Goroutines may call it side by side.
 func With(t testing.TB, dsn string, use func(conn *pgx.Conn)) {
@@ -71,7 +71,7 @@ var kept = struct {
 func take(t testing.TB, dsn string) *pgx.Conn {
 	t.Helper()
 	for conn := pop(t, dsn); conn != nil; conn = pop(t, dsn) {
-		if reset(t.Context(), conn) == nil {
+		if conn.Ping(t.Context()) == nil {
 			return conn
 		}
 		_ = conn.Close(context.Background()) // it was cut off
@@ -84,9 +84,9 @@ func take(t testing.TB, dsn string) *pgx.Conn {
 	return conn
 }
 
-// reset makes a session what it was when it began.
+// reset makes a session what it was when it began, so that it holds nobody up.
 func reset(ctx context.Context, conn *pgx.Conn) error {
-	if !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
+	if conn.PgConn().TxStatus() != 'I' {
 		if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
 			return err
 		}
@@ -115,6 +115,10 @@ func pop(t testing.TB, dsn string) *pgx.Conn {
 
 // give keeps a connection, or closes it if the test has ended that was the first.
 func give(dsn string, conn *pgx.Conn) {
+	if conn.IsClosed() || reset(context.Background(), conn) != nil {
+		closeAll([]*pgx.Conn{conn})
+		return
+	}
 	kept.Lock()
 	idle, isKnown := kept.idle[dsn]
 	if isKnown {

@@ -24,7 +24,9 @@ func TestRun(t *testing.T) {
 	fencetest.Run(t, dsn, "CREATE TABLE seen AS SELECT pg_backend_pid() AS pid", "SET search_path = nowhere")
 	t.Run("a subtest has the connection, but not its state", func(t *testing.T) {
 		fencetest.Run(t, dsn, "INSERT INTO seen SELECT pg_backend_pid()")
-		fencetest.Run(t, dsn, "BEGIN")
+		fencetest.Run(t, dsn, "BEGIN", "LOCK TABLE seen")
+		_, err := watch.Exec(t.Context(), "BEGIN; LOCK TABLE seen NOWAIT; COMMIT")
+		require.NoError(t, err, "an open transaction is rolled back at once")
 	})
 	require.Equal(t, 1, count())
 	fencetest.Run(t, dsn, "DO 'BEGIN ASSERT (SELECT count(DISTINCT pid) = 1 FROM seen); END'")
