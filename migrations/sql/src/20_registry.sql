@@ -1,0 +1,507 @@
+-- The registry of protected tables: fencing.registry, fencing.generation.
+--
+-- A table is kept by its oid and by the name it was registered under, and whoever reads the registry protects the union. So a
+-- rename leaves the table protected, and a table dropped and made again is protected under its old name.
+--
+-- Known limits:
+--   A dump taken while a registered table is missing (dropped, not made again) holds its bare oid; after the restore that number
+--   may be another table's, which is then protected too. Unregister a table before dropping it for good.
+--   DDL other than through fencing.register does not bump the generation.
+
+CREATE TABLE fencing.registry (
+  relid          regclass    PRIMARY KEY,
+  schema_name    name        NOT NULL,
+  table_name     name        NOT NULL,
+  token_column   name        NOT NULL CHECK (token_column <> ''),
+  mode           text        NOT NULL CHECK (mode IN ('strict', 'lease')),
+  resource       text        CHECK (resource <> ''),
+  issued_by      regclass    DEFAULT 'fencing.write_epoch',
+  registered_at  timestamptz NOT NULL DEFAULT now(),
+  driver_level   text        NOT NULL DEFAULT 'enforce' CHECK (driver_level IN ('off', 'report', 'enforce')),
+  wall_level     text        NOT NULL DEFAULT 'off' CHECK (wall_level IN ('off', 'report', 'enforce', 'attested')),
+  tombstones     boolean     NOT NULL DEFAULT false,
+  seal_resource  text        CHECK (length(seal_resource) BETWEEN 1 AND 255),
+  seal_column    name        CHECK (seal_column <> ''),
+  driver_rewrite boolean     NOT NULL DEFAULT false,
+  -- deferrable: names are handed round between rows in one statement
+  UNIQUE (schema_name, table_name) DEFERRABLE INITIALLY IMMEDIATE,
+  CONSTRAINT registry_seal_check CHECK (num_nonnulls(seal_resource, seal_column) < 2)
+);
+
+COMMENT ON TABLE fencing.registry IS 'Protected tables, each by oid and by registered name. Written by fencing.register() and fencing.unregister().';
+
+COMMENT ON COLUMN fencing.registry.mode IS 'strict: last_token < T, one accepted write per token and row; lease: last_token <= T.';
+
+COMMENT ON COLUMN fencing.registry.resource IS 'The resource whose token the table takes; null: the default token.';
+
+COMMENT ON COLUMN fencing.registry.issued_by IS 'The sequence that bounds tokens; null: tokens come from elsewhere.';
+
+COMMENT ON COLUMN fencing.registry.driver_level IS
+  'off: the driver doesn''t look at the table; report: unguarded statements run and are reported; enforce: they are refused. Set by fencing.driver_level().';
+
+COMMENT ON COLUMN fencing.registry.wall_level IS
+  'off: no triggers; report: they log what they would refuse; enforce: they refuse; attested: UPDATE and INSERT need the setting too. Set by fencing.wall().';
+
+COMMENT ON COLUMN fencing.registry.tombstones IS 'Whether deleted keys keep their tokens while the table has a wall. Set by fencing.tombstones().';
+
+COMMENT ON COLUMN fencing.registry.seal_resource IS 'The lease whose token every write must have, while the table has a wall; null: none. Set by fencing.seal().';
+
+COMMENT ON COLUMN fencing.registry.seal_column IS 'The column that names the lease of each row; null: none. Set by fencing.seal().';
+
+COMMENT ON COLUMN fencing.registry.driver_rewrite IS
+  'The driver sends unguarded writes to the table in their guarded form. Set by fencing.driver_rewrite().';
+
+-- A table and not a sequence: a reader sees the new generation only together with the rows it stands for.
+CREATE TABLE fencing.generation (
+  one   boolean PRIMARY KEY DEFAULT true CHECK (one),
+  value bigint  NOT NULL
+);
+
+INSERT INTO fencing.generation (value) VALUES (1);
+
+COMMENT ON TABLE fencing.generation IS 'One row; its value rises with every change of fencing.registry, which is also notified on channel fencerow_registry.';
+
+CREATE FUNCTION fencing.registry_changed() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_value bigint;
+BEGIN
+  UPDATE fencing.generation SET value = value + 1 RETURNING value INTO STRICT v_value;
+  PERFORM pg_notify('fencerow_registry', v_value::text);
+  RETURN NULL;
+END $$;
+
+-- for each row, not statement: registering again what is registered changes nothing and bumps nothing
+CREATE TRIGGER changed AFTER INSERT OR UPDATE OR DELETE ON fencing.registry
+  FOR EACH ROW EXECUTE FUNCTION fencing.registry_changed();
+
+CREATE TRIGGER truncated AFTER TRUNCATE ON fencing.registry
+  FOR EACH STATEMENT EXECUTE FUNCTION fencing.registry_changed();
+
+ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER changed;
+
+ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER truncated;
+
+CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.registry
+  FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+
+ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER refuse_driver;
+
+CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.generation
+  FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+
+ALTER TABLE fencing.generation ENABLE ALWAYS TRIGGER refuse_driver;
+
+CREATE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  c      record;
+  v_what text;
+  v_hint text;
+BEGIN
+  SELECT cl.oid, cl.relkind, cl.relpersistence, cl.relispartition, n.nspname, cl.relname INTO c
+    FROM pg_class cl JOIN pg_namespace n ON n.oid = cl.relnamespace WHERE cl.oid = tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: no table given to register' USING ERRCODE = 'undefined_table', HINT = 'Name an existing table.';
+  END IF;
+  IF c.nspname IN ('pg_catalog', 'information_schema', 'pg_toast') OR c.oid::bigint < 16384 THEN  -- FirstNormalObjectId
+    v_what := 'a system table';  v_hint := 'Register a table of your own.';
+  ELSIF c.nspname = 'fencing' THEN
+    v_what := 'a table of fencing itself';  v_hint := 'Register a table of your own.';
+  ELSIF c.relpersistence = 't' THEN
+    v_what := 'a temporary table';  v_hint := 'No other session sees it; register a permanent table.';
+  ELSIF c.relispartition THEN
+    v_what := 'a partition';
+    v_hint := format('Register the partitioned table: SELECT fencing.register(%L, ...); its partitions are protected with it.',
+                     (SELECT format('%I.%I', n.nspname, p.relname) FROM pg_class p JOIN pg_namespace n ON n.oid = p.relnamespace
+                       WHERE p.oid = pg_partition_root(tbl)));
+  ELSIF c.relkind = 'v' THEN
+    v_what := 'a view';  v_hint := 'Register the table it reads from; the driver then refuses writes through the view.';
+  ELSIF c.relkind = 'm' THEN
+    v_what := 'a materialized view';  v_hint := 'Nobody writes its rows; register the table it reads from.';
+  ELSIF c.relkind = 'f' THEN
+    v_what := 'a foreign table';
+    v_hint := 'Its rows are on another server, which compares nothing here; install fencing there and register the table there.';
+  ELSIF c.relkind NOT IN ('r', 'p') THEN
+    v_what := 'not a table';  v_hint := 'Register an ordinary or a partitioned table.';
+  ELSE
+    RETURN;
+  END IF;
+  RAISE EXCEPTION 'fencing: %.% is %, which can''t be protected', quote_ident(c.nspname), quote_ident(c.relname), v_what
+    USING ERRCODE = 'wrong_object_type', HINT = v_hint, SCHEMA = c.nspname, TABLE = c.relname;
+END $$;
+
+-- the column must be there: of tbl and of every table that inherits from it
+CREATE FUNCTION fencing.check_token_column(tbl regclass, token_column name) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  a      record;
+  v_what text;
+  v_hint text;
+  v_alter text;
+BEGIN
+  WITH RECURSIVE family AS (
+    SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
+  SELECT n.nspname, c.relname, c.relispartition, c.oid::regclass AS name INTO a
+    FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'f' ORDER BY c.oid LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencing: % can''t be protected, since its % % is a foreign table', tbl, CASE WHEN a.relispartition THEN 'partition' ELSE 'child' END, a.name
+      USING ERRCODE = 'wrong_object_type', SCHEMA = a.nspname, TABLE = a.relname,
+            HINT = format('Its rows are on another server, where no trigger of this one compares a token. Take it out: ALTER TABLE %s, and protect it where its rows are.',
+                          CASE WHEN a.relispartition THEN format('... DETACH PARTITION %s', a.name) ELSE format('%s NO INHERIT ...', a.name) END);
+  END IF;
+  FOR a IN
+    WITH RECURSIVE family AS (
+      SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
+    SELECT n.nspname, c.relname, t.atttypid, ty.typtype, t.attidentity, t.attgenerated,
+           NOT t.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can: older rows may have nulls
+             SELECT FROM pg_constraint u WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = t.attnum AND NOT u.convalidated) AS nullable,
+           format_type(t.atttypid, t.atttypmod) AS type, pg_get_expr(d.adbin, d.adrelid) AS def
+      FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+      JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = check_token_column.token_column AND t.attnum > 0 AND NOT t.attisdropped
+      JOIN pg_type ty ON ty.oid = t.atttypid
+      LEFT JOIN pg_attrdef d ON d.adrelid = t.attrelid AND d.adnum = t.attnum
+  LOOP
+    v_alter := format('ALTER TABLE %I.%I ALTER COLUMN %I ', a.nspname, a.relname, token_column);
+    IF a.typtype = 'd' THEN
+      v_what := format('of the domain %s, not bigint', a.type);
+      v_hint := format('A domain may round or compare in its own way. %sTYPE bigint, or name another token column.', v_alter);
+    ELSIF a.atttypid <> 'int8'::regtype THEN
+      v_what := format('%s, not bigint', a.type);
+      v_hint := format('%sTYPE bigint USING ..., or name another token column.', v_alter);
+    ELSIF a.attidentity <> '' THEN
+      v_what := 'an identity column';
+      v_hint := format('A token comes from the lock, never from the table. %sDROP IDENTITY, or name another token column.', v_alter);
+    ELSIF a.attgenerated <> '' THEN
+      v_what := 'a generated column';
+      v_hint := format('A token comes from the lock, never from the table. %sDROP EXPRESSION, or name another token column.', v_alter);
+    ELSIF a.nullable THEN
+      v_what := 'nullable';
+      v_hint := format('A null is neither older nor newer than a token. Set the nulls to 0, then %sSET NOT NULL.', v_alter);
+    ELSIF a.def NOT IN ('0', '''0''::bigint', '(0)::bigint') THEN
+      v_what := 'filled by a default of its own';
+      v_hint := format('A row that was never written under a token has 0. %sSET DEFAULT 0, or name another token column.', v_alter);
+    ELSE
+      CONTINUE;
+    END IF;
+    RAISE EXCEPTION 'fencing: token column % of %.% is %', quote_ident(token_column), quote_ident(a.nspname), quote_ident(a.relname), v_what
+      USING ERRCODE = 'datatype_mismatch', HINT = v_hint, SCHEMA = a.nspname, TABLE = a.relname, COLUMN = token_column;
+  END LOOP;
+END $$;
+
+-- What former asks for and present doesn't, of what protects a table; both are rows of the registry, whose columns later versions add.
+-- Of two levels the stricter one counts, and a seal of its own stays.
+CREATE FUNCTION fencing.carry_over(present jsonb, former jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  c_levels CONSTANT text[] := ARRAY['off', 'report', 'enforce', 'attested'];
+  v_more   jsonb := '{}';
+  v_column text;
+BEGIN
+  FOREACH v_column IN ARRAY ARRAY['driver_level', 'wall_level'] LOOP
+    IF array_position(c_levels, former ->> v_column) > coalesce(array_position(c_levels, present ->> v_column), 0) THEN
+      v_more := v_more || jsonb_build_object(v_column, former -> v_column);
+    END IF;
+  END LOOP;
+  FOREACH v_column IN ARRAY ARRAY['driver_rewrite', 'tombstones'] LOOP
+    IF (former ->> v_column)::boolean AND NOT coalesce((present ->> v_column)::boolean, false) THEN
+      v_more := v_more || jsonb_build_object(v_column, true);
+    END IF;
+  END LOOP;
+  IF coalesce(present ->> 'seal_resource', present ->> 'seal_column') IS NULL AND coalesce(former ->> 'seal_resource', former ->> 'seal_column') IS NOT NULL THEN
+    v_more := v_more || jsonb_build_object('seal_resource', former -> 'seal_resource', 'seal_column', former -> 'seal_column');
+  END IF;
+  RETURN v_more;
+END $$;
+
+-- Has the row of tbl ask for no less than those rows of the registry did that former has, each with the oid of its table, and takes over
+-- the tombstones of these.
+-- is_new: the row has been made just now, and what it doesn't say is as they say.
+CREATE FUNCTION fencing.take_over(tbl regclass, former jsonb, is_new boolean) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  v_row  jsonb;
+  v_more jsonb := '{}';
+  v_list text;
+  f      jsonb;
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.take_over()');
+  IF jsonb_array_length(former) = 0 THEN
+    RETURN;
+  END IF;
+  SELECT to_jsonb(r) INTO STRICT v_row FROM fencing.registry r WHERE r.relid = tbl;
+  IF is_new THEN
+    v_more := (former -> 0) - ARRAY['relid', 'schema_name', 'table_name', 'token_column', 'mode', 'resource', 'issued_by', 'registered_at'];
+  END IF;
+  FOR f IN SELECT e FROM jsonb_array_elements(former) e LOOP
+    v_more := v_more || fencing.carry_over(v_row || v_more, f);
+    IF to_regprocedure('fencing.tombstone_copy(regclass, regclass)') IS NOT NULL THEN
+      EXECUTE 'SELECT fencing.tombstone_copy($1, $2)' USING (f ->> 'oid')::oid::regclass, tbl;
+    END IF;
+  END LOOP;
+  SELECT string_agg(format('%I', k), ', ') INTO v_list FROM jsonb_object_keys(v_more) k WHERE v_row ? k AND v_row -> k <> v_more -> k;
+  IF v_list IS NOT NULL THEN  -- the triggers of the registry put up what the row asks for
+    EXECUTE format('UPDATE fencing.registry r SET (%s) = (SELECT %1$s FROM jsonb_populate_record(r, $2)) WHERE r.relid = $1', v_list) USING tbl, v_more;
+  END IF;
+END $$;
+
+-- Gives tbl its present name in the registry, and the tables that are registered under that name theirs. No name that stands for
+-- a table falls out by it. A table that comes by the name of another one is protected no less than that one was, and so is the table
+-- that has the name which tbl gives up; for tbl itself that is left to the caller.
+CREATE FUNCTION fencing.claim_name(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  o        record;
+  v_chain  oid[];
+  v_former jsonb;  -- rows of the registry, by the table that has their name now
+  v_heir   oid;    -- the table that has the name under which tbl was registered
+  v_mine   jsonb;
+  v_state  text;
+  v_what   text;
+  v_hint   text;
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.claim_name()');
+  SELECT n.nspname, c.relname INTO o
+    FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name
+    JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = r.table_name
+   WHERE r.relid = tbl AND c.oid <> tbl::oid AND c.relkind IN ('r', 'p')
+     AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = c.oid OR c.relispartition AND x.relid = pg_partition_root(c.oid));
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencing: % was registered as %.%, and another table has that name now', tbl, quote_ident(o.nspname), quote_ident(o.relname)
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+            HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%1$L).',
+                          format('%I.%I', o.nspname, o.relname));
+  END IF;
+  SELECT h.relid, to_jsonb(r) || jsonb_build_object('oid', r.relid::oid) INTO v_heir, v_mine
+    FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = r.table_name
+    JOIN fencing.registry h ON h.relid = c.oid OR c.relispartition AND h.relid = pg_partition_root(c.oid)
+   WHERE r.relid = tbl AND c.oid <> tbl::oid AND h.relid <> tbl AND c.relkind IN ('r', 'p') ORDER BY h.relid = c.oid LIMIT 1;
+  v_chain := ARRAY[tbl::oid];
+  IF EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname
+              WHERE c.oid = tbl AND r.relid <> tbl) THEN
+    WITH RECURSIVE chain AS (
+      SELECT tbl::oid AS oid
+      UNION
+      SELECT r.relid::oid FROM chain h JOIN pg_class c ON c.oid = h.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+        JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname)
+    SELECT array_agg(h.oid) INTO v_chain FROM chain h;
+    SELECT jsonb_object_agg(c.oid, to_jsonb(f) || jsonb_build_object('oid', f.relid::oid)) INTO v_former
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.relid = c.oid
+      JOIN fencing.registry f ON f.schema_name = n.nspname AND f.table_name = c.relname AND f.relid <> r.relid
+     WHERE c.oid = ANY (v_chain) AND c.oid <> tbl::oid;
+  END IF;
+  DELETE FROM fencing.registry r WHERE r.relid = ANY (v_chain::regclass[]) AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = r.relid);
+  UPDATE fencing.registry r SET schema_name = n.nspname, table_name = c.relname
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+   WHERE r.relid = ANY (v_chain::regclass[]) AND c.oid = r.relid AND (r.schema_name, r.table_name) IS DISTINCT FROM (n.nspname, c.relname);
+  PERFORM fencing.take_over(e.key::oid::regclass, jsonb_build_array(e.value), false) FROM jsonb_each(v_former) e;
+  IF v_heir IS NOT NULL THEN
+    UPDATE fencing.registry r SET schema_name = n.nspname, table_name = c.relname
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE r.relid = v_heir AND c.oid = v_heir AND (r.schema_name, r.table_name) IS DISTINCT FROM (n.nspname, c.relname)
+       AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.schema_name = n.nspname AND x.table_name = c.relname)
+       AND NOT EXISTS (SELECT 1 FROM pg_class x JOIN pg_namespace m ON m.oid = x.relnamespace WHERE m.nspname = r.schema_name AND x.relname = r.table_name);
+    BEGIN
+      PERFORM fencing.take_over(v_heir::regclass, jsonb_build_array(v_mine), false);
+    EXCEPTION WHEN object_not_in_prerequisite_state OR undefined_column OR datatype_mismatch OR feature_not_supported THEN
+      GET STACKED DIAGNOSTICS v_state = RETURNED_SQLSTATE, v_what = MESSAGE_TEXT, v_hint = PG_EXCEPTION_HINT;
+      RAISE EXCEPTION '%', v_what
+        USING ERRCODE = v_state,
+              HINT = format('%s has the name under which %s was registered, and is to be protected no less than that. ', v_heir::regclass, tbl)
+                     || v_hint || format(' To start afresh with it: SELECT fencing.unregister(%L), and register it again.', v_heir::regclass);
+    END;
+  END IF;
+END $$;
+
+-- As text the default of issued_by depends on no sequence: DROP SEQUENCE ... CASCADE would take the function with it.
+CREATE FUNCTION fencing.register(tbl regclass, mode text DEFAULT NULL, token_column name DEFAULT 'last_token', resource text DEFAULT NULL,
+                                 issued_by regclass DEFAULT 'fencing.write_epoch'::text::regclass) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  v_schema name;
+  v_table  name;
+  v_former jsonb;    -- the rows that tbl takes the place of
+  v_ended  oid[];    -- what is no table of its own any more, of those
+  v_is_new boolean;  -- tbl has no row itself
+  v_newest bigint := 0;  -- the newest token that a row of tbl may have had
+  v_token  bigint;
+  v_seq    regclass;
+  v_rows   boolean;
+  v_part   regclass;
+  o        record;
+  v_state  text;
+  v_what   text;
+  v_hint   text;
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.register()');
+  PERFORM fencing.check_table(tbl);
+  SELECT n.nspname, c.relname INTO STRICT v_schema, v_table
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = register.tbl;
+  IF register.mode IS NULL OR register.mode NOT IN ('strict', 'lease') THEN
+    RAISE EXCEPTION 'fencing: % for %.%', CASE WHEN register.mode IS NULL THEN 'no mode given' ELSE format('unknown mode %L', register.mode) END,
+                    quote_ident(v_schema), quote_ident(v_table)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table,
+            HINT = 'Choose ''strict'' (one accepted write per token and row, a token for each write) or ''lease'' (a holder writes as often as it likes under one token).';
+  END IF;
+  IF coalesce(register.token_column, '') = '' THEN
+    RAISE EXCEPTION 'fencing: no token column given for %.%', quote_ident(v_schema), quote_ident(v_table)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table, HINT = 'Leave the argument out for last_token.';
+  END IF;
+  IF register.resource = '' THEN
+    RAISE EXCEPTION 'fencing: empty resource name for %.%', quote_ident(v_schema), quote_ident(v_table)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table, HINT = 'Leave the argument out, or pass NULL, for the default token.';
+  END IF;
+  IF register.issued_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = register.issued_by AND c.relkind = 'S') THEN
+    RAISE EXCEPTION 'fencing: % is no sequence, so it can''t bound the tokens of %.%', register.issued_by, quote_ident(v_schema), quote_ident(v_table)
+      USING ERRCODE = 'wrong_object_type', SCHEMA = v_schema, TABLE = v_table, HINT = 'Leave the argument out for fencing.write_epoch; pass NULL where tokens come from elsewhere.';
+  END IF;
+  IF EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = register.issued_by AND c.relpersistence = 't') THEN
+    RAISE EXCEPTION 'fencing: % is a temporary sequence, so it can''t bound the tokens of %.%', register.issued_by, quote_ident(v_schema), quote_ident(v_table)
+      USING ERRCODE = 'wrong_object_type', SCHEMA = v_schema, TABLE = v_table, HINT = 'It goes with its session; name a permanent sequence, or leave the argument out for fencing.write_epoch.';
+  END IF;
+
+  -- one registration at a time; readers of the registry are not held up
+  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  v_is_new := NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = register.tbl);
+  -- A table that was dropped and made again, restored by itself or put in the place of another by renaming takes on what was registered
+  -- under the name; one that has got partitions, what was registered for these.
+  SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('oid', f.relid::oid) ORDER BY f.is_ended DESC, f.relid), '[]'), array_agg(f.relid::oid) FILTER (WHERE f.is_ended) INTO v_former, v_ended
+    FROM (
+      SELECT r.*, NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = r.relid AND c.relkind IN ('r', 'p'))
+                  OR EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = r.relid AND c.relispartition AND pg_partition_root(c.oid) = register.tbl) AS is_ended
+        FROM fencing.registry r WHERE r.schema_name = v_schema AND r.table_name = v_table AND r.relid <> register.tbl
+      UNION
+      SELECT r.*, true FROM pg_partition_tree(register.tbl) p JOIN fencing.registry r ON r.relid = p.relid WHERE p.relid <> register.tbl
+      UNION  -- a partition that has the name of what was registered
+      SELECT r.*, NOT EXISTS (SELECT 1 FROM pg_class d WHERE d.oid = r.relid AND d.relkind IN ('r', 'p'))
+        FROM pg_partition_tree(register.tbl) p JOIN pg_class c ON c.oid = p.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+        JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname
+       WHERE p.relid <> register.tbl AND r.relid NOT IN (SELECT q.relid FROM pg_partition_tree(register.tbl) q)) f;
+  -- What several partitions were registered for can't all hold where it differs.
+  SELECT string_agg(k.what, ' and ' ORDER BY k.n) INTO v_what
+    FROM (VALUES (1, 'mode'), (2, 'resource'), (3, 'issued_by'), (4, 'seal')) k(n, what)
+   WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid WHERE c.relispartition)
+     AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(e -> 'seal_resource', e -> 'seal_column') ELSE jsonb_build_array(e -> k.what) END)
+                FROM (SELECT e FROM jsonb_array_elements(v_former) e
+                      UNION ALL
+                      SELECT to_jsonb(r) || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by', register.issued_by)
+                        FROM fencing.registry r WHERE r.relid = register.tbl) x(e)
+               WHERE k.what <> 'seal' OR coalesce(e ->> 'seal_resource', e ->> 'seal_column') IS NOT NULL);
+  IF v_what IS NOT NULL THEN
+    SELECT string_agg(format('%I.%I', n.nspname, c.relname), ', ' ORDER BY c.oid) INTO v_hint
+      FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relispartition;
+    RAISE EXCEPTION 'fencing: the partitions of %.% are registered with different %', quote_ident(v_schema), quote_ident(v_table), v_what
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
+            HINT = format('Only one can hold for all of them. Of %s, call fencing.unregister for those that are to take on what the others have, and register %I.%I in the same transaction.',
+                          v_hint, v_schema, v_table);
+  END IF;
+  -- A name that another table has by now isn't to fall out with the row of a partition.
+  FOR o IN
+    SELECT c.oid, format('%I.%I', n.nspname, c.relname) AS name, (e ->> 'oid')::oid::regclass AS part, e AS row, EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = h.oid) AS is_registered, h.oid AS heir
+      FROM jsonb_array_elements(v_former) e JOIN pg_namespace n ON n.nspname = e ->> 'schema_name' JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = e ->> 'table_name',
+      LATERAL (SELECT CASE WHEN c.relispartition THEN pg_partition_root(c.oid)::oid ELSE c.oid END AS oid) h
+     WHERE (e ->> 'oid')::oid = ANY (v_ended) AND c.relkind IN ('r', 'p') AND c.oid <> (e ->> 'oid')::oid AND h.oid <> register.tbl
+  LOOP
+    IF NOT o.is_registered THEN
+      RAISE EXCEPTION 'fencing: % was registered as %, and another table has that name now', o.part, o.name
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
+              HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%L).', o.heir::regclass::text, o.name);
+    END IF;
+    PERFORM fencing.take_over(o.heir::regclass, jsonb_build_array(o.row), false);
+  END LOOP;
+  SELECT string_agg(x.name, ', ') INTO v_what
+    FROM (SELECT register.tbl::text AS name FROM fencing.registry r WHERE r.relid = register.tbl AND r.token_column <> register.token_column
+          UNION ALL
+          SELECT CASE WHEN f.is_partition THEN f.oid::regclass ELSE register.tbl END::text
+            FROM jsonb_array_elements(v_former) e, LATERAL (
+              SELECT (e ->> 'oid')::oid AS oid, EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = (e ->> 'oid')::oid AND c.relispartition) AS is_partition) f
+           WHERE e ->> 'token_column' <> register.token_column AND (v_is_new OR f.is_partition)) x;
+  IF v_what IS NOT NULL THEN
+    -- a new column starts at 0: every token that the rows carry would be forgotten, and a stale holder be new again
+    RAISE EXCEPTION 'fencing: % is registered with another token column', v_what
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
+            HINT = format('Rename that column, or copy its values into the new one, and call fencing.unregister for %s before registering %I.%I again.', v_what, v_schema, v_table);
+  END IF;
+  IF NOT EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = register.tbl AND a.attname = register.token_column AND a.attnum > 0 AND NOT a.attisdropped) THEN
+    IF NOT v_is_new THEN
+      -- renamed, most likely: a new column would start at 0, as above
+      RAISE EXCEPTION 'fencing: %.% is registered and has no column %', quote_ident(v_schema), quote_ident(v_table), quote_ident(register.token_column)
+        USING ERRCODE = 'undefined_column', SCHEMA = v_schema, TABLE = v_table,
+              HINT = 'Give the token column its name back. If it is gone, and the tokens with it, call fencing.unregister before registering the table again.';
+    END IF;
+    IF jsonb_array_length(v_former) > 0 THEN
+      -- Which tokens its rows have had is forgotten, but none of them is newer than the last one that was given out.
+      EXECUTE format('LOCK TABLE %I.%I IN ACCESS EXCLUSIVE MODE', v_schema, v_table);
+      FOR v_seq IN SELECT register.issued_by UNION SELECT to_regclass(e ->> 'issued_by') FROM jsonb_array_elements(v_former) e LOOP
+        IF EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = v_seq AND c.relkind = 'S') THEN
+          EXECUTE format('SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM %s', v_seq) INTO v_token;
+          v_newest := greatest(v_newest, v_token);
+        ELSE
+          EXECUTE format('SELECT EXISTS (SELECT FROM %I.%I)', v_schema, v_table) INTO v_rows;
+          IF v_rows THEN
+            RAISE EXCEPTION 'fencing: the rows of %.% have no token column, and nothing tells which tokens they have had', quote_ident(v_schema), quote_ident(v_table)
+              USING ERRCODE = 'undefined_column', SCHEMA = v_schema, TABLE = v_table,
+                    HINT = format('Give them the newest token that was given out: ALTER TABLE %1$I.%2$I ADD COLUMN %3$I bigint NOT NULL DEFAULT ...; ALTER TABLE %1$I.%2$I ALTER COLUMN %3$I SET DEFAULT 0. '
+                                  'To start afresh, with rows that any token may write: SELECT fencing.unregister(%4$L), and register it again.', v_schema, v_table, register.token_column, format('%I.%I', v_schema, v_table));
+          END IF;
+        END IF;
+      END LOOP;
+    END IF;
+    EXECUTE format('ALTER TABLE %I.%I ADD COLUMN IF NOT EXISTS %I pg_catalog.int8 NOT NULL DEFAULT %s', v_schema, v_table, register.token_column, v_newest);
+    IF v_newest > 0 THEN
+      EXECUTE format('ALTER TABLE %I.%I ALTER COLUMN %I SET DEFAULT 0', v_schema, v_table, register.token_column);
+    END IF;
+  END IF;
+  PERFORM fencing.check_token_column(register.tbl, register.token_column);
+
+  -- with the triggers of a partition that its partitioned table will have copies of
+  DELETE FROM fencing.registry r WHERE r.relid = ANY (v_ended::regclass[]);
+  PERFORM fencing.claim_name(register.tbl);
+  INSERT INTO fencing.registry AS r (relid, schema_name, table_name, token_column, mode, resource, issued_by)
+  VALUES (register.tbl, v_schema, v_table, register.token_column, register.mode, register.resource, register.issued_by)
+  ON CONFLICT (relid) DO UPDATE
+    SET token_column = EXCLUDED.token_column, mode = EXCLUDED.mode, resource = EXCLUDED.resource, issued_by = EXCLUDED.issued_by
+  WHERE (r.token_column, r.mode, r.resource, r.issued_by)
+        IS DISTINCT FROM (EXCLUDED.token_column, EXCLUDED.mode, EXCLUDED.resource, EXCLUDED.issued_by);
+  IF to_regprocedure('fencing.tombstone_copy(regclass, regclass)') IS NOT NULL THEN  -- also of partitions that have no row
+    FOR v_part IN SELECT p.relid FROM pg_partition_tree(register.tbl) p WHERE p.relid <> register.tbl LOOP
+      EXECUTE 'SELECT fencing.tombstone_copy($1, $2)' USING v_part, register.tbl;
+    END LOOP;
+  END IF;
+  IF jsonb_array_length(v_former) = 0 THEN
+    RETURN;
+  END IF;
+  -- the tables whose name a partition of tbl has
+  PERFORM fencing.claim_name(r.relid) FROM jsonb_array_elements(v_former) e JOIN fencing.registry r ON r.relid = (e ->> 'oid')::oid
+    JOIN pg_class c ON c.oid = r.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace WHERE (r.schema_name, r.table_name) <> (n.nspname, c.relname);
+  BEGIN
+    PERFORM fencing.take_over(register.tbl, v_former, v_is_new);
+  EXCEPTION WHEN object_not_in_prerequisite_state OR undefined_column OR datatype_mismatch OR feature_not_supported THEN
+    GET STACKED DIAGNOSTICS v_state = RETURNED_SQLSTATE, v_what = MESSAGE_TEXT, v_hint = PG_EXCEPTION_HINT;
+    RAISE EXCEPTION '%', v_what
+      USING ERRCODE = v_state, SCHEMA = v_schema, TABLE = v_table,
+            HINT = format('%s.%s was registered before, as another table, and is to be protected no less than that was. ', quote_ident(v_schema), quote_ident(v_table))
+                   || v_hint || format(' To start afresh, without what was registered: SELECT fencing.unregister(%L), and register it again.', format('%I.%I', v_schema, v_table));
+  END;
+END $$;
+
+COMMENT ON FUNCTION fencing.register(regclass, text, name, text, regclass) IS
+  'Protects a table: adds the token column if it is missing, and the registry row. Calling it again changes what differs. A table that has the name of another that was registered takes on its levels, tombstones and seal.';
+
+CREATE FUNCTION fencing.unregister(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.unregister()');
+  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  PERFORM fencing.claim_name(tbl);
+  DELETE FROM fencing.registry r WHERE r.relid = tbl;
+  -- triggers that came with the table, from a dump of it alone
+  IF to_regprocedure('fencing.wall(regclass, text)') IS NOT NULL
+     AND EXISTS (SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+                  WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace) THEN
+    EXECUTE 'SELECT fencing.wall($1, ''off'')' USING tbl;
+  END IF;
+END $$;
+
+COMMENT ON FUNCTION fencing.unregister(regclass) IS 'Ends the protection of a table. The token column and its values stay.';

@@ -1,0 +1,546 @@
+-- The wall: triggers with which PostgreSQL itself refuses stale and unguarded writes to a registered table, whoever sends them:
+-- fencing.registry.wall_level, fencing.wall(), fencing.setting_name().
+--
+-- Locks. fencing.wall() takes SHARE ROW EXCLUSIVE on the table, its partitions and its children until the transaction ends: reads
+-- go on, writes wait. It reads no rows, so that is a moment, but first it waits for the transactions that have written the table,
+-- and whoever writes it meanwhile waits behind it: set lock_timeout, and try again. Level off, and a change of mode, drop triggers,
+-- for which PostgreSQL takes ACCESS EXCLUSIVE. For a large or busy table take the steps apart, each a transaction of its own:
+-- fencing.register, which may add the column; the application's guards; fencing.wall at report; at enforce.
+--
+-- The trigger functions are made for each distinct token column, mode, resource and issuing sequence, so that what runs for each row
+-- looks nothing up. They run as the owner of the schema: a writer needs no right here, to be let through or to be told why not. They
+-- have no SET clause, which would cost more than the check, so each operator, function and type in them is qualified; and they look
+-- at the column's type first, because a type of the table's owner could bring a cast, which would run as the owner of the schema.
+--
+-- Known limits:
+--   Level attested asks that a transaction say a token, not that it hold the lock: who reads the row's own token and puts that into
+--   the setting and the column passes in mode lease, and in DELETE. It stops mistakes, and no one who means to get past.
+--   Mode lease below level attested: SET last_token = last_token passes, and so does a MERGE with two UPDATE actions of which one
+--   names the column. Triggers of others between "!fencing_mark" and "~fencing_update" see ~token.
+--   A trigger that sorts after "~fencing_update" can change the row: a token that it changes is caught, other values are not. One that
+--   sorts before "!fencing_mark" can change the token unseen, and so can one after "~fencing_insert" that of EXCLUDED in an upsert; the
+--   doctor finds those (D606).
+--   A row that moves to another partition is deleted and inserted: the UPDATE needs the setting of fencing.setting_name. What foreign
+--   keys do by themselves are writes like others: CASCADE on DELETE needs the setting, SET NULL and CASCADE on UPDATE are refused.
+--   Plain children made, and partitions attached, later: partitions have all but the TRUNCATE trigger, children nothing, until
+--   fencing.wall is called again. A detached partition keeps its TRUNCATE trigger until fencing.wall('...', 'off') on it.
+--   Where the token column or the sequence is renamed, writes fail until it is named back, or the table registered anew.
+--   A table dropped and made again has no wall until fencing.register hands it on. Its owner and superusers can drop triggers; pg_restore --disable-triggers leaves
+--   them at ENABLE, not ALWAYS: fencing.wall again puts both right.
+--   The triggers also fire in a logical subscriber's apply worker, which stops at a DELETE and at tokens never issued there.
+--   The bound by the sequence stops tokens that nobody was given; who takes the newest one from the sequence passes.
+--   At report a negative token is left out of the write, and a stale write to a strict table is logged by two triggers.
+
+-- the setting that carries the token of a resource; what Go's rewrite.SettingName says
+CREATE FUNCTION fencing.setting_name(resource text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  b      CONSTANT bytea := convert_to(coalesce(resource, ''), 'UTF8');
+  v_name text;
+BEGIN
+  IF length(b) = 0 THEN
+    RETURN 'fencing.token';
+  END IF;
+  SELECT string_agg(CASE WHEN c = 95 OR c BETWEEN 97 AND 122 OR c BETWEEN 48 AND 57 THEN chr(c) ELSE '$' || lpad(to_hex(c), 2, '0') END, '' ORDER BY i)
+    INTO v_name FROM (SELECT i, get_byte(b, i) AS c FROM generate_series(0, length(b) - 1) i) x;
+  IF length(v_name) > 57 THEN  -- with "token_" one more than an identifier may have
+    RETURN 'fencing.token_$m' || left(encode(sha256(b), 'hex'), 40);
+  END IF;
+  RETURN 'fencing.token_' || v_name;
+END $$;
+
+COMMENT ON FUNCTION fencing.setting_name(text) IS
+  'The name of the setting in which the wall looks for the token of a resource; null or empty: of the default token. SET LOCAL it.';
+
+-- The one place that refuses. rel is the table that is written, which may be a partition or a child; the error names the registered
+-- one, under which clients know it.
+CREATE FUNCTION fencing.fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_schema name;
+  v_table  name;
+  v_name   text;
+  v_other  text;  -- what was written, where it is not the registered table
+  v_state  text := 'FN004';
+  v_what   text;
+BEGIN
+  IF fencing.is_repair(rel, token, current) THEN
+    RETURN;
+  END IF;
+  WITH RECURSIVE up AS (
+    SELECT rel AS oid, 0 AS depth
+    UNION ALL
+    SELECT i.inhparent, u.depth + 1 FROM up u JOIN pg_inherits i ON i.inhrelid = u.oid)
+  SELECT n.nspname, c.relname, CASE WHEN u.oid <> rel THEN (
+           SELECT format('%I.%I', wn.nspname, w.relname) FROM pg_class w JOIN pg_namespace wn ON wn.oid = w.relnamespace WHERE w.oid = rel) END
+    INTO v_schema, v_table, v_other
+    FROM up u LEFT JOIN fencing.registry r ON r.relid = u.oid
+    JOIN pg_class c ON c.oid = u.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+   ORDER BY r.relid IS NULL, r.wall_level = 'off', u.depth LIMIT 1;
+  v_name := format('%I.%I', v_schema, v_table);
+  CASE reason
+    WHEN 'stale' THEN
+      v_state := 'FN001';
+      v_what := CASE WHEN token = current
+        THEN format('token %s on %s of %s has been used for this row, or %I is not set: draw a token for each write', token, op, v_name, col)
+        ELSE format('stale token %s on %s of %s, where %s has written: stop working on it, another has taken the lock', token, op, v_name, current) END;
+    WHEN 'deleted' THEN  -- a tombstone
+      v_state := 'FN001';
+      v_what := CASE WHEN token = current
+        THEN format('token %s on %s of %s, whose key was deleted under this token: draw a token for each write', token, op, v_name)
+        ELSE format('stale token %s on %s of %s, whose key was deleted under token %s: stop working on it, another has taken the lock', token, op, v_name, current) END;
+    WHEN 'missing' THEN
+      v_state := 'FN002';
+      v_what := CASE op
+        WHEN 'DELETE' THEN format('%s from %s without a token: put it into the setting %s of the transaction first', op, v_name, quote_literal(fencing.setting_name(resource)))
+        WHEN 'INSERT' THEN format('%s into %s without a token: set %I to the token of the lock', op, v_name, col)
+        ELSE format('%s of %s without a token: set %I to the token of the lock, and compare it in the condition', op, v_name, col) END;
+    WHEN 'unattested' THEN
+      v_state := 'FN002';
+      v_what := format('%s of %s under a token that the transaction does not attest: put it into the setting %s first', op, v_name,
+                       quote_literal(fencing.setting_name(resource)));
+    WHEN 'unissued' THEN
+      v_state := 'FN003';
+      v_what := format('token %s on %s of %s was never issued: take the token that the lock gives', token, op, v_name);
+    WHEN 'other' THEN
+      v_what := format('token %s on %s of %s is not the one that the transaction attests: write under the token in the setting %s', token, op, v_name,
+                       quote_literal(fencing.setting_name(resource)));
+    WHEN 'malformed' THEN
+      v_what := format('the setting %s has no token on %s of %s: put a positive bigint into it', quote_literal(fencing.setting_name(resource)), op, v_name);
+    WHEN 'truncate' THEN
+      v_what := format('TRUNCATE of %s is not allowed: delete its rows under a token, or take the wall off: SELECT fencing.wall(%L, ''off'')', v_name, v_name);
+    WHEN 'late' THEN
+      v_what := format('a trigger set %I to %s on %s of %s, which was written under another token: have the trigger leave that column as it is', col, token, op, v_name);
+    WHEN 'key' THEN
+      v_what := format('the primary key of %s is not what its tombstones were made for, so %s is refused: put the names and types of its columns back, or call fencing.tombstones(%L) '
+                       'again', v_name, op, v_name);
+    ELSE
+      v_what := format('column %I of %s is not bigint any more: put the type back, then call fencing.wall again', col, v_name);
+  END CASE;
+  IF level = 'report' THEN
+    RAISE LOG USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = col, CONSTRAINT = trg,
+      DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', mode, 'resource', resource, 'operation', op)
+               || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
+  ELSE
+    RAISE EXCEPTION USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = col, CONSTRAINT = trg,
+      DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', mode, 'resource', resource, 'operation', op)
+               || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
+  END IF;
+END $$;
+
+CREATE FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass) RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
+DECLARE
+  v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = issued_by);
+  v_prefix CONSTANT text := 'wall_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq)::text), 16) || '_';
+  v_body   text;
+  v_sql    text;
+  f        record;
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.wall_functions()');
+  IF issued_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
+    -- without it the functions would let every token through
+    RAISE EXCEPTION 'fencing: the sequence that bounds the tokens, %, is gone', issued_by::oid
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            HINT = 'Restore the sequence, or register the table with the one that its tokens come from now: SELECT fencing.register(...); fencing.doctor() has the statement (D301).';
+  END IF;
+  IF issued_by IS NOT NULL AND NOT has_sequence_privilege(current_user, issued_by, 'SELECT, USAGE') THEN
+    RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
+      USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
+  END IF;
+  FOR f IN
+    -- [<] stands for OPERATOR(pg_catalog.<), fail() for the whole call, {...} for what follows below; all is put in before the names are
+    SELECT k.suffix, k.definer, k.body FROM (VALUES
+      -- The marks come before other triggers and note the token that the statement writes, for ~fencing_late to compare with. The note
+      -- is for the depth at which the trigger runs, so that a write by a trigger in between leaves it alone.
+      -- This one runs only if the statement names the column. A token that can't be one counts as none.
+      ('mark', 'lease', false, $body$
+BEGIN
+  NEW.%1$I := CASE WHEN {noted} IS NULL OR NEW.%1$I [<] 0 THEN OLD.%1$I ELSE [~] NEW.%1$I END;
+  RETURN NEW;
+END $body$),
+      ('mark', 'strict', false, $body$
+BEGIN
+  IF {noted} IS NULL THEN RETURN NULL; END IF;  -- as an expression: PERFORM takes longer
+  RETURN NEW;
+END $body$),
+      ('mark_insert', NULL, false, $body$
+BEGIN
+  IF {noted} IS NULL THEN RETURN NULL; END IF;
+  RETURN NEW;
+END $body$),
+      ('update', 'strict', true, $body$
+{setting}BEGIN
+  {typed NEW}
+  IF NEW.%1$I [>] OLD.%1$I AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
+  IF (NEW.%1$I [>] OLD.%1$I) IS NOT TRUE THEN fail('stale', NEW.%1$I, OLD.%1$I);
+  ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, OLD.%1$I);
+  {unattested OLD.%1$I}END IF;
+  RETURN NEW;
+END $body$),
+      -- A negative token is a marked one, if it isn't the row's own; -1 is 0 marked.
+      ('update', 'lease', true, $body$
+{setting}BEGIN
+  {typed NEW}
+  IF NEW.%1$I [<] -1 AND NEW.%1$I [<>] OLD.%1$I THEN
+    NEW.%1$I := [~] NEW.%1$I;
+    IF NEW.%1$I [>=] OLD.%1$I AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
+    IF NEW.%1$I [<] OLD.%1$I THEN fail('stale', NEW.%1$I, OLD.%1$I);
+    ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, OLD.%1$I);
+    {unattested OLD.%1$I}END IF;
+  ELSIF NEW.%1$I [=] -1 AND OLD.%1$I [<>] -1 THEN
+    NEW.%1$I := 0;
+    fail('missing', NEW.%1$I, OLD.%1$I);
+  ELSE
+    fail('missing', NULL, OLD.%1$I);
+  END IF;
+  RETURN NEW;
+END $body$),
+      -- Below attested it looks at the note, too: in an upsert no trigger comes after it that could, and EXCLUDED has what it lets through.
+      ('insert', NULL, true, $body$
+{setting}BEGIN
+  {typed NEW}
+  IF NEW.%1$I [>] 0 AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
+  IF (NEW.%1$I [>] 0) IS NOT TRUE THEN fail('missing', NEW.%1$I, NULL);
+  ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, NULL);
+  {unattested NULL}{changed}END IF;
+  RETURN NEW;
+END $body$),
+      ('delete', NULL, true, $body$
+DECLARE
+  s pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+  t pg_catalog.int8;
+BEGIN
+  {typed OLD}
+  -- digits that a bigint always has room for, without a 0 before them; what isn't let through here is looked at again
+  IF (CASE WHEN pg_catalog.octet_length(s) [>] 0 AND pg_catalog.octet_length(s) [<=] 18 AND pg_catalog.ltrim(s, '0123456789') [=] ''
+                AND pg_catalog.octet_length(pg_catalog.ltrim(s, '0')) [=] pg_catalog.octet_length(s)
+      THEN s::pg_catalog.int8 {newer} OLD.%1$I AND {issued s::pg_catalog.int8} END) THEN RETURN OLD; END IF;
+  IF s IS NULL OR s [=] '' THEN
+    fail('missing', NULL, OLD.%1$I);
+    RETURN OLD;
+  END IF;
+  IF s [~] '^[1-9][0-9]{0,18}$' THEN
+    IF s::pg_catalog.numeric [<=] 9223372036854775807 THEN t := s::pg_catalog.int8; END IF;
+  END IF;
+  IF t IS NULL THEN fail('malformed', NULL, OLD.%1$I);
+  ELSIF (t {newer} OLD.%1$I) IS NOT TRUE THEN fail('stale', t, OLD.%1$I);
+  ELSIF ({issued t}) IS NOT TRUE THEN fail('unissued', t, OLD.%1$I);
+  END IF;
+  RETURN OLD;
+END $body$),
+      ('truncate', NULL, true, $body$
+BEGIN
+  fail('truncate', NULL, NULL);
+  RETURN NULL;
+END $body$),
+      ('late', NULL, true, $body$
+BEGIN
+  {typed NEW}
+  IF TG_OP [=] 'UPDATE' THEN fail('late', NEW.%1$I, OLD.%1$I); ELSE fail('late', NEW.%1$I, NULL); END IF;
+  RETURN NULL;
+END $body$)) b(kind, mode, definer, body),
+      LATERAL (
+        SELECT b.kind AS suffix, b.definer, replace(replace(replace(replace(b.body, '{setting}', ''), '{attested}', CASE b.kind
+                 WHEN 'insert' THEN $body$ AND pg_catalog.current_setting('fencing.mark' [||] pg_catalog.pg_trigger_depth()::pg_catalog.text, true) [=] NEW.%1$I::pg_catalog.text$body$ ELSE '' END),
+               '{unattested', '{none'), '{changed}', $body$ELSE fail('late', NEW.%1$I, NULL);
+  $body$) AS body
+        UNION ALL
+        SELECT b.kind || '_attested', b.definer, replace(replace(replace(b.body, '{changed}', ''), '{setting}', E'DECLARE\n  s pg_catalog.text;\n'),
+               '{attested}', ' AND pg_catalog.current_setting(%4$L, true) [=] NEW.%1$I::pg_catalog.text')
+         WHERE b.body LIKE '%{attested}%') k
+     WHERE b.mode IS NULL OR b.mode = wall_functions.mode
+  LOOP
+    CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NOT NULL;
+    v_body := regexp_replace(f.body, '\{none [^}]*\}', '', 'g');
+    v_body := regexp_replace(v_body, '\{unattested ([^}]*)\}', $body$ELSE
+    s := pg_catalog.current_setting(%4$L, true);
+    IF s IS NULL OR s [=] '' THEN fail('unattested', NEW.%1$I, \1); ELSE fail('other', NEW.%1$I, \1); END IF;
+  $body$, 'g');
+    v_body := regexp_replace(v_body, '\{typed (\w+)\}', $body$IF pg_catalog.pg_typeof(\1.%1$I) [<>] 'pg_catalog.int8'::pg_catalog.regtype THEN
+    fail('type', NULL, NULL);
+    RETURN \1;
+  END IF;$body$, 'g');
+    v_body := regexp_replace(v_body, '\{issued ([^}]*)\}', CASE WHEN v_seq IS NULL THEN 'true'
+              ELSE '\1 [<=] pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)' END, 'g');
+    v_body := replace(v_body, '{noted}', $body$pg_catalog.set_config('fencing.mark' [||] pg_catalog.pg_trigger_depth()::pg_catalog.text, NEW.%1$I::pg_catalog.text, true)$body$);
+    v_body := replace(v_body, '{newer}', CASE wall_functions.mode WHEN 'strict' THEN '[>]' ELSE '[>=]' END);
+    v_body := regexp_replace(v_body, '\[([<>=~|]+)\]', 'OPERATOR(pg_catalog.\1)', 'g');
+    v_body := regexp_replace(v_body, 'fail\((''\w+''), ', 'PERFORM fencing.fail(\1, TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, ', 'g');
+    EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
+                   CASE WHEN f.definer THEN 'SECURITY DEFINER' ELSE '' END,
+                   format(v_body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
+  END LOOP;
+  -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
+  FOR v_sql IN
+    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name AND a.grantee <> p.proowner
+       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.wall(regclass, text)'::regprocedure AND b.grantee = a.grantee AND a.grantee <> 0)
+    UNION ALL
+    SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
+      FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
+       AND NOT EXISTS (SELECT 1 FROM aclexplode(p.proacl) b WHERE b.grantee = a.grantee)
+       AND w.oid = 'fencing.wall(regclass, text)'::regprocedure AND a.grantee NOT IN (0, w.proowner)
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+  RETURN v_prefix;
+END $$;
+
+-- Drops the trigger functions that no trigger runs any more: those whose names begin with one of the prefixes, or all. They go together
+-- with the others of their prefix. What runs a function is found by its dependencies, which have an index.
+CREATE FUNCTION fencing.wall_sweep(prefixes text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  v_sql text;
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.wall_sweep()');
+  IF prefixes IS NULL THEN
+    SELECT array_agg(DISTINCT left(p.proname, 22)) INTO prefixes FROM pg_proc p
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_' AND p.prorettype = 'trigger'::regtype;
+  END IF;
+  FOR v_sql IN
+    WITH func AS (
+      SELECT p.oid, x.prefix, EXISTS (SELECT 1 FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass) AS runs
+        FROM unnest(prefixes) x(prefix) JOIN pg_proc p ON p.proname >= x.prefix::name AND p.proname < (x.prefix || '~')::name
+       WHERE x.prefix ~ '^wall_[0-9a-f]{16}_$' AND p.pronamespace = 'fencing'::regnamespace AND p.prorettype = 'trigger'::regtype)
+    SELECT format('DROP FUNCTION %s', f.oid::regprocedure) FROM func f WHERE NOT EXISTS (SELECT 1 FROM func g WHERE g.prefix = f.prefix AND g.runs)
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+END $$;
+
+-- The walled tables whose walls a table has that is a partition or a child: those next above it. A child may have several.
+CREATE FUNCTION fencing.walls_above(rel oid) RETURNS SETOF fencing.registry LANGUAGE plpgsql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY
+  WITH RECURSIVE up AS (
+    SELECT i.inhparent AS oid FROM pg_inherits i WHERE i.inhrelid = rel
+    UNION
+    SELECT i.inhparent FROM up u JOIN pg_inherits i ON i.inhrelid = u.oid
+     WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = u.oid AND x.wall_level <> 'off'))
+  SELECT r.* FROM up u JOIN fencing.registry r ON r.relid = u.oid WHERE r.wall_level <> 'off';
+END $$;
+
+-- Refuses walls of several parents on one child if the child can't have both: it has one trigger of each kind.
+CREATE FUNCTION fencing.check_parents(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  o record;
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
+    RETURN;
+  END IF;
+  -- only a child can have several, and a partition can't
+  WITH RECURSIVE member AS (
+    SELECT tbl::oid AS oid
+    UNION
+    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+     WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', r.schema_name, r.table_name) AS mine,
+         format('%I.%I', w.schema_name, w.table_name) AS other INTO o
+    FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.relid = tbl,
+         fencing.walls_above(m.oid) w
+   WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl
+     AND ((w.token_column, w.mode, w.resource, w.issued_by) IS DISTINCT FROM (r.token_column, r.mode, r.resource, r.issued_by)
+          -- seals come with a later version
+          OR num_nonnulls(to_jsonb(w) ->> 'seal_resource', to_jsonb(w) ->> 'seal_column') = 1 AND num_nonnulls(to_jsonb(r) ->> 'seal_resource', to_jsonb(r) ->> 'seal_column') = 1
+             AND (to_jsonb(w) ->> 'seal_resource', to_jsonb(w) ->> 'seal_column') IS DISTINCT FROM (to_jsonb(r) ->> 'seal_resource', to_jsonb(r) ->> 'seal_column'))
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencing: % inherits from % and from %, whose walls differ', o.name, o.mine, o.other
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+            HINT = format('A child has one wall. Register both with the same mode, token column, resource and sequence, and the same seal, or end one of the inheritances: ALTER TABLE %s NO INHERIT ....', o.name);
+  END IF;
+END $$;
+
+-- Makes the triggers of a table, its partitions and its children what the level asks for. What is right already stays as it is, and
+-- its table is not locked. A trigger is right if the server writes it as it was written here: it keeps columns by their numbers, and
+-- so follows one that is renamed.
+CREATE FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
+DECLARE
+  c_levels CONSTANT text[] := ARRAY['report', 'enforce', 'attested'];
+  v_prefix text := '';
+  c_changed CONSTANT text := format('((new.%I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))', coalesce(token_column, ''));
+  v_all    text[];
+  v_old    text[];  -- prefixes of the functions that the triggers ran before
+  v_strays boolean; -- partitions have triggers of their own, from before they were attached
+  v_sql    text;
+  r        record;
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.wall_apply()');
+  IF level <> 'off' THEN
+    PERFORM fencing.check_parents(tbl);
+    v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by);
+  END IF;
+  WITH RECURSIVE member AS (
+    SELECT tbl::oid AS oid
+    UNION
+    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid  -- a child with a wall of its own keeps that
+     WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
+  kind(name, suffix, attestable, event, for_each) AS (VALUES
+    ('!fencing_mark', 'mark', false, format(CASE mode WHEN 'strict' THEN 'BEFORE UPDATE' ELSE 'BEFORE UPDATE OF %I' END, token_column), 'ROW'),
+    ('!fencing_mark_insert', 'mark_insert', false, 'BEFORE INSERT', 'ROW'),
+    ('~fencing_update', 'update', true, 'BEFORE UPDATE', 'ROW'),
+    ('~fencing_insert', 'insert', true, 'BEFORE INSERT', 'ROW'),
+    ('~fencing_delete', 'delete', false, 'BEFORE DELETE', 'ROW'),
+    ('~fencing_truncate', 'truncate', false, 'BEFORE TRUNCATE', 'STATEMENT'),
+    -- the row's token has to be the one that the mark noted; a write that names none, which lease at level report lets through, has no note
+    ('~fencing_late', 'late', false, 'AFTER UPDATE', NULL),  -- see wanted
+    ('~fencing_late_insert', 'late', false, 'AFTER INSERT', format('ROW WHEN (((new.%I <= 0) OR %2$s))', token_column, c_changed))),
+  wanted AS (
+    SELECT m.oid, k.name, format('%I.%I', n.nspname, c.relname) AS rel, v_prefix || k.suffix || CASE WHEN k.attestable AND y.strictest = 'attested' THEN '_attested' ELSE '' END AS func,
+           k.event, coalesce(k.for_each, format(CASE WHEN mode = 'strict' THEN 'ROW WHEN (((new.%I <= old.%1$I) OR %2$s))'
+             WHEN y.strictest = 'report' THEN 'ROW WHEN ((new.%I < old.%1$I))' ELSE 'ROW WHEN (((new.%I < old.%1$I) OR %2$s))' END, token_column, c_changed)) AS for_each, y.strictest
+      FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace,
+      LATERAL (SELECT level WHERE m.oid = tbl::oid OR c.relispartition
+               UNION ALL  -- a child of several
+               SELECT c_levels[greatest(array_position(c_levels, level), max(array_position(c_levels, w.wall_level)))] FROM fencing.walls_above(m.oid) w
+                WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl HAVING m.oid <> tbl::oid AND NOT c.relispartition) y(strictest), kind k
+     WHERE level <> 'off'
+       AND (NOT c.relispartition OR m.oid = tbl::oid OR k.suffix = 'truncate')),  -- a partition has copies of the others
+  present AS (
+    SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix
+      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+     WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_')
+  SELECT array_agg(CASE
+           WHEN w.oid IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, p.oid::regclass)
+           ELSE 'CREATE OR REPLACE ' || d.def
+         -- a partition's own triggers first: one that has the name of the root's would be made part of that, and not be dropped any more
+         END ORDER BY w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid DESC, coalesce(w.oid, p.oid) <> tbl::oid, coalesce(w.oid, p.oid), w.oid IS NULL, coalesce(w.name, p.name)),
+         array_agg(DISTINCT p.prefix) FILTER (WHERE p.prefix IS NOT NULL), coalesce(bool_or(w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid), false) INTO v_all, v_old, v_strays
+    FROM wanted w FULL JOIN present p ON p.oid = w.oid AND p.name = w.name JOIN pg_class x ON x.oid = coalesce(w.oid, p.oid),
+    LATERAL (SELECT format('TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, w.rel, w.for_each, w.func, w.strictest)
+              WHERE w.oid IS NOT NULL UNION ALL SELECT NULL WHERE w.oid IS NULL) d(def)
+   WHERE d.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || d.def;
+  IF v_strays THEN  -- the root before its partitions, as whoever else locks them
+    EXECUTE format('LOCK TABLE ONLY %s IN SHARE ROW EXCLUSIVE MODE', tbl);
+  END IF;
+  FOREACH v_sql IN ARRAY coalesce(v_all, '{}') LOOP
+    EXECUTE v_sql;
+  END LOOP;
+  IF level = 'off' THEN
+    -- other walled parents take the table and its children back
+    FOR r IN
+      WITH RECURSIVE member AS (
+        SELECT tbl::oid AS oid
+        UNION
+        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+         WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
+      SELECT DISTINCT g.* FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) g
+       WHERE g.relid <> tbl AND (m.oid = tbl::oid OR NOT c.relispartition)
+    LOOP
+      PERFORM fencing.wall_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by);
+    END LOOP;
+  ELSE
+    -- ALWAYS, or session_replication_role = replica would pass; also of copies that somebody turned off on a partition
+    FOR v_sql IN
+      WITH RECURSIVE member AS (
+        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+      SELECT format('ALTER TABLE %s ', m.oid::regclass) || string_agg(format('ENABLE ALWAYS TRIGGER %I', t.tgname), ', ' ORDER BY t.tgname)
+        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+       WHERE t.tgenabled <> 'A' AND p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
+       GROUP BY m.oid ORDER BY m.oid <> tbl::oid, m.oid
+    LOOP
+      EXECUTE v_sql;
+    END LOOP;
+  END IF;
+  v_old := array_remove(v_old, v_prefix);
+  IF cardinality(v_old) > 0 THEN
+    PERFORM fencing.wall_sweep(v_old);
+  END IF;
+END $$;
+
+-- Whatever changes the row changes the triggers with it: fencing.wall, fencing.register, fencing.unregister or a plain UPDATE. On
+-- TRUNCATE they stay. Not on INSERT: a restore writes the rows first.
+CREATE FUNCTION fencing.wall_changed() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF OLD.wall_level <> 'off' AND (TG_OP = 'DELETE' OR OLD.relid IS DISTINCT FROM NEW.relid OR NEW.wall_level = 'off')
+     AND EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = OLD.relid) THEN
+    PERFORM fencing.wall_apply(OLD.relid, 'off', OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by);
+  END IF;
+  IF TG_OP = 'UPDATE' AND NEW.wall_level <> 'off'
+     AND (OLD.relid, OLD.wall_level, OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by)
+         IS DISTINCT FROM (NEW.relid, NEW.wall_level, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by)
+     AND EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = NEW.relid) THEN
+    PERFORM fencing.wall_apply(NEW.relid, NEW.wall_level, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by);
+  END IF;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER wall AFTER UPDATE OR DELETE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.wall_changed();
+
+ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
+
+CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'enforce') RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  o         record;
+  v_is_left boolean := false;
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.wall()');
+  -- the lock of fencing.register: what is found here holds until the row is written
+  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  SELECT n.nspname, c.relname, r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by,
+         EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = r.token_column AND NOT a.attisdropped) AS has_column,
+         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO o
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: no table given to put a wall on' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+  END IF;
+  IF level IS NULL OR level NOT IN ('off', 'report', 'enforce', 'attested') THEN
+    RAISE EXCEPTION 'fencing: % for the wall of %.%', CASE WHEN level IS NULL THEN 'no level given' ELSE format('unknown level %L', level) END,
+                    quote_ident(o.nspname), quote_ident(o.relname)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
+            HINT = 'Choose ''off'' (no triggers), ''report'' (they log what they would refuse), ''enforce'' (they refuse) or ''attested'' (they also ask for the setting that fencing.setting_name names).';
+  END IF;
+  IF o.relid IS NULL THEN
+    IF level = 'off' AND EXISTS (
+      SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+       WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') THEN
+      PERFORM fencing.wall_apply(tbl, 'off', NULL, NULL, NULL, NULL);  -- left on a partition that was detached, or came with a dump of the table
+      v_is_left := true;
+    ELSE
+      PERFORM fencing.check_table(tbl);  -- no hint to register what register refuses
+      RAISE EXCEPTION 'fencing: %.% is not registered%', quote_ident(o.nspname), quote_ident(o.relname),
+                      CASE WHEN o.named THEN ' itself, only another table under that name' ELSE '' END
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+              HINT = format('Register it first: SELECT fencing.register(%L, ...).', format('%I.%I', o.nspname, o.relname));
+    END IF;
+  END IF;
+  IF level <> 'off' THEN
+    IF NOT o.has_column THEN
+      RAISE EXCEPTION 'fencing: %.% has no column %', quote_ident(o.nspname), quote_ident(o.relname), quote_ident(o.token_column)
+        USING ERRCODE = 'undefined_column', SCHEMA = o.nspname, TABLE = o.relname,
+              HINT = 'Give the token column its name back, or call fencing.unregister and fencing.register with the new one.';
+    END IF;
+    PERFORM fencing.check_token_column(tbl, o.token_column);
+  END IF;
+  IF o.wall_level <> level THEN
+    UPDATE fencing.registry r SET wall_level = level WHERE r.relid = tbl;
+  ELSIF NOT v_is_left THEN
+    PERFORM fencing.wall_apply(tbl, level, o.token_column, o.mode, o.resource, o.issued_by);
+  END IF;
+  -- tombstones and seals come with later versions; a change of level brings and takes their triggers by itself, but for those that
+  -- the row doesn't ask for
+  IF to_regprocedure('fencing.tombstone_apply(regclass, text, name, text, text, regclass)') IS NOT NULL THEN
+    IF level = 'off' THEN
+      EXECUTE 'SELECT fencing.tombstone_apply($1, ''off'', NULL, NULL, NULL, NULL)' USING tbl;
+    ELSIF o.wall_level = level THEN
+      EXECUTE 'SELECT fencing.tombstone_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by) FROM fencing.registry r WHERE r.relid = $1 AND r.tombstones'
+        USING tbl;
+    END IF;
+  END IF;
+  IF (v_is_left OR o.wall_level = level) AND to_regprocedure('fencing.seal_apply(regclass)') IS NOT NULL THEN
+    EXECUTE 'SELECT fencing.seal_apply($1)' USING tbl;
+  END IF;
+END $$;
+
+COMMENT ON FUNCTION fencing.wall(regclass, text) IS
+  'Has PostgreSQL itself refuse stale and unguarded writes to a registered table: off, report, enforce or attested. Calling it again mends what is missing.';

@@ -1,0 +1,462 @@
+-- Tombstones, for the tables that ask for them: fencing.registry.tombstones, fencing.tombstones(), fencing.prune_tombstones().
+--
+-- A deleted row takes its token with it, and a stale holder may insert the key again. With tombstones the key keeps the token that
+-- deleted it, or that gave the row another key, and an INSERT with an older one is refused like an UPDATE.
+--
+-- A key is buried before its row is deleted, or gets another one: what the statement calls, as in RETURNING, can insert the key before
+-- triggers that run after the statement do. ~fencing_rekey1 does it once more for what later triggers and generated columns change.
+--
+-- The check runs after the INSERT, which has waited on the primary key for a DELETE in progress. A transaction whose snapshot is older
+-- than the tombstone can't see it: at REPEATABLE READ and SERIALIZABLE the check inserts one itself, for the conflict (40001).
+--
+-- Known limits:
+--   One row for each deleted key, until fencing.prune_tombstones; and at REPEATABLE READ and above a dead one for each INSERT.
+--   What is deleted while the wall or the tombstones are off, or with the triggers disabled, leaves none.
+--   A primary key with a generated column is buried by each UPDATE: one row for each key that is updated.
+--   A trigger that sorts after "~fencing_vacate" and changes the key itself lets a statement's own functions insert the old key.
+--   At level report a DELETE without a token leaves the row's own.
+--   A primary key put in the place of another is buried by the old columns until fencing.tombstones or fencing.wall is called again,
+--   which refuse it while there are tombstones that can't be read by the new ones.
+--   They stay when a table is unregistered, and stand for its oid; fencing.register gives those of a table that was registered to the
+--   one that has its name now.
+
+CREATE TABLE fencing.tombstone (
+  relid      regclass    NOT NULL,
+  digest     bytea       NOT NULL,  -- sha256 of the key as text: a long key has no room in an index, and its row could not be deleted
+  key        text[]      COLLATE "C" NOT NULL,
+  columns    jsonb       NOT NULL,  -- what the key's values are of: see fencing.tombstone_rekey
+  token      bigint      NOT NULL,
+  xact       xid8        NOT NULL,  -- in mode strict the transaction that deleted a key may insert it again under its token
+  deleted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (relid, digest)
+);
+
+CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.tombstone
+  FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+
+ALTER TABLE fencing.tombstone ENABLE ALWAYS TRIGGER refuse_driver;
+
+COMMENT ON TABLE fencing.tombstone IS 'Deleted keys with the tokens that deleted them. Written by the triggers of fencing.tombstones().';
+
+-- The columns of the primary key, each with the expression that writes it as text; %1$s is the row. Two keys have to be equal as text
+-- if and only if they are equal, whatever the session's settings.
+CREATE FUNCTION fencing.tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[]) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  o     record;
+  a     record;
+  v_bad text;
+BEGIN
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name,
+         format(' Or keep none any more: SELECT fencing.tombstones(%L, false).', format('%I.%I', n.nspname, c.relname)) AS or_none INTO STRICT o
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl;
+  IF EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = tbl AND i.indisprimary AND NOT i.indimmediate) THEN
+    -- an INSERT waits for a DELETE in progress only where the key is checked at once
+    RAISE EXCEPTION 'fencing: no tombstones for %: its primary key is deferrable, and an INSERT does not wait for a DELETE', o.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+            HINT = format('Make the key again, NOT DEFERRABLE: ALTER TABLE %s DROP CONSTRAINT ..., ADD PRIMARY KEY (...).', o.name) || o.or_none;
+  END IF;
+  FOR a IN
+    SELECT t.attname, t.atttypid::regtype AS type, ty.typtype, l.collisdeterministic AS deterministic
+      FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY k(num, ord), pg_attribute t JOIN pg_type ty ON ty.oid = t.atttypid
+      LEFT JOIN pg_collation l ON l.oid = t.attcollation
+     WHERE i.indrelid = tbl AND i.indisprimary AND t.attrelid = tbl AND t.attnum = k.num AND k.ord <= i.indnkeyatts ORDER BY k.ord
+  LOOP
+    v_bad := CASE
+      WHEN a.type::oid NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'text'::regtype, 'varchar'::regtype, 'bpchar'::regtype,
+                          'uuid'::regtype, 'bool'::regtype, 'bytea'::regtype, 'date'::regtype, 'timestamp'::regtype, 'timestamptz'::regtype)
+        THEN format('is of type %s, whose equal values may differ as text', a.type)
+      WHEN NOT a.deterministic THEN 'has a collation under which different texts are equal' END;
+    IF v_bad IS NOT NULL THEN
+      RAISE EXCEPTION 'fencing: no tombstones for %: key column % %', o.name, quote_ident(a.attname), v_bad
+        USING ERRCODE = 'feature_not_supported', SCHEMA = o.nspname, TABLE = o.relname, COLUMN = a.attname,
+              HINT = 'Use a primary key of integer, numeric, text, uuid, boolean, bytea, date or timestamp columns, of a deterministic collation.' || o.or_none;
+    END IF;
+    cols := cols || a.attname;
+    types := types || a.type;
+    texts := texts || replace(CASE
+      WHEN a.type = 'numeric'::regtype THEN 'trim_scale(@)::text'
+      WHEN a.type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
+      ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(a.attname), '%', '%%')));
+  END LOOP;
+  IF cols IS NULL THEN
+    RAISE EXCEPTION 'fencing: no tombstones for %: it has no primary key', o.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+            HINT = format('A tombstone is found by the key: ALTER TABLE %s ADD PRIMARY KEY (...).', o.name) || o.or_none;
+  END IF;
+END $$;
+
+-- Has the tombstones of a table stand under the columns that its primary key has now, where they can: columns in another order or by
+-- another name. columns are pairs of a name and what its values are as text: integers and numeric are numbers, which look alike.
+CREATE FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_was   jsonb;
+  v_order int[];  -- where each column of the key was
+  v_name  CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl);
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.tombstone_rekey()');
+  FOR v_was IN SELECT DISTINCT d.columns FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns <> tombstone_rekey.columns LOOP
+    CONTINUE WHEN jsonb_array_length(v_was) = 0;
+    SELECT CASE
+             -- renamed: under the old name there is no column any more
+             WHEN bool_and(w.col ->> 1 = n.col ->> 1 AND (w.col ->> 0 = n.col ->> 0 OR NOT EXISTS (
+                    SELECT 1 FROM pg_attribute a WHERE a.attrelid = tbl AND a.attname = w.col ->> 0 AND a.attnum > 0 AND NOT a.attisdropped)))
+             THEN array_agg(n.ord::int ORDER BY n.ord)
+             WHEN tombstone_rekey.columns @> v_was AND v_was @> tombstone_rekey.columns
+             THEN array_agg((SELECT o.ord::int FROM jsonb_array_elements(v_was) WITH ORDINALITY o(col, ord) WHERE o.col = n.col) ORDER BY n.ord) END INTO v_order
+      FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY n(col, ord) FULL JOIN jsonb_array_elements(v_was) WITH ORDINALITY w(col, ord) ON w.ord = n.ord;
+    IF v_order IS NULL OR cardinality(v_order) <> jsonb_array_length(v_was) OR array_position(v_order, NULL) IS NOT NULL THEN
+      RAISE EXCEPTION 'fencing: % has tombstones of another primary key, (%), which would not be found by (%)', v_name,
+                      (SELECT string_agg(format('%I', e ->> 0), ', ' ORDER BY i) FROM jsonb_array_elements(v_was) WITH ORDINALITY u(e, i)),
+                      (SELECT string_agg(format('%I', e ->> 0), ', ' ORDER BY i) FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY u(e, i))
+        USING ERRCODE = 'object_not_in_prerequisite_state',
+              HINT = format('Put the key''s columns and their types back. Or, once nobody holds a token from before, remove the tombstones, and call this again: SELECT fencing.prune_tombstones(%L, 9223372036854775807).', v_name);
+    END IF;
+    -- out of the way first: what a key becomes may be what another one was
+    UPDATE fencing.tombstone d SET relid = 0, columns = tombstone_rekey.columns, key = k.key, digest = sha256(convert_to(k.key::text, getdatabaseencoding()))
+      FROM fencing.tombstone e, LATERAL (SELECT ARRAY(SELECT e.key[u.at] FROM unnest(v_order) WITH ORDINALITY u(at, i) ORDER BY u.i)) k(key)
+     WHERE e.relid = tbl AND e.columns = v_was AND d.relid = e.relid AND d.digest = e.digest;
+    INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
+    SELECT tbl, d.digest, d.key, d.columns, d.token, d.xact, d.deleted_at FROM fencing.tombstone d WHERE d.relid = 0::regclass
+    ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
+    DELETE FROM fencing.tombstone d WHERE d.relid = 0::regclass;
+  END LOOP;
+END $$;
+
+-- Makes the trigger functions and returns what their names begin with; compare fencing.wall_functions. A type other than the one they
+-- were made for isn't looked at, because its cast would run as the owner of the schema.
+CREATE FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass) RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
+DECLARE
+  k        record;
+  v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = issued_by);
+  v_prefix text;
+  v_types  text;
+  v_keys   text;
+  v_columns jsonb;
+  v_sql    text;
+  f        record;
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.tombstone_functions()');
+  IF issued_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
+    -- without it the functions would let every token through
+    RAISE EXCEPTION 'fencing: the sequence that bounds the tokens, %, is gone', issued_by::oid
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            HINT = 'Restore the sequence, or register the table with the one that its tokens come from now: SELECT fencing.register(...); fencing.doctor() has the statement (D301).';
+  END IF;
+  SELECT * INTO k FROM fencing.tombstone_key(tbl);
+  SELECT jsonb_agg(jsonb_build_array(u.col, CASE WHEN u.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype) THEN 'number'
+                                                 WHEN u.type = 'varchar'::regtype THEN 'text' ELSE u.type::text END) ORDER BY u.n)
+    INTO v_columns FROM unnest(k.cols, k.types) WITH ORDINALITY u(col, type, n);
+  PERFORM fencing.tombstone_rekey(tbl, v_columns);
+  v_prefix := 'tomb_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq, k.cols, k.types::text[])::text), 16) || '_';
+  SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
+    INTO v_types FROM unnest(k.cols, k.types::text[]) WITH ORDINALITY u(c, t, n);
+  v_types := v_types || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(token_column), '%', '%%'));
+  v_keys := 'ARRAY[' || array_to_string(k.texts, ', ') || ']';
+  FOR f IN
+    SELECT b.suffix, b.body FROM (VALUES
+      ('bury', $body$
+DECLARE
+  s text := current_setting(%4$L, true);
+  t bigint;
+  k text[];
+  v_session CONSTANT text := current_setting('fencing.session', true);
+  v_other boolean;
+BEGIN
+  BEGIN
+    v_other := %8$s;
+  EXCEPTION WHEN undefined_column THEN
+    v_other := true;
+  END;
+  IF v_other THEN
+    PERFORM fencing.fail('key', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+    RETURN NEW;
+  END IF;
+  t := OLD.%1$I;
+  IF TG_OP = 'UPDATE' THEN
+    t := greatest(t, NEW.%1$I);
+  ELSIF s ~ '^[1-9][0-9]{0,18}$' THEN
+    IF s::numeric <= coalesce(pg_sequence_last_value(%5$L::regclass), 9223372036854775807) THEN
+      t := greatest(t, s::bigint);
+    END IF;
+  END IF;
+  k := %6$s;
+  IF v_session = 'driver' THEN
+    PERFORM set_config('fencing.session', '', true);  -- this write is none of the driver's own: fencing.refuse_driver_write
+  END IF;
+  INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact)
+  VALUES (coalesce(pg_partition_root(TG_RELID), TG_RELID), sha256(convert_to(k::text, getdatabaseencoding())), k, %10$L, t, pg_current_xact_id())
+  ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
+  IF v_session = 'driver' THEN
+    PERFORM set_config('fencing.session', v_session, true);
+  END IF;
+  IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+  RETURN NEW;
+END $body$),
+      ('check', $body$
+DECLARE
+  v_rel oid := coalesce(pg_partition_root(TG_RELID), TG_RELID);
+  v_key text[];
+  v_sha bytea;
+  v_at  tid;
+  x     record;
+  v_session CONSTANT text := current_setting('fencing.session', true);
+  v_other boolean;
+BEGIN
+  BEGIN
+    v_other := %9$s;
+  EXCEPTION WHEN undefined_column THEN
+    v_other := true;
+  END;
+  IF v_other THEN
+    PERFORM fencing.fail('key', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN NULL;
+  END IF;
+  v_key := %7$s;
+  v_sha := sha256(convert_to(v_key::text, getdatabaseencoding()));
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    IF v_session = 'driver' THEN
+      PERFORM set_config('fencing.session', '', true);
+    END IF;
+    INSERT INTO fencing.tombstone (relid, digest, key, columns, token, xact) VALUES (v_rel, v_sha, v_key, %10$L, -1, pg_current_xact_id())
+      ON CONFLICT (relid, digest) DO NOTHING RETURNING ctid INTO v_at;
+    -- by its place: at SERIALIZABLE a look into the index would conflict with the INSERTs of other keys
+    DELETE FROM fencing.tombstone d WHERE d.ctid = v_at;
+    IF v_session = 'driver' THEN
+      PERFORM set_config('fencing.session', v_session, true);
+    END IF;
+    IF v_at IS NOT NULL THEN
+      RETURN NULL;
+    END IF;
+  END IF;
+  SELECT d.token, d.xact INTO x FROM fencing.tombstone d WHERE d.relid = v_rel AND d.digest = v_sha;
+  IF FOUND AND (NEW.%1$I < x.token OR %2$L = 'strict' AND NEW.%1$I = x.token AND x.xact <> pg_current_xact_id()) THEN
+    PERFORM fencing.fail('deleted', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, x.token);
+  END IF;
+  RETURN NULL;
+END $body$)) b(suffix, body)
+  LOOP
+    IF to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NULL THEN
+      -- a sequential scan of fencing.tombstone is a read of all keys to SERIALIZABLE, and it is chosen while the table is small
+      EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off '
+                     'SET TimeZone = ''UTC'' SET DateStyle = ''ISO, YMD'' SET IntervalStyle = ''postgres'' SET bytea_output = ''hex'' SET extra_float_digits = 1 AS %L',
+                     v_prefix || f.suffix,
+                     format(f.body, token_column, mode, resource, fencing.setting_name(resource), v_seq,
+                            format(v_keys, 'OLD'), format(v_keys, 'NEW'), format(v_types, 'OLD'), format(v_types, 'NEW'), v_columns));
+    END IF;
+  END LOOP;
+  FOR v_sql IN
+    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name AND a.grantee <> p.proowner
+       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.tombstones(regclass, boolean)'::regprocedure AND b.grantee = a.grantee AND a.grantee <> 0)
+    UNION ALL
+    SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
+      FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
+       AND NOT EXISTS (SELECT 1 FROM aclexplode(p.proacl) b WHERE b.grantee = a.grantee)
+       AND w.oid = 'fencing.tombstones(regclass, boolean)'::regprocedure AND a.grantee NOT IN (0, w.proowner)
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+  RETURN v_prefix;
+END $$;
+
+-- compare fencing.wall_sweep
+CREATE FUNCTION fencing.tombstone_sweep(prefixes text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  v_sql text;
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.tombstone_sweep()');
+  IF prefixes IS NULL THEN
+    SELECT array_agg(DISTINCT left(p.proname, 22)) INTO prefixes FROM pg_proc p
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^tomb_[0-9a-f]{16}_' AND p.prorettype = 'trigger'::regtype;
+  END IF;
+  FOR v_sql IN
+    WITH func AS (
+      SELECT p.oid, x.prefix, EXISTS (SELECT 1 FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass) AS runs
+        FROM unnest(prefixes) x(prefix) JOIN pg_proc p ON p.proname >= x.prefix::name AND p.proname < (x.prefix || '~')::name
+       WHERE x.prefix ~ '^tomb_[0-9a-f]{16}_$' AND p.pronamespace = 'fencing'::regnamespace AND p.prorettype = 'trigger'::regtype)
+    SELECT format('DROP FUNCTION %s', f.oid::regprocedure) FROM func f WHERE NOT EXISTS (SELECT 1 FROM func g WHERE g.prefix = f.prefix AND g.runs)
+  LOOP
+    EXECUTE v_sql;
+  END LOOP;
+END $$;
+
+-- Gives a table the tombstones of another one, in whose place it is registered; that one keeps its own for as long as it is there.
+CREATE FUNCTION fencing.tombstone_copy(former regclass, tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.tombstone_copy()');
+  IF former = tbl OR NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = tbl) THEN
+    RETURN;
+  END IF;
+  INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
+  SELECT tbl, d.digest, d.key, d.columns, d.token, d.xact, d.deleted_at FROM fencing.tombstone d WHERE d.relid = former
+  ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = EXCLUDED.token, xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at WHERE x.token < EXCLUDED.token;
+  -- those of a table that is there stay with it, registered or not: who may call this may not take them away
+  IF NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = former) AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = former) THEN
+    DELETE FROM fencing.tombstone d WHERE d.relid = former;
+  END IF;
+END $$;
+
+-- Makes the triggers of a table what its row asks for. Partitions have copies.
+CREATE FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
+DECLARE
+  v_prefix  text := '';
+  v_changed text;
+  v_generated boolean;  -- a column of the key is, which has no value yet in a trigger before
+  v_tbl     CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl);
+  v_all     text[];
+  v_old     text[];  -- prefixes of the functions that the triggers ran before
+  v_sql     text;
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.tombstone_apply()');
+  IF level <> 'off' THEN
+    v_prefix := fencing.tombstone_functions(tbl, token_column, mode, resource, issued_by);
+    -- as the server writes it
+    SELECT string_agg(format(CASE u.type WHEN 'varchar'::regtype THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
+                                         ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, u.col), ' OR ' ORDER BY u.n) INTO v_changed
+      FROM fencing.tombstone_key(tbl) k, unnest(k.cols, k.types) WITH ORDINALITY u(col, type, n);
+    v_generated := EXISTS (SELECT FROM fencing.tombstone_key(tbl) k, pg_attribute a WHERE a.attrelid = tbl AND a.attname = ANY (k.cols) AND a.attgenerated <> '');
+    IF v_changed LIKE '% OR %' THEN
+      v_changed := format('(%s)', v_changed);
+    END IF;
+  END IF;
+  WITH wanted AS (
+    SELECT k.name, v_prefix || k.suffix AS func, k.event, k.cond
+      FROM (VALUES ('~fencing_bury', 'bury', 'BEFORE DELETE', ''), ('~fencing_tomb', 'check', 'AFTER INSERT', ''),
+                   ('~fencing_vacate', 'bury', 'BEFORE UPDATE', CASE WHEN v_generated THEN '' ELSE format('WHEN (%s) ', v_changed) END),
+                   ('~fencing_rekey1', 'bury', 'AFTER UPDATE', format('WHEN (%s) ', v_changed)),
+                   ('~fencing_rekey2', 'check', 'AFTER UPDATE', format('WHEN (%s) ', v_changed))) k(name, suffix, event, cond)
+     WHERE level <> 'off'),
+  present AS (
+    SELECT t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix FROM pg_trigger t, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+     WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^tomb_[0-9a-f]{16}_')
+  SELECT array_agg(CASE
+           WHEN w.name IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, tbl)
+           ELSE 'CREATE OR REPLACE ' || d.def
+         END ORDER BY w.name IS NULL, coalesce(w.name, p.name)), array_agg(DISTINCT p.prefix) FILTER (WHERE p.prefix IS NOT NULL) INTO v_all, v_old
+    FROM wanted w FULL JOIN present p ON p.name = w.name,
+    LATERAL (SELECT format('TRIGGER %I %s ON %s FOR EACH ROW %sEXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, v_tbl, w.cond, w.func, level)
+              WHERE w.name IS NOT NULL UNION ALL SELECT NULL WHERE w.name IS NULL) d(def)
+   WHERE d.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || d.def;
+  FOREACH v_sql IN ARRAY coalesce(v_all, '{}') LOOP
+    EXECUTE v_sql;
+  END LOOP;
+  IF level <> 'off' THEN
+    FOR v_sql IN
+      WITH RECURSIVE member AS (
+        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+      SELECT format('ALTER TABLE %s ', m.oid::regclass) || string_agg(format('ENABLE ALWAYS TRIGGER %I', t.tgname), ', ' ORDER BY t.tgname)
+        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+       WHERE t.tgenabled <> 'A' AND p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
+       GROUP BY m.oid ORDER BY m.oid <> tbl::oid, m.oid
+    LOOP
+      EXECUTE v_sql;
+    END LOOP;
+  END IF;
+  IF level <> 'off' THEN  -- what a partition brings along that was a table of its own
+    PERFORM fencing.tombstone_copy(p.relid, tbl) FROM pg_partition_tree(tbl) p WHERE p.relid <> tbl;
+  END IF;
+  v_old := array_remove(v_old, v_prefix);
+  IF cardinality(v_old) > 0 THEN
+    PERFORM fencing.tombstone_sweep(v_old);
+  END IF;
+END $$;
+
+CREATE FUNCTION fencing.tombstones_changed() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_old text := CASE WHEN OLD.tombstones THEN OLD.wall_level ELSE 'off' END;
+  v_new text := 'off';
+BEGIN
+  IF TG_OP = 'UPDATE' AND NEW.tombstones THEN
+    v_new := NEW.wall_level;
+  END IF;
+  IF v_old <> 'off' AND (v_new = 'off' OR OLD.relid IS DISTINCT FROM NEW.relid) AND EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = OLD.relid) THEN
+    PERFORM fencing.tombstone_apply(OLD.relid, 'off', OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by);
+  END IF;
+  IF v_new <> 'off' AND (OLD.relid, v_old, OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by)
+                        IS DISTINCT FROM (NEW.relid, v_new, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by)
+     AND EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = NEW.relid) THEN
+    PERFORM fencing.tombstone_apply(NEW.relid, v_new, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by);
+  END IF;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER tombstones AFTER UPDATE OR DELETE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.tombstones_changed();
+
+ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER tombstones;
+
+CREATE FUNCTION fencing.tombstones(tbl regclass, keep boolean DEFAULT true) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  o record;
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.tombstones()');
+  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  SELECT n.nspname, c.relname, c.relkind, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.wall_level, r.tombstones,
+         r.token_column, r.mode, r.resource, r.issued_by INTO o
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: no table given to keep tombstones of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+  END IF;
+  IF o.relid IS NULL THEN
+    PERFORM fencing.check_table(tbl);
+    RAISE EXCEPTION 'fencing: % is not registered', o.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+            HINT = format('Register it first: SELECT fencing.register(%L, ...).', o.name);
+  END IF;
+  IF keep IS NULL THEN
+    RAISE EXCEPTION 'fencing: neither true nor false given for the tombstones of %', o.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'Leave the argument out for true.';
+  END IF;
+  IF keep THEN
+    IF o.wall_level = 'off' THEN
+      RAISE EXCEPTION 'fencing: no tombstones for %: its wall is off', o.name
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+              HINT = format('A DELETE has no token to keep without one: SELECT fencing.wall(%L).', o.name);
+    END IF;
+    PERFORM fencing.tombstone_key(tbl);
+    IF o.relkind = 'r' AND NOT o.tombstones AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
+      RAISE EXCEPTION 'fencing: no tombstones for %: it has children, which don''t share its primary key', o.name
+        USING ERRCODE = 'feature_not_supported', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'Use a partitioned table.';
+    END IF;
+  END IF;
+  IF o.tombstones <> keep THEN
+    UPDATE fencing.registry r SET tombstones = keep WHERE r.relid = tbl;
+  ELSE  -- with false, what came with a dump of the table alone
+    PERFORM fencing.tombstone_apply(tbl, CASE WHEN keep THEN o.wall_level ELSE 'off' END, o.token_column, o.mode, o.resource, o.issued_by);
+  END IF;
+END $$;
+
+COMMENT ON FUNCTION fencing.tombstones(regclass, boolean) IS
+  'Has deleted keys of a walled table keep their tokens, so that no stale holder inserts them again; false: not any more.';
+
+CREATE FUNCTION fencing.prune_tombstones(tbl regclass, below bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_count bigint;
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.prune_tombstones()');
+  IF NOT pg_has_role(current_user, (SELECT n.nspowner FROM pg_namespace n WHERE n.nspname = 'fencing'), 'USAGE') THEN
+    RAISE EXCEPTION 'fencing: tombstones are removed by the owner of schema fencing only'
+      USING ERRCODE = 'insufficient_privilege', HINT = 'Call it as that role.';
+  END IF;
+  IF tbl IS NULL OR below IS NULL THEN
+    RAISE EXCEPTION 'fencing: no table or no token given to remove tombstones by'
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Give the table and the oldest token that anybody may still hold.';
+  END IF;
+  DELETE FROM fencing.tombstone d WHERE d.relid = tbl AND d.token < below;
+  GET DIAGNOSTICS v_count = ROW_COUNT;
+  RETURN v_count;
+END $$;
+
+COMMENT ON FUNCTION fencing.prune_tombstones(regclass, bigint) IS
+  'Removes the tombstones of a table with tokens below the oldest that anybody may still hold, and says how many.';

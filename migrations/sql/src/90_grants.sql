@@ -1,0 +1,24 @@
+-- Nobody but the owner starts with any right: neither PUBLIC nor whom ALTER DEFAULT PRIVILEGES names.
+DO $$
+DECLARE
+  v_revoke text;
+BEGIN
+  FOR v_revoke IN
+    SELECT format('REVOKE ALL ON %s %s FROM %s', CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass,
+                  CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+      FROM pg_class c, aclexplode(c.relacl) a
+     WHERE c.relnamespace = 'fencing'::regnamespace AND a.grantee <> c.relowner
+    UNION
+    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure,
+                  CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+     WHERE p.pronamespace = 'fencing'::regnamespace AND a.grantee <> p.proowner
+    UNION
+    SELECT format('REVOKE CREATE ON SCHEMA fencing FROM %s',
+                  CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+      FROM pg_namespace n, aclexplode(n.nspacl) a
+     WHERE n.nspname = 'fencing' AND a.grantee <> n.nspowner AND a.privilege_type = 'CREATE'
+  LOOP
+    EXECUTE v_revoke;
+  END LOOP;
+END $$;
