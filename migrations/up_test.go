@@ -25,9 +25,10 @@ func TestUpInstalls(t *testing.T) {
 		"carry_over()", "check_parents()", "check_seal_column()", "check_table()", "check_token_column()", "claim_name()", "doctor()", "doctor_seal()", "driver_level()", "driver_rewrite()", "epoch",
 		"fail()", "generation", "goose_db_version", "goose_db_version_id_seq", "incarnation", "incarnation_now()", "is_repair()", "lease", "lease_ttl()", "lease_wait()",
 		"next_token()", "prune_tombstones()", "raise_epoch()", "refuse_driver()", "refuse_driver_write()", "register()", "registry", "registry_changed()", "release()", "renew()",
-		"repair()", "repairs", "seal()", "seal_apply()", "seal_changed()", "seal_fail()", "seal_function()", "seal_sweep()", "setting_name()",
+		"repair()", "repairs", "seal()", "seal_apply()", "seal_bodies()", "seal_changed()", "seal_fail()", "seal_function()", "seal_sweep()", "setting_name()",
 		"take()", "take_over()", "tombstone", "tombstone_apply()", "tombstone_copy()", "tombstone_functions()", "tombstone_key()", "tombstone_rekey()", "tombstone_sweep()", "tombstones()",
-		"tombstones_changed()", "unregister()", "unseal()", "wall()", "wall_apply()", "wall_changed()", "wall_functions()", "wall_sweep()", "walls_above()",
+		"tombstones_changed()", "unregister()", "unseal()", "wall()", "wall_apply()", "wall_changed()", "wall_delete_bodies()", "wall_functions()", "wall_insert_bodies()", "wall_other_bodies()",
+		"wall_sweep()", "wall_update_bodies()", "walls_above()",
 		"write_epoch",
 	}, get[[]string](t, conn, objects))
 	for want := int64(1); want <= 3; want++ {

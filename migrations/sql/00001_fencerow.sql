@@ -874,7 +874,7 @@ COMMENT ON FUNCTION fencing.lease_ttl(interval) IS 'Checks the time to live of a
 CREATE FUNCTION fencing.lease_wait(resource text) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock(hashtextextended(resource, 1717923427));  -- that of fencing.raise_epoch
+  PERFORM pg_advisory_xact_lock(pg_catalog.hashtextextended(resource, 1717923427));
 END $$;
 -- +goose StatementEnd
 
@@ -1124,6 +1124,520 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- The bodies of the wall's trigger functions, as they run but for the names that format() puts in: see fencing.wall_functions. suffix is
+-- what the name of the function ends with; mode and is_bounded say for which tables it is, null being all: those of the mode, and
+-- those whose tokens a sequence bounds. They come from the templates in src/triggers.
+--
+-- The check of an UPDATE. In mode lease a negative token is a marked one, if it isn't the row's own; -1 is 0 marked.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.wall_update_bodies() RETURNS TABLE (suffix text, mode text, is_bounded boolean, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  ('update', 'strict', true, $body$
+BEGIN
+  IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN NEW;
+  END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I AND NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass) THEN
+    RETURN NEW;
+  END IF;
+  IF (NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+    PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+  ELSIF (NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)) IS NOT TRUE THEN
+    PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+  END IF;
+  RETURN NEW;
+END $body$),
+  ('update_attested', 'strict', true, $body$
+DECLARE
+  v_setting pg_catalog.text;
+BEGIN
+  IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN NEW;
+  END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I AND NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
+     AND pg_catalog.current_setting(%4$L, true) OPERATOR(pg_catalog.=) NEW.%1$I::pg_catalog.text THEN
+    RETURN NEW;
+  END IF;
+  IF (NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+    PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+  ELSIF (NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)) IS NOT TRUE THEN
+    PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+  ELSE
+    v_setting := pg_catalog.current_setting(%4$L, true);
+    IF v_setting IS NULL OR v_setting OPERATOR(pg_catalog.=) '' THEN
+      PERFORM fencing.fail('unattested', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+    ELSE
+      PERFORM fencing.fail('other', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+    END IF;
+  END IF;
+  RETURN NEW;
+END $body$),
+  ('update', 'strict', false, $body$
+BEGIN
+  IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN NEW;
+  END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I AND true THEN
+    RETURN NEW;
+  END IF;
+  IF (NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+    PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+  ELSIF (true) IS NOT TRUE THEN
+    PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+  END IF;
+  RETURN NEW;
+END $body$),
+  ('update_attested', 'strict', false, $body$
+DECLARE
+  v_setting pg_catalog.text;
+BEGIN
+  IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN NEW;
+  END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I AND true
+     AND pg_catalog.current_setting(%4$L, true) OPERATOR(pg_catalog.=) NEW.%1$I::pg_catalog.text THEN
+    RETURN NEW;
+  END IF;
+  IF (NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+    PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+  ELSIF (true) IS NOT TRUE THEN
+    PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+  ELSE
+    v_setting := pg_catalog.current_setting(%4$L, true);
+    IF v_setting IS NULL OR v_setting OPERATOR(pg_catalog.=) '' THEN
+      PERFORM fencing.fail('unattested', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+    ELSE
+      PERFORM fencing.fail('other', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+    END IF;
+  END IF;
+  RETURN NEW;
+END $body$),
+  ('update', 'lease', true, $body$
+BEGIN
+  IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN NEW;
+  END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.<) -1 AND NEW.%1$I OPERATOR(pg_catalog.<>) OLD.%1$I THEN
+    NEW.%1$I := OPERATOR(pg_catalog.~) NEW.%1$I;
+    IF NEW.%1$I OPERATOR(pg_catalog.>=) OLD.%1$I AND NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass) THEN
+      RETURN NEW;
+    END IF;
+    IF NEW.%1$I OPERATOR(pg_catalog.<) OLD.%1$I THEN
+      PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+    ELSIF (NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)) IS NOT TRUE THEN
+      PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+    END IF;
+  ELSIF NEW.%1$I OPERATOR(pg_catalog.=) -1 AND OLD.%1$I OPERATOR(pg_catalog.<>) -1 THEN
+    NEW.%1$I := 0;
+    PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+  ELSE
+    PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+  END IF;
+  RETURN NEW;
+END $body$),
+  ('update_attested', 'lease', true, $body$
+DECLARE
+  v_setting pg_catalog.text;
+BEGIN
+  IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN NEW;
+  END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.<) -1 AND NEW.%1$I OPERATOR(pg_catalog.<>) OLD.%1$I THEN
+    NEW.%1$I := OPERATOR(pg_catalog.~) NEW.%1$I;
+    IF NEW.%1$I OPERATOR(pg_catalog.>=) OLD.%1$I AND NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
+       AND pg_catalog.current_setting(%4$L, true) OPERATOR(pg_catalog.=) NEW.%1$I::pg_catalog.text THEN
+      RETURN NEW;
+    END IF;
+    IF NEW.%1$I OPERATOR(pg_catalog.<) OLD.%1$I THEN
+      PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+    ELSIF (NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)) IS NOT TRUE THEN
+      PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+    ELSE
+    v_setting := pg_catalog.current_setting(%4$L, true);
+    IF v_setting IS NULL OR v_setting OPERATOR(pg_catalog.=) '' THEN
+      PERFORM fencing.fail('unattested', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+    ELSE
+      PERFORM fencing.fail('other', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+    END IF;
+    END IF;
+  ELSIF NEW.%1$I OPERATOR(pg_catalog.=) -1 AND OLD.%1$I OPERATOR(pg_catalog.<>) -1 THEN
+    NEW.%1$I := 0;
+    PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+  ELSE
+    PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+  END IF;
+  RETURN NEW;
+END $body$),
+  ('update', 'lease', false, $body$
+BEGIN
+  IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN NEW;
+  END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.<) -1 AND NEW.%1$I OPERATOR(pg_catalog.<>) OLD.%1$I THEN
+    NEW.%1$I := OPERATOR(pg_catalog.~) NEW.%1$I;
+    IF NEW.%1$I OPERATOR(pg_catalog.>=) OLD.%1$I AND true THEN
+      RETURN NEW;
+    END IF;
+    IF NEW.%1$I OPERATOR(pg_catalog.<) OLD.%1$I THEN
+      PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+    ELSIF (true) IS NOT TRUE THEN
+      PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+    END IF;
+  ELSIF NEW.%1$I OPERATOR(pg_catalog.=) -1 AND OLD.%1$I OPERATOR(pg_catalog.<>) -1 THEN
+    NEW.%1$I := 0;
+    PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+  ELSE
+    PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+  END IF;
+  RETURN NEW;
+END $body$),
+  ('update_attested', 'lease', false, $body$
+DECLARE
+  v_setting pg_catalog.text;
+BEGIN
+  IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN NEW;
+  END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.<) -1 AND NEW.%1$I OPERATOR(pg_catalog.<>) OLD.%1$I THEN
+    NEW.%1$I := OPERATOR(pg_catalog.~) NEW.%1$I;
+    IF NEW.%1$I OPERATOR(pg_catalog.>=) OLD.%1$I AND true
+       AND pg_catalog.current_setting(%4$L, true) OPERATOR(pg_catalog.=) NEW.%1$I::pg_catalog.text THEN
+      RETURN NEW;
+    END IF;
+    IF NEW.%1$I OPERATOR(pg_catalog.<) OLD.%1$I THEN
+      PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+    ELSIF (true) IS NOT TRUE THEN
+      PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+    ELSE
+    v_setting := pg_catalog.current_setting(%4$L, true);
+    IF v_setting IS NULL OR v_setting OPERATOR(pg_catalog.=) '' THEN
+      PERFORM fencing.fail('unattested', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+    ELSE
+      PERFORM fencing.fail('other', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+    END IF;
+    END IF;
+  ELSIF NEW.%1$I OPERATOR(pg_catalog.=) -1 AND OLD.%1$I OPERATOR(pg_catalog.<>) -1 THEN
+    NEW.%1$I := 0;
+    PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+  ELSE
+    PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+  END IF;
+  RETURN NEW;
+END $body$)
+$$;
+-- +goose StatementEnd
+
+-- The check of an INSERT. Below attested it looks at the note, too: in an upsert no trigger comes after it that could, and EXCLUDED has
+-- what it lets through.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.wall_insert_bodies() RETURNS TABLE (suffix text, mode text, is_bounded boolean, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  ('insert', NULL, true, $body$
+BEGIN
+  IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN NEW;
+  END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.>) 0 AND NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
+     AND pg_catalog.current_setting('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text, true)
+         OPERATOR(pg_catalog.=) NEW.%1$I::pg_catalog.text THEN
+    RETURN NEW;
+  END IF;
+  IF (NEW.%1$I OPERATOR(pg_catalog.>) 0) IS NOT TRUE THEN
+    PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, NULL);
+  ELSIF (NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)) IS NOT TRUE THEN
+    PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, NULL);
+  ELSE
+    PERFORM fencing.fail('late', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, NULL);
+  END IF;
+  RETURN NEW;
+END $body$),
+  ('insert_attested', NULL, true, $body$
+DECLARE
+  v_setting pg_catalog.text;
+BEGIN
+  IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN NEW;
+  END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.>) 0 AND NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
+     AND pg_catalog.current_setting(%4$L, true) OPERATOR(pg_catalog.=) NEW.%1$I::pg_catalog.text THEN
+    RETURN NEW;
+  END IF;
+  IF (NEW.%1$I OPERATOR(pg_catalog.>) 0) IS NOT TRUE THEN
+    PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, NULL);
+  ELSIF (NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)) IS NOT TRUE THEN
+    PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, NULL);
+  ELSE
+    v_setting := pg_catalog.current_setting(%4$L, true);
+    IF v_setting IS NULL OR v_setting OPERATOR(pg_catalog.=) '' THEN
+      PERFORM fencing.fail('unattested', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, NULL);
+    ELSE
+      PERFORM fencing.fail('other', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, NULL);
+    END IF;
+  END IF;
+  RETURN NEW;
+END $body$),
+  ('insert', NULL, false, $body$
+BEGIN
+  IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN NEW;
+  END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.>) 0 AND true
+     AND pg_catalog.current_setting('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text, true)
+         OPERATOR(pg_catalog.=) NEW.%1$I::pg_catalog.text THEN
+    RETURN NEW;
+  END IF;
+  IF (NEW.%1$I OPERATOR(pg_catalog.>) 0) IS NOT TRUE THEN
+    PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, NULL);
+  ELSIF (true) IS NOT TRUE THEN
+    PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, NULL);
+  ELSE
+    PERFORM fencing.fail('late', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, NULL);
+  END IF;
+  RETURN NEW;
+END $body$),
+  ('insert_attested', NULL, false, $body$
+DECLARE
+  v_setting pg_catalog.text;
+BEGIN
+  IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN NEW;
+  END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.>) 0 AND true
+     AND pg_catalog.current_setting(%4$L, true) OPERATOR(pg_catalog.=) NEW.%1$I::pg_catalog.text THEN
+    RETURN NEW;
+  END IF;
+  IF (NEW.%1$I OPERATOR(pg_catalog.>) 0) IS NOT TRUE THEN
+    PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, NULL);
+  ELSIF (true) IS NOT TRUE THEN
+    PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, NULL);
+  ELSE
+    v_setting := pg_catalog.current_setting(%4$L, true);
+    IF v_setting IS NULL OR v_setting OPERATOR(pg_catalog.=) '' THEN
+      PERFORM fencing.fail('unattested', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, NULL);
+    ELSE
+      PERFORM fencing.fail('other', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, NULL);
+    END IF;
+  END IF;
+  RETURN NEW;
+END $body$)
+$$;
+-- +goose StatementEnd
+
+-- The check of a DELETE, whose token is in the setting.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.wall_delete_bodies() RETURNS TABLE (suffix text, mode text, is_bounded boolean, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  ('delete', 'strict', true, $body$
+DECLARE
+  v_setting pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+  v_token   pg_catalog.int8;
+BEGIN
+  IF pg_catalog.pg_typeof(OLD.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN OLD;
+  END IF;
+  -- short cut: digits that a bigint always has room for, without a 0 before them; what isn't let through here is looked at again
+  IF (CASE WHEN pg_catalog.octet_length(v_setting) OPERATOR(pg_catalog.>) 0 AND pg_catalog.octet_length(v_setting) OPERATOR(pg_catalog.<=) 18
+                AND pg_catalog.ltrim(v_setting, '0123456789') OPERATOR(pg_catalog.=) ''
+                AND pg_catalog.octet_length(pg_catalog.ltrim(v_setting, '0')) OPERATOR(pg_catalog.=) pg_catalog.octet_length(v_setting)
+           THEN v_setting::pg_catalog.int8 OPERATOR(pg_catalog.>) OLD.%1$I AND v_setting::pg_catalog.int8 OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass) END) THEN
+    RETURN OLD;
+  END IF;
+  -- end of the short cut
+  IF v_setting IS NULL OR v_setting OPERATOR(pg_catalog.=) '' THEN
+    PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+    RETURN OLD;
+  END IF;
+  IF v_setting OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_setting::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_setting::pg_catalog.int8;
+    END IF;
+  END IF;
+  IF v_token IS NULL THEN
+    PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+  ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+    PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+  ELSIF (v_token OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)) IS NOT TRUE THEN
+    PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+  END IF;
+  RETURN OLD;
+END $body$),
+  ('delete', 'strict', false, $body$
+DECLARE
+  v_setting pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+  v_token   pg_catalog.int8;
+BEGIN
+  IF pg_catalog.pg_typeof(OLD.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN OLD;
+  END IF;
+  -- short cut: digits that a bigint always has room for, without a 0 before them; what isn't let through here is looked at again
+  IF (CASE WHEN pg_catalog.octet_length(v_setting) OPERATOR(pg_catalog.>) 0 AND pg_catalog.octet_length(v_setting) OPERATOR(pg_catalog.<=) 18
+                AND pg_catalog.ltrim(v_setting, '0123456789') OPERATOR(pg_catalog.=) ''
+                AND pg_catalog.octet_length(pg_catalog.ltrim(v_setting, '0')) OPERATOR(pg_catalog.=) pg_catalog.octet_length(v_setting)
+           THEN v_setting::pg_catalog.int8 OPERATOR(pg_catalog.>) OLD.%1$I AND true END) THEN
+    RETURN OLD;
+  END IF;
+  -- end of the short cut
+  IF v_setting IS NULL OR v_setting OPERATOR(pg_catalog.=) '' THEN
+    PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+    RETURN OLD;
+  END IF;
+  IF v_setting OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_setting::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_setting::pg_catalog.int8;
+    END IF;
+  END IF;
+  IF v_token IS NULL THEN
+    PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+  ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+    PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+  ELSIF (true) IS NOT TRUE THEN
+    PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+  END IF;
+  RETURN OLD;
+END $body$),
+  ('delete', 'lease', true, $body$
+DECLARE
+  v_setting pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+  v_token   pg_catalog.int8;
+BEGIN
+  IF pg_catalog.pg_typeof(OLD.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN OLD;
+  END IF;
+  -- short cut: digits that a bigint always has room for, without a 0 before them; what isn't let through here is looked at again
+  IF (CASE WHEN pg_catalog.octet_length(v_setting) OPERATOR(pg_catalog.>) 0 AND pg_catalog.octet_length(v_setting) OPERATOR(pg_catalog.<=) 18
+                AND pg_catalog.ltrim(v_setting, '0123456789') OPERATOR(pg_catalog.=) ''
+                AND pg_catalog.octet_length(pg_catalog.ltrim(v_setting, '0')) OPERATOR(pg_catalog.=) pg_catalog.octet_length(v_setting)
+           THEN v_setting::pg_catalog.int8 OPERATOR(pg_catalog.>=) OLD.%1$I AND v_setting::pg_catalog.int8 OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass) END) THEN
+    RETURN OLD;
+  END IF;
+  -- end of the short cut
+  IF v_setting IS NULL OR v_setting OPERATOR(pg_catalog.=) '' THEN
+    PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+    RETURN OLD;
+  END IF;
+  IF v_setting OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_setting::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_setting::pg_catalog.int8;
+    END IF;
+  END IF;
+  IF v_token IS NULL THEN
+    PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+  ELSIF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I) IS NOT TRUE THEN
+    PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+  ELSIF (v_token OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)) IS NOT TRUE THEN
+    PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+  END IF;
+  RETURN OLD;
+END $body$),
+  ('delete', 'lease', false, $body$
+DECLARE
+  v_setting pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+  v_token   pg_catalog.int8;
+BEGIN
+  IF pg_catalog.pg_typeof(OLD.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN OLD;
+  END IF;
+  -- short cut: digits that a bigint always has room for, without a 0 before them; what isn't let through here is looked at again
+  IF (CASE WHEN pg_catalog.octet_length(v_setting) OPERATOR(pg_catalog.>) 0 AND pg_catalog.octet_length(v_setting) OPERATOR(pg_catalog.<=) 18
+                AND pg_catalog.ltrim(v_setting, '0123456789') OPERATOR(pg_catalog.=) ''
+                AND pg_catalog.octet_length(pg_catalog.ltrim(v_setting, '0')) OPERATOR(pg_catalog.=) pg_catalog.octet_length(v_setting)
+           THEN v_setting::pg_catalog.int8 OPERATOR(pg_catalog.>=) OLD.%1$I AND true END) THEN
+    RETURN OLD;
+  END IF;
+  -- end of the short cut
+  IF v_setting IS NULL OR v_setting OPERATOR(pg_catalog.=) '' THEN
+    PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+    RETURN OLD;
+  END IF;
+  IF v_setting OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_setting::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_setting::pg_catalog.int8;
+    END IF;
+  END IF;
+  IF v_token IS NULL THEN
+    PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+  ELSIF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I) IS NOT TRUE THEN
+    PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+  ELSIF (true) IS NOT TRUE THEN
+    PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+  END IF;
+  RETURN OLD;
+END $body$)
+$$;
+-- +goose StatementEnd
+
+-- The marks come before other triggers and note the token that the statement writes, for ~fencing_late to compare with. The note is for
+-- the depth at which the trigger runs, so that a write by a trigger in between leaves it alone. In mode lease the mark runs only if the
+-- statement names the column, and a token that can't be one counts as none.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.wall_other_bodies() RETURNS TABLE (suffix text, mode text, is_bounded boolean, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  ('mark', 'lease', NULL::boolean, $body$
+BEGIN
+  NEW.%1$I := CASE WHEN pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text, NEW.%1$I::pg_catalog.text, true) IS NULL OR NEW.%1$I OPERATOR(pg_catalog.<) 0
+                   THEN OLD.%1$I ELSE OPERATOR(pg_catalog.~) NEW.%1$I END;
+  RETURN NEW;
+END $body$),
+  ('mark', 'strict', NULL, $body$
+BEGIN
+  -- as an expression: PERFORM takes longer
+  IF pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text, NEW.%1$I::pg_catalog.text, true) IS NULL THEN
+    RETURN NULL;
+  END IF;
+  RETURN NEW;
+END $body$),
+  ('mark_insert', NULL, NULL, $body$
+BEGIN
+  -- as an expression: PERFORM takes longer
+  IF pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text, NEW.%1$I::pg_catalog.text, true) IS NULL THEN
+    RETURN NULL;
+  END IF;
+  RETURN NEW;
+END $body$),
+  ('truncate', NULL, NULL, $body$
+BEGIN
+  PERFORM fencing.fail('truncate', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+  RETURN NULL;
+END $body$),
+  ('late', NULL, NULL, $body$
+BEGIN
+  IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+    PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN NEW;
+  END IF;
+  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
+    PERFORM fencing.fail('late', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
+  ELSE
+    PERFORM fencing.fail('late', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, NULL);
+  END IF;
+  RETURN NULL;
+END $body$)
+$$;
+-- +goose StatementEnd
+
+-- Makes the trigger functions for a table and returns what their names begin with. The name says all that is written in them, so one
+-- that is there is right, as long as names are quoted in one way only. It runs as the owner of the schema, who owns them; whoever
+-- may register may put triggers on them.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -1131,7 +1645,6 @@ SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = issued_by);
   v_prefix CONSTANT text := 'wall_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq)::text), 16) || '_';
-  v_body   text;
   v_sql    text;
   f        record;
 BEGIN
@@ -1147,127 +1660,15 @@ BEGIN
       USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
   END IF;
   FOR f IN
-    -- [<] stands for OPERATOR(pg_catalog.<), fail() for the whole call, {...} for what follows below; all is put in before the names are
-    SELECT k.suffix, k.definer, k.body FROM (VALUES
-      -- The marks come before other triggers and note the token that the statement writes, for ~fencing_late to compare with. The note
-      -- is for the depth at which the trigger runs, so that a write by a trigger in between leaves it alone.
-      -- This one runs only if the statement names the column. A token that can't be one counts as none.
-      ('mark', 'lease', false, $body$
-BEGIN
-  NEW.%1$I := CASE WHEN {noted} IS NULL OR NEW.%1$I [<] 0 THEN OLD.%1$I ELSE [~] NEW.%1$I END;
-  RETURN NEW;
-END $body$),
-      ('mark', 'strict', false, $body$
-BEGIN
-  IF {noted} IS NULL THEN RETURN NULL; END IF;  -- as an expression: PERFORM takes longer
-  RETURN NEW;
-END $body$),
-      ('mark_insert', NULL, false, $body$
-BEGIN
-  IF {noted} IS NULL THEN RETURN NULL; END IF;
-  RETURN NEW;
-END $body$),
-      ('update', 'strict', true, $body$
-{setting}BEGIN
-  {typed NEW}
-  IF NEW.%1$I [>] OLD.%1$I AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
-  IF (NEW.%1$I [>] OLD.%1$I) IS NOT TRUE THEN fail('stale', NEW.%1$I, OLD.%1$I);
-  ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, OLD.%1$I);
-  {unattested OLD.%1$I}END IF;
-  RETURN NEW;
-END $body$),
-      -- A negative token is a marked one, if it isn't the row's own; -1 is 0 marked.
-      ('update', 'lease', true, $body$
-{setting}BEGIN
-  {typed NEW}
-  IF NEW.%1$I [<] -1 AND NEW.%1$I [<>] OLD.%1$I THEN
-    NEW.%1$I := [~] NEW.%1$I;
-    IF NEW.%1$I [>=] OLD.%1$I AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
-    IF NEW.%1$I [<] OLD.%1$I THEN fail('stale', NEW.%1$I, OLD.%1$I);
-    ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, OLD.%1$I);
-    {unattested OLD.%1$I}END IF;
-  ELSIF NEW.%1$I [=] -1 AND OLD.%1$I [<>] -1 THEN
-    NEW.%1$I := 0;
-    fail('missing', NEW.%1$I, OLD.%1$I);
-  ELSE
-    fail('missing', NULL, OLD.%1$I);
-  END IF;
-  RETURN NEW;
-END $body$),
-      -- Below attested it looks at the note, too: in an upsert no trigger comes after it that could, and EXCLUDED has what it lets through.
-      ('insert', NULL, true, $body$
-{setting}BEGIN
-  {typed NEW}
-  IF NEW.%1$I [>] 0 AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
-  IF (NEW.%1$I [>] 0) IS NOT TRUE THEN fail('missing', NEW.%1$I, NULL);
-  ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, NULL);
-  {unattested NULL}{changed}END IF;
-  RETURN NEW;
-END $body$),
-      ('delete', NULL, true, $body$
-DECLARE
-  s pg_catalog.text := pg_catalog.current_setting(%4$L, true);
-  t pg_catalog.int8;
-BEGIN
-  {typed OLD}
-  -- digits that a bigint always has room for, without a 0 before them; what isn't let through here is looked at again
-  IF (CASE WHEN pg_catalog.octet_length(s) [>] 0 AND pg_catalog.octet_length(s) [<=] 18 AND pg_catalog.ltrim(s, '0123456789') [=] ''
-                AND pg_catalog.octet_length(pg_catalog.ltrim(s, '0')) [=] pg_catalog.octet_length(s)
-      THEN s::pg_catalog.int8 {newer} OLD.%1$I AND {issued s::pg_catalog.int8} END) THEN RETURN OLD; END IF;
-  IF s IS NULL OR s [=] '' THEN
-    fail('missing', NULL, OLD.%1$I);
-    RETURN OLD;
-  END IF;
-  IF s [~] '^[1-9][0-9]{0,18}$' THEN
-    IF s::pg_catalog.numeric [<=] 9223372036854775807 THEN t := s::pg_catalog.int8; END IF;
-  END IF;
-  IF t IS NULL THEN fail('malformed', NULL, OLD.%1$I);
-  ELSIF (t {newer} OLD.%1$I) IS NOT TRUE THEN fail('stale', t, OLD.%1$I);
-  ELSIF ({issued t}) IS NOT TRUE THEN fail('unissued', t, OLD.%1$I);
-  END IF;
-  RETURN OLD;
-END $body$),
-      ('truncate', NULL, true, $body$
-BEGIN
-  fail('truncate', NULL, NULL);
-  RETURN NULL;
-END $body$),
-      ('late', NULL, true, $body$
-BEGIN
-  {typed NEW}
-  IF TG_OP [=] 'UPDATE' THEN fail('late', NEW.%1$I, OLD.%1$I); ELSE fail('late', NEW.%1$I, NULL); END IF;
-  RETURN NULL;
-END $body$)) b(kind, mode, definer, body),
-      LATERAL (
-        SELECT b.kind AS suffix, b.definer, replace(replace(replace(replace(b.body, '{setting}', ''), '{attested}', CASE b.kind
-                 WHEN 'insert' THEN $body$ AND pg_catalog.current_setting('fencing.mark' [||] pg_catalog.pg_trigger_depth()::pg_catalog.text, true) [=] NEW.%1$I::pg_catalog.text$body$ ELSE '' END),
-               '{unattested', '{none'), '{changed}', $body$ELSE fail('late', NEW.%1$I, NULL);
-  $body$) AS body
-        UNION ALL
-        SELECT b.kind || '_attested', b.definer, replace(replace(replace(b.body, '{changed}', ''), '{setting}', E'DECLARE\n  s pg_catalog.text;\n'),
-               '{attested}', ' AND pg_catalog.current_setting(%4$L, true) [=] NEW.%1$I::pg_catalog.text')
-         WHERE b.body LIKE '%{attested}%') k
-     WHERE b.mode IS NULL OR b.mode = wall_functions.mode
+    SELECT b.suffix, b.body
+      FROM (SELECT * FROM fencing.wall_update_bodies() UNION ALL SELECT * FROM fencing.wall_insert_bodies()
+            UNION ALL SELECT * FROM fencing.wall_delete_bodies() UNION ALL SELECT * FROM fencing.wall_other_bodies()) b
+     WHERE coalesce(b.mode = wall_functions.mode, true) AND coalesce(b.is_bounded = (v_seq IS NOT NULL), true)
   LOOP
     CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NOT NULL;
-    v_body := regexp_replace(f.body, '\{none [^}]*\}', '', 'g');
-    v_body := regexp_replace(v_body, '\{unattested ([^}]*)\}', $body$ELSE
-    s := pg_catalog.current_setting(%4$L, true);
-    IF s IS NULL OR s [=] '' THEN fail('unattested', NEW.%1$I, \1); ELSE fail('other', NEW.%1$I, \1); END IF;
-  $body$, 'g');
-    v_body := regexp_replace(v_body, '\{typed (\w+)\}', $body$IF pg_catalog.pg_typeof(\1.%1$I) [<>] 'pg_catalog.int8'::pg_catalog.regtype THEN
-    fail('type', NULL, NULL);
-    RETURN \1;
-  END IF;$body$, 'g');
-    v_body := regexp_replace(v_body, '\{issued ([^}]*)\}', CASE WHEN v_seq IS NULL THEN 'true'
-              ELSE '\1 [<=] pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)' END, 'g');
-    v_body := replace(v_body, '{noted}', $body$pg_catalog.set_config('fencing.mark' [||] pg_catalog.pg_trigger_depth()::pg_catalog.text, NEW.%1$I::pg_catalog.text, true)$body$);
-    v_body := replace(v_body, '{newer}', CASE wall_functions.mode WHEN 'strict' THEN '[>]' ELSE '[>=]' END);
-    v_body := regexp_replace(v_body, '\[([<>=~|]+)\]', 'OPERATOR(pg_catalog.\1)', 'g');
-    v_body := regexp_replace(v_body, 'fail\((''\w+''), ', 'PERFORM fencing.fail(\1, TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, ', 'g');
     EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
-                   CASE WHEN f.definer THEN 'SECURITY DEFINER' ELSE '' END,
-                   format(v_body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
+                   CASE WHEN f.suffix LIKE 'mark%' THEN '' ELSE 'SECURITY DEFINER' END,
+                   format(f.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
   END LOOP;
   -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
   FOR v_sql IN
@@ -1601,7 +2002,7 @@ COMMENT ON TABLE fencing.epoch IS 'The newest token of each lease, sixteen times
 CREATE FUNCTION fencing.raise_epoch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock(hashtextextended(NEW.resource, 1717923427));  -- waits for the writers; the key is that of fencing.seal_function
+  PERFORM pg_advisory_xact_lock(pg_catalog.hashtextextended(NEW.resource, 1717923427));  -- waits for the writers
   INSERT INTO fencing.epoch AS e (resource, stripe, token) SELECT NEW.resource, s, NEW.token FROM generate_series(0, 15) s ORDER BY s
   ON CONFLICT (resource, stripe) DO UPDATE SET token = EXCLUDED.token WHERE e.token < EXCLUDED.token;
   RETURN NULL;
@@ -1689,81 +2090,180 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- The body of the trigger function of a sealed table, as it runs but for the names that format() puts in: for one that has a fixed lease,
+-- and for one with a column that names the lease of each row. It comes from src/triggers/seal.sql.tmpl.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.seal_bodies() RETURNS TABLE (is_by_column boolean, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  (false, $body$
+DECLARE
+  v_token     pg_catalog.int8;  -- of the write
+  v_row_token pg_catalog.int8;  -- of the row, before the write
+  v_epoch     pg_catalog.int8;  -- the lease's newest token
+  v_lease     pg_catalog.text := %4$L;
+  v_setting   pg_catalog.text;
+BEGIN
+  -- short cut: most writes need no more than this, in few expressions; what isn't let through is looked at again; NEW is null in a DELETE
+  IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.=) 'pg_catalog.int8'::pg_catalog.regtype
+     AND TG_ARGV[0] OPERATOR(pg_catalog.<>) 'report' AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
+     AND pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(%4$L, 1717923427)) IS NOT NULL THEN
+    SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
+    IF NEW.%1$I OPERATOR(pg_catalog.=) v_epoch THEN
+      RETURN NEW;
+    END IF;
+    IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' AND v_epoch OPERATOR(pg_catalog.>) 0
+       AND pg_catalog.current_setting(%3$L, true) OPERATOR(pg_catalog.=) v_epoch::pg_catalog.text THEN
+      RETURN OLD;
+    END IF;
+  END IF;
+  -- end of the short cut
+  IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN
+    IF pg_catalog.pg_typeof(OLD.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+      PERFORM fencing.seal_fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, v_lease, %5$L, v_token, v_epoch, v_row_token);
+      RETURN OLD;
+    END IF;
+    v_row_token := OLD.%1$I;
+    v_setting := pg_catalog.current_setting(%3$L, true);
+    IF v_setting OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+      IF v_setting::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+        v_token := v_setting::pg_catalog.int8;
+      END IF;
+    END IF;
+  ELSE
+    IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype THEN
+      PERFORM fencing.seal_fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, v_lease, %5$L, v_token, v_epoch, v_row_token);
+      RETURN NEW;
+    END IF;
+    v_token := NEW.%1$I;
+    IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
+      v_row_token := OLD.%1$I;
+    END IF;
+  END IF;
+  IF TG_ARGV[0] OPERATOR(pg_catalog.=) 'report' THEN
+    SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
+  ELSE
+    -- as an expression: PERFORM takes longer
+    IF pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(v_lease, 1717923427)) IS NULL THEN
+      v_lease := NULL;
+    END IF;
+    -- after the lock a new snapshot, which has what its last owner wrote
+    IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed' THEN
+      SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
+    ELSE
+      SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x
+       WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) (pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.%%) 16)
+         FOR SHARE;
+    END IF;
+  END IF;
+  IF (v_token OPERATOR(pg_catalog.=) v_epoch) IS NOT TRUE THEN
+    PERFORM fencing.seal_fail('token', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, v_lease, %5$L, v_token, v_epoch, v_row_token);
+  END IF;
+  IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN
+    RETURN OLD;
+  END IF;
+  RETURN NEW;
+END $body$),
+  (true, $body$
+DECLARE
+  v_token     pg_catalog.int8;  -- of the write
+  v_row_token pg_catalog.int8;  -- of the row, before the write
+  v_epoch     pg_catalog.int8;  -- the lease's newest token
+  v_lease     pg_catalog.text := %4$L;
+  v_old_lease pg_catalog.text;
+  v_setting   pg_catalog.text;
+BEGIN
+  -- short cut: most writes need no more than this, in few expressions; what isn't let through is looked at again; NEW is null in a DELETE
+  IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.=) 'pg_catalog.int8'::pg_catalog.regtype
+     AND pg_catalog.pg_typeof(NEW.%5$I) OPERATOR(pg_catalog.=) %6$L::pg_catalog.regtype
+     AND TG_ARGV[0] OPERATOR(pg_catalog.<>) 'report' AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed' THEN
+    -- a row that moves to another lease has none here
+    v_lease := CASE WHEN TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN OLD.%5$I::pg_catalog.text
+                    WHEN TG_OP OPERATOR(pg_catalog.=) 'INSERT' OR OLD.%5$I::pg_catalog.text OPERATOR(pg_catalog.=) NEW.%5$I::pg_catalog.text
+                    THEN NEW.%5$I::pg_catalog.text END;
+  END IF;
+  IF pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(v_lease, 1717923427)) IS NOT NULL THEN
+    SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
+    IF NEW.%1$I OPERATOR(pg_catalog.=) v_epoch THEN
+      RETURN NEW;
+    END IF;
+    IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' AND v_epoch OPERATOR(pg_catalog.>) 0
+       AND pg_catalog.current_setting(%3$L, true) OPERATOR(pg_catalog.=) v_epoch::pg_catalog.text THEN
+      RETURN OLD;
+    END IF;
+  END IF;
+  -- end of the short cut
+  IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN
+    IF pg_catalog.pg_typeof(OLD.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype
+       OR pg_catalog.pg_typeof(OLD.%5$I) OPERATOR(pg_catalog.<>) %6$L::pg_catalog.regtype THEN
+      PERFORM fencing.seal_fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, v_lease, %5$L, v_token, v_epoch, v_row_token);
+      RETURN OLD;
+    END IF;
+    v_row_token := OLD.%1$I;
+    v_lease := OLD.%5$I::pg_catalog.text;
+    v_setting := pg_catalog.current_setting(%3$L, true);
+    IF v_setting OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+      IF v_setting::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+        v_token := v_setting::pg_catalog.int8;
+      END IF;
+    END IF;
+  ELSE
+    IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.<>) 'pg_catalog.int8'::pg_catalog.regtype
+       OR pg_catalog.pg_typeof(NEW.%5$I) OPERATOR(pg_catalog.<>) %6$L::pg_catalog.regtype THEN
+      PERFORM fencing.seal_fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, v_lease, %5$L, v_token, v_epoch, v_row_token);
+      RETURN NEW;
+    END IF;
+    v_token := NEW.%1$I;
+    v_lease := NEW.%5$I::pg_catalog.text;
+    IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
+      v_row_token := OLD.%1$I;
+      v_old_lease := OLD.%5$I::pg_catalog.text;
+      IF (v_old_lease OPERATOR(pg_catalog.=) v_lease) IS NOT TRUE THEN
+        PERFORM fencing.seal_fail('moved', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, v_lease, %5$L, v_token, v_epoch, v_row_token);
+      END IF;
+    END IF;
+  END IF;
+  IF TG_ARGV[0] OPERATOR(pg_catalog.=) 'report' THEN
+    SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
+  ELSE
+    -- as an expression: PERFORM takes longer
+    IF pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(v_lease, 1717923427)) IS NULL THEN
+      v_lease := NULL;
+    END IF;
+    -- after the lock a new snapshot, which has what its last owner wrote
+    IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed' THEN
+      SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
+    ELSE
+      SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x
+       WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) (pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.%%) 16)
+         FOR SHARE;
+    END IF;
+  END IF;
+  IF (v_token OPERATOR(pg_catalog.=) v_epoch) IS NOT TRUE THEN
+    PERFORM fencing.seal_fail('token', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, v_lease, %5$L, v_token, v_epoch, v_row_token);
+  END IF;
+  IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN
+    RETURN OLD;
+  END IF;
+  RETURN NEW;
+END $body$)
+$$;
+-- +goose StatementEnd
+
+-- Makes the trigger function of a sealed table and returns its name; compare fencing.wall_functions, also for what is qualified in it
+-- and why. typ is the type of the column that names the lease.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
   v_name CONSTANT text := 'seal_' || left(md5(jsonb_build_array(token_column, resource, seal_resource, seal_column, typ::text)::text), 16) || '_check';
-  v_body text := $body$
-DECLARE
-  t pg_catalog.int8;  -- the write's token, the row's own before it, and the lease's
-  w pg_catalog.int8;
-  e pg_catalog.int8;
-  l pg_catalog.text := %4$L;
-  o pg_catalog.text;
-BEGIN
-  -- Most writes need no more than this, in few expressions. What isn't let through is looked at again. NEW is null in a DELETE.
-  IF {types NEW} AND TG_ARGV[0] [<>] 'report' AND pg_catalog.current_setting('transaction_isolation') [=] 'read committed'{lock} THEN
-    SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
-    IF NEW.%1$I [=] e THEN RETURN NEW; END IF;
-    IF TG_OP [=] 'DELETE' AND e [>] 0 AND pg_catalog.current_setting(%3$L, true) [=] e::pg_catalog.text THEN RETURN OLD; END IF;
-  END IF;
-  IF TG_OP [=] 'DELETE' THEN
-    {typed OLD}
-    w := OLD.%1$I;
-    {named l := OLD.%5$I::pg_catalog.text;}
-    o := pg_catalog.current_setting(%3$L, true);
-    IF o [~] '^[1-9][0-9]{0,18}$' THEN
-      IF o::pg_catalog.numeric [<=] 9223372036854775807 THEN t := o::pg_catalog.int8; END IF;
-    END IF;
-  ELSE
-    {typed NEW}
-    t := NEW.%1$I;
-    {named l := NEW.%5$I::pg_catalog.text;}
-    IF TG_OP [=] 'UPDATE' THEN
-      w := OLD.%1$I;
-      {named o := OLD.%5$I::pg_catalog.text;}
-      {named IF (o [=] l) IS NOT TRUE THEN fail('moved'); END IF;}
-    END IF;
-  END IF;
-  IF TG_ARGV[0] [=] 'report' THEN
-    SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
-  ELSE
-    -- as an expression: PERFORM takes longer
-    IF pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(l, 1717923427)) IS NULL THEN l := NULL; END IF;
-    -- after the lock a new snapshot, which has what its last owner wrote
-    IF pg_catalog.current_setting('transaction_isolation') [=] 'read committed' THEN
-      SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
-    ELSE
-      SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] (pg_catalog.pg_backend_pid() [%%] 16) FOR SHARE;
-    END IF;
-  END IF;
-  IF (t [=] e) IS NOT TRUE THEN fail('token'); END IF;
-  IF TG_OP [=] 'DELETE' THEN RETURN OLD; END IF;
-  RETURN NEW;
-END $body$;
   v_sql  text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_function()');
   IF to_regprocedure(format('fencing.%I()', v_name)) IS NULL THEN
-    v_body := regexp_replace(v_body, CASE WHEN seal_column IS NULL THEN '\n *\{named [^\n]*\}(?=\n)' ELSE '\{named ([^\n]*)\}(?=\n)' END,
-                             CASE WHEN seal_column IS NULL THEN '' ELSE '\1' END, 'g');
-    v_body := replace(v_body, '{types NEW}', $body$pg_catalog.pg_typeof(NEW.%1$I) [=] 'pg_catalog.int8'::pg_catalog.regtype$body$
-      || CASE WHEN seal_column IS NULL THEN '' ELSE ' AND pg_catalog.pg_typeof(NEW.%5$I) [=] %6$L::pg_catalog.regtype' END);
-    -- the lock before the SELECT, whose snapshot is then newer; a row that moves to another lease has none here
-    v_body := replace(v_body, '{lock}', CASE WHEN seal_column IS NULL THEN
-        E'\n     AND pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(%4$L, 1717923427)) IS NOT NULL'
-      ELSE $body$ THEN
-    l := CASE WHEN TG_OP [=] 'DELETE' THEN OLD.%5$I::pg_catalog.text WHEN TG_OP [=] 'INSERT' OR OLD.%5$I::pg_catalog.text [=] NEW.%5$I::pg_catalog.text THEN NEW.%5$I::pg_catalog.text END;
-  END IF;
-  IF pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(l, 1717923427)) IS NOT NULL$body$ END);
-    v_body := regexp_replace(v_body, '\{typed (\w+)\}', $body$IF pg_catalog.pg_typeof(\1.%1$I) [<>] 'pg_catalog.int8'::pg_catalog.regtype$body$
-      || CASE WHEN seal_column IS NULL THEN '' ELSE ' OR pg_catalog.pg_typeof(\1.%5$I) [<>] %6$L::pg_catalog.regtype' END
-      || E' THEN\n      fail(''type'');\n      RETURN \\1;\n    END IF;', 'g');
-    v_body := regexp_replace(v_body, '\[([<>=~%]+)\]', 'OPERATOR(pg_catalog.\1)', 'g');
-    v_body := regexp_replace(v_body, 'fail\((''\w+'')\)', 'PERFORM fencing.seal_fail(\1, TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, l, %5$L, t, e, w)', 'g');
     EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS %L', v_name,
-                   format(v_body, token_column, resource, fencing.setting_name(resource), seal_resource, seal_column,
+                   format((SELECT b.body FROM fencing.seal_bodies() b WHERE b.is_by_column = (seal_column IS NOT NULL)),
+                          token_column, resource, fencing.setting_name(resource), seal_resource, seal_column,
                           (SELECT 'pg_catalog.' || y.typname FROM pg_type y WHERE y.oid = typ)));
   END IF;
   -- only who may seal may put a trigger on it, which takes EXECUTE; firing it takes nothing
@@ -3718,6 +4218,7 @@ DROP FUNCTION fencing.seal_apply(tbl regclass);
 DROP FUNCTION fencing.check_seal_column(tbl regclass, by_column name);
 DROP FUNCTION fencing.seal_sweep(names text[]);
 DROP FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype);
+DROP FUNCTION fencing.seal_bodies();
 DROP FUNCTION fencing.seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text, col name, token bigint, current bigint, was bigint);
 DROP TRIGGER IF EXISTS epoch ON fencing.lease;
 DROP FUNCTION fencing.raise_epoch();
@@ -3731,6 +4232,10 @@ DROP FUNCTION fencing.check_parents(tbl regclass);
 DROP FUNCTION fencing.walls_above(rel oid);
 DROP FUNCTION fencing.wall_sweep(prefixes text[]);
 DROP FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass);
+DROP FUNCTION fencing.wall_other_bodies();
+DROP FUNCTION fencing.wall_delete_bodies();
+DROP FUNCTION fencing.wall_insert_bodies();
+DROP FUNCTION fencing.wall_update_bodies();
 DROP FUNCTION fencing.fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint);
 DROP FUNCTION fencing.setting_name(resource text);
 DROP FUNCTION fencing.release(resource text, token bigint);

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io/fs"
 	"regexp"
@@ -39,9 +38,17 @@ func build(sources fs.FS) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var up, down bytes.Buffer
+	templates, err := sourceTemplates(sources)
+	if err != nil {
+		return nil, err
+	}
+	var up, down strings.Builder
 	for _, name := range names {
-		text, err := fs.ReadFile(sources, name)
+		source, err := fs.ReadFile(sources, name)
+		if err != nil {
+			return nil, err
+		}
+		text, err := expand(templates, name, string(source))
 		if err != nil {
 			return nil, err
 		}

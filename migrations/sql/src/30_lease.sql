@@ -43,7 +43,7 @@ COMMENT ON FUNCTION fencing.lease_ttl(interval) IS 'Checks the time to live of a
 CREATE FUNCTION fencing.lease_wait(resource text) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock(hashtextextended(resource, 1717923427));  -- that of fencing.raise_epoch
+  PERFORM pg_advisory_xact_lock({{leaseLockKey "resource"}});
 END $$;
 
 COMMENT ON FUNCTION fencing.lease_wait(text) IS 'Has fencing.take() wait for the writers under a lease.';

@@ -128,13 +128,67 @@ BEGIN
   END IF;
 END $$;
 
+-- The bodies of the wall's trigger functions, as they run but for the names that format() puts in: see fencing.wall_functions. suffix is
+-- what the name of the function ends with; mode and is_bounded say for which tables it is, null being all: those of the mode, and
+-- those whose tokens a sequence bounds. They come from the templates in src/triggers.
+--
+-- The check of an UPDATE. In mode lease a negative token is a marked one, if it isn't the row's own; -1 is 0 marked.
+CREATE FUNCTION fencing.wall_update_bodies() RETURNS TABLE (suffix text, mode text, is_bounded boolean, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  ('update', 'strict', true, $body${{body "update_strict" "bounded"}}$body$),
+  ('update_attested', 'strict', true, $body${{body "update_strict" "bounded" "attested"}}$body$),
+  ('update', 'strict', false, $body${{body "update_strict"}}$body$),
+  ('update_attested', 'strict', false, $body${{body "update_strict" "attested"}}$body$),
+  ('update', 'lease', true, $body${{body "update_lease" "bounded"}}$body$),
+  ('update_attested', 'lease', true, $body${{body "update_lease" "bounded" "attested"}}$body$),
+  ('update', 'lease', false, $body${{body "update_lease"}}$body$),
+  ('update_attested', 'lease', false, $body${{body "update_lease" "attested"}}$body$)
+$$;
+
+-- The check of an INSERT. Below attested it looks at the note, too: in an upsert no trigger comes after it that could, and EXCLUDED has
+-- what it lets through.
+CREATE FUNCTION fencing.wall_insert_bodies() RETURNS TABLE (suffix text, mode text, is_bounded boolean, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  ('insert', NULL, true, $body${{body "insert" "bounded"}}$body$),
+  ('insert_attested', NULL, true, $body${{body "insert" "bounded" "attested"}}$body$),
+  ('insert', NULL, false, $body${{body "insert"}}$body$),
+  ('insert_attested', NULL, false, $body${{body "insert" "attested"}}$body$)
+$$;
+
+-- The check of a DELETE, whose token is in the setting.
+CREATE FUNCTION fencing.wall_delete_bodies() RETURNS TABLE (suffix text, mode text, is_bounded boolean, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  ('delete', 'strict', true, $body${{body "delete" "strict" "bounded"}}$body$),
+  ('delete', 'strict', false, $body${{body "delete" "strict"}}$body$),
+  ('delete', 'lease', true, $body${{body "delete" "lease" "bounded"}}$body$),
+  ('delete', 'lease', false, $body${{body "delete" "lease"}}$body$)
+$$;
+
+-- The marks come before other triggers and note the token that the statement writes, for ~fencing_late to compare with. The note is for
+-- the depth at which the trigger runs, so that a write by a trigger in between leaves it alone. In mode lease the mark runs only if the
+-- statement names the column, and a token that can't be one counts as none.
+CREATE FUNCTION fencing.wall_other_bodies() RETURNS TABLE (suffix text, mode text, is_bounded boolean, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  ('mark', 'lease', NULL::boolean, $body${{body "mark" "lease"}}$body$),
+  ('mark', 'strict', NULL, $body${{body "mark" "strict"}}$body$),
+  ('mark_insert', NULL, NULL, $body${{body "mark" "strict"}}$body$),
+  ('truncate', NULL, NULL, $body${{body "truncate"}}$body$),
+  ('late', NULL, NULL, $body${{body "late"}}$body$)
+$$;
+
+-- Makes the trigger functions for a table and returns what their names begin with. The name says all that is written in them, so one
+-- that is there is right, as long as names are quoted in one way only. It runs as the owner of the schema, who owns them; whoever
+-- may register may put triggers on them.
 CREATE FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = issued_by);
   v_prefix CONSTANT text := 'wall_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq)::text), 16) || '_';
-  v_body   text;
   v_sql    text;
   f        record;
 BEGIN
@@ -150,127 +204,15 @@ BEGIN
       USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
   END IF;
   FOR f IN
-    -- [<] stands for OPERATOR(pg_catalog.<), fail() for the whole call, {...} for what follows below; all is put in before the names are
-    SELECT k.suffix, k.definer, k.body FROM (VALUES
-      -- The marks come before other triggers and note the token that the statement writes, for ~fencing_late to compare with. The note
-      -- is for the depth at which the trigger runs, so that a write by a trigger in between leaves it alone.
-      -- This one runs only if the statement names the column. A token that can't be one counts as none.
-      ('mark', 'lease', false, $body$
-BEGIN
-  NEW.%1$I := CASE WHEN {noted} IS NULL OR NEW.%1$I [<] 0 THEN OLD.%1$I ELSE [~] NEW.%1$I END;
-  RETURN NEW;
-END $body$),
-      ('mark', 'strict', false, $body$
-BEGIN
-  IF {noted} IS NULL THEN RETURN NULL; END IF;  -- as an expression: PERFORM takes longer
-  RETURN NEW;
-END $body$),
-      ('mark_insert', NULL, false, $body$
-BEGIN
-  IF {noted} IS NULL THEN RETURN NULL; END IF;
-  RETURN NEW;
-END $body$),
-      ('update', 'strict', true, $body$
-{setting}BEGIN
-  {typed NEW}
-  IF NEW.%1$I [>] OLD.%1$I AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
-  IF (NEW.%1$I [>] OLD.%1$I) IS NOT TRUE THEN fail('stale', NEW.%1$I, OLD.%1$I);
-  ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, OLD.%1$I);
-  {unattested OLD.%1$I}END IF;
-  RETURN NEW;
-END $body$),
-      -- A negative token is a marked one, if it isn't the row's own; -1 is 0 marked.
-      ('update', 'lease', true, $body$
-{setting}BEGIN
-  {typed NEW}
-  IF NEW.%1$I [<] -1 AND NEW.%1$I [<>] OLD.%1$I THEN
-    NEW.%1$I := [~] NEW.%1$I;
-    IF NEW.%1$I [>=] OLD.%1$I AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
-    IF NEW.%1$I [<] OLD.%1$I THEN fail('stale', NEW.%1$I, OLD.%1$I);
-    ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, OLD.%1$I);
-    {unattested OLD.%1$I}END IF;
-  ELSIF NEW.%1$I [=] -1 AND OLD.%1$I [<>] -1 THEN
-    NEW.%1$I := 0;
-    fail('missing', NEW.%1$I, OLD.%1$I);
-  ELSE
-    fail('missing', NULL, OLD.%1$I);
-  END IF;
-  RETURN NEW;
-END $body$),
-      -- Below attested it looks at the note, too: in an upsert no trigger comes after it that could, and EXCLUDED has what it lets through.
-      ('insert', NULL, true, $body$
-{setting}BEGIN
-  {typed NEW}
-  IF NEW.%1$I [>] 0 AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
-  IF (NEW.%1$I [>] 0) IS NOT TRUE THEN fail('missing', NEW.%1$I, NULL);
-  ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, NULL);
-  {unattested NULL}{changed}END IF;
-  RETURN NEW;
-END $body$),
-      ('delete', NULL, true, $body$
-DECLARE
-  s pg_catalog.text := pg_catalog.current_setting(%4$L, true);
-  t pg_catalog.int8;
-BEGIN
-  {typed OLD}
-  -- digits that a bigint always has room for, without a 0 before them; what isn't let through here is looked at again
-  IF (CASE WHEN pg_catalog.octet_length(s) [>] 0 AND pg_catalog.octet_length(s) [<=] 18 AND pg_catalog.ltrim(s, '0123456789') [=] ''
-                AND pg_catalog.octet_length(pg_catalog.ltrim(s, '0')) [=] pg_catalog.octet_length(s)
-      THEN s::pg_catalog.int8 {newer} OLD.%1$I AND {issued s::pg_catalog.int8} END) THEN RETURN OLD; END IF;
-  IF s IS NULL OR s [=] '' THEN
-    fail('missing', NULL, OLD.%1$I);
-    RETURN OLD;
-  END IF;
-  IF s [~] '^[1-9][0-9]{0,18}$' THEN
-    IF s::pg_catalog.numeric [<=] 9223372036854775807 THEN t := s::pg_catalog.int8; END IF;
-  END IF;
-  IF t IS NULL THEN fail('malformed', NULL, OLD.%1$I);
-  ELSIF (t {newer} OLD.%1$I) IS NOT TRUE THEN fail('stale', t, OLD.%1$I);
-  ELSIF ({issued t}) IS NOT TRUE THEN fail('unissued', t, OLD.%1$I);
-  END IF;
-  RETURN OLD;
-END $body$),
-      ('truncate', NULL, true, $body$
-BEGIN
-  fail('truncate', NULL, NULL);
-  RETURN NULL;
-END $body$),
-      ('late', NULL, true, $body$
-BEGIN
-  {typed NEW}
-  IF TG_OP [=] 'UPDATE' THEN fail('late', NEW.%1$I, OLD.%1$I); ELSE fail('late', NEW.%1$I, NULL); END IF;
-  RETURN NULL;
-END $body$)) b(kind, mode, definer, body),
-      LATERAL (
-        SELECT b.kind AS suffix, b.definer, replace(replace(replace(replace(b.body, '{setting}', ''), '{attested}', CASE b.kind
-                 WHEN 'insert' THEN $body$ AND pg_catalog.current_setting('fencing.mark' [||] pg_catalog.pg_trigger_depth()::pg_catalog.text, true) [=] NEW.%1$I::pg_catalog.text$body$ ELSE '' END),
-               '{unattested', '{none'), '{changed}', $body$ELSE fail('late', NEW.%1$I, NULL);
-  $body$) AS body
-        UNION ALL
-        SELECT b.kind || '_attested', b.definer, replace(replace(replace(b.body, '{changed}', ''), '{setting}', E'DECLARE\n  s pg_catalog.text;\n'),
-               '{attested}', ' AND pg_catalog.current_setting(%4$L, true) [=] NEW.%1$I::pg_catalog.text')
-         WHERE b.body LIKE '%{attested}%') k
-     WHERE b.mode IS NULL OR b.mode = wall_functions.mode
+    SELECT b.suffix, b.body
+      FROM (SELECT * FROM fencing.wall_update_bodies() UNION ALL SELECT * FROM fencing.wall_insert_bodies()
+            UNION ALL SELECT * FROM fencing.wall_delete_bodies() UNION ALL SELECT * FROM fencing.wall_other_bodies()) b
+     WHERE coalesce(b.mode = wall_functions.mode, true) AND coalesce(b.is_bounded = (v_seq IS NOT NULL), true)
   LOOP
     CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NOT NULL;
-    v_body := regexp_replace(f.body, '\{none [^}]*\}', '', 'g');
-    v_body := regexp_replace(v_body, '\{unattested ([^}]*)\}', $body$ELSE
-    s := pg_catalog.current_setting(%4$L, true);
-    IF s IS NULL OR s [=] '' THEN fail('unattested', NEW.%1$I, \1); ELSE fail('other', NEW.%1$I, \1); END IF;
-  $body$, 'g');
-    v_body := regexp_replace(v_body, '\{typed (\w+)\}', $body$IF pg_catalog.pg_typeof(\1.%1$I) [<>] 'pg_catalog.int8'::pg_catalog.regtype THEN
-    fail('type', NULL, NULL);
-    RETURN \1;
-  END IF;$body$, 'g');
-    v_body := regexp_replace(v_body, '\{issued ([^}]*)\}', CASE WHEN v_seq IS NULL THEN 'true'
-              ELSE '\1 [<=] pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)' END, 'g');
-    v_body := replace(v_body, '{noted}', $body$pg_catalog.set_config('fencing.mark' [||] pg_catalog.pg_trigger_depth()::pg_catalog.text, NEW.%1$I::pg_catalog.text, true)$body$);
-    v_body := replace(v_body, '{newer}', CASE wall_functions.mode WHEN 'strict' THEN '[>]' ELSE '[>=]' END);
-    v_body := regexp_replace(v_body, '\[([<>=~|]+)\]', 'OPERATOR(pg_catalog.\1)', 'g');
-    v_body := regexp_replace(v_body, 'fail\((''\w+''), ', 'PERFORM fencing.fail(\1, TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, ', 'g');
     EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
-                   CASE WHEN f.definer THEN 'SECURITY DEFINER' ELSE '' END,
-                   format(v_body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
+                   CASE WHEN f.suffix LIKE 'mark%' THEN '' ELSE 'SECURITY DEFINER' END,
+                   format(f.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
   END LOOP;
   -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
   FOR v_sql IN

@@ -41,7 +41,7 @@ COMMENT ON TABLE fencing.epoch IS 'The newest token of each lease, sixteen times
 CREATE FUNCTION fencing.raise_epoch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock(hashtextextended(NEW.resource, 1717923427));  -- waits for the writers; the key is that of fencing.seal_function
+  PERFORM pg_advisory_xact_lock({{leaseLockKey "NEW.resource"}});  -- waits for the writers
   INSERT INTO fencing.epoch AS e (resource, stripe, token) SELECT NEW.resource, s, NEW.token FROM generate_series(0, 15) s ORDER BY s
   ON CONFLICT (resource, stripe) DO UPDATE SET token = EXCLUDED.token WHERE e.token < EXCLUDED.token;
   RETURN NULL;
@@ -126,80 +126,28 @@ BEGIN
   END IF;
 END $$;
 
+-- The body of the trigger function of a sealed table, as it runs but for the names that format() puts in: for one that has a fixed lease,
+-- and for one with a column that names the lease of each row. It comes from src/triggers/seal.sql.tmpl.
+CREATE FUNCTION fencing.seal_bodies() RETURNS TABLE (is_by_column boolean, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  (false, $body${{body "seal"}}$body$),
+  (true, $body${{body "seal" "by column"}}$body$)
+$$;
+
+-- Makes the trigger function of a sealed table and returns its name; compare fencing.wall_functions, also for what is qualified in it
+-- and why. typ is the type of the column that names the lease.
 CREATE FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
   v_name CONSTANT text := 'seal_' || left(md5(jsonb_build_array(token_column, resource, seal_resource, seal_column, typ::text)::text), 16) || '_check';
-  v_body text := $body$
-DECLARE
-  t pg_catalog.int8;  -- the write's token, the row's own before it, and the lease's
-  w pg_catalog.int8;
-  e pg_catalog.int8;
-  l pg_catalog.text := %4$L;
-  o pg_catalog.text;
-BEGIN
-  -- Most writes need no more than this, in few expressions. What isn't let through is looked at again. NEW is null in a DELETE.
-  IF {types NEW} AND TG_ARGV[0] [<>] 'report' AND pg_catalog.current_setting('transaction_isolation') [=] 'read committed'{lock} THEN
-    SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
-    IF NEW.%1$I [=] e THEN RETURN NEW; END IF;
-    IF TG_OP [=] 'DELETE' AND e [>] 0 AND pg_catalog.current_setting(%3$L, true) [=] e::pg_catalog.text THEN RETURN OLD; END IF;
-  END IF;
-  IF TG_OP [=] 'DELETE' THEN
-    {typed OLD}
-    w := OLD.%1$I;
-    {named l := OLD.%5$I::pg_catalog.text;}
-    o := pg_catalog.current_setting(%3$L, true);
-    IF o [~] '^[1-9][0-9]{0,18}$' THEN
-      IF o::pg_catalog.numeric [<=] 9223372036854775807 THEN t := o::pg_catalog.int8; END IF;
-    END IF;
-  ELSE
-    {typed NEW}
-    t := NEW.%1$I;
-    {named l := NEW.%5$I::pg_catalog.text;}
-    IF TG_OP [=] 'UPDATE' THEN
-      w := OLD.%1$I;
-      {named o := OLD.%5$I::pg_catalog.text;}
-      {named IF (o [=] l) IS NOT TRUE THEN fail('moved'); END IF;}
-    END IF;
-  END IF;
-  IF TG_ARGV[0] [=] 'report' THEN
-    SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
-  ELSE
-    -- as an expression: PERFORM takes longer
-    IF pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(l, 1717923427)) IS NULL THEN l := NULL; END IF;
-    -- after the lock a new snapshot, which has what its last owner wrote
-    IF pg_catalog.current_setting('transaction_isolation') [=] 'read committed' THEN
-      SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
-    ELSE
-      SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] (pg_catalog.pg_backend_pid() [%%] 16) FOR SHARE;
-    END IF;
-  END IF;
-  IF (t [=] e) IS NOT TRUE THEN fail('token'); END IF;
-  IF TG_OP [=] 'DELETE' THEN RETURN OLD; END IF;
-  RETURN NEW;
-END $body$;
   v_sql  text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_function()');
   IF to_regprocedure(format('fencing.%I()', v_name)) IS NULL THEN
-    v_body := regexp_replace(v_body, CASE WHEN seal_column IS NULL THEN '\n *\{named [^\n]*\}(?=\n)' ELSE '\{named ([^\n]*)\}(?=\n)' END,
-                             CASE WHEN seal_column IS NULL THEN '' ELSE '\1' END, 'g');
-    v_body := replace(v_body, '{types NEW}', $body$pg_catalog.pg_typeof(NEW.%1$I) [=] 'pg_catalog.int8'::pg_catalog.regtype$body$
-      || CASE WHEN seal_column IS NULL THEN '' ELSE ' AND pg_catalog.pg_typeof(NEW.%5$I) [=] %6$L::pg_catalog.regtype' END);
-    -- the lock before the SELECT, whose snapshot is then newer; a row that moves to another lease has none here
-    v_body := replace(v_body, '{lock}', CASE WHEN seal_column IS NULL THEN
-        E'\n     AND pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(%4$L, 1717923427)) IS NOT NULL'
-      ELSE $body$ THEN
-    l := CASE WHEN TG_OP [=] 'DELETE' THEN OLD.%5$I::pg_catalog.text WHEN TG_OP [=] 'INSERT' OR OLD.%5$I::pg_catalog.text [=] NEW.%5$I::pg_catalog.text THEN NEW.%5$I::pg_catalog.text END;
-  END IF;
-  IF pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(l, 1717923427)) IS NOT NULL$body$ END);
-    v_body := regexp_replace(v_body, '\{typed (\w+)\}', $body$IF pg_catalog.pg_typeof(\1.%1$I) [<>] 'pg_catalog.int8'::pg_catalog.regtype$body$
-      || CASE WHEN seal_column IS NULL THEN '' ELSE ' OR pg_catalog.pg_typeof(\1.%5$I) [<>] %6$L::pg_catalog.regtype' END
-      || E' THEN\n      fail(''type'');\n      RETURN \\1;\n    END IF;', 'g');
-    v_body := regexp_replace(v_body, '\[([<>=~%]+)\]', 'OPERATOR(pg_catalog.\1)', 'g');
-    v_body := regexp_replace(v_body, 'fail\((''\w+'')\)', 'PERFORM fencing.seal_fail(\1, TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, l, %5$L, t, e, w)', 'g');
     EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS %L', v_name,
-                   format(v_body, token_column, resource, fencing.setting_name(resource), seal_resource, seal_column,
+                   format((SELECT b.body FROM fencing.seal_bodies() b WHERE b.is_by_column = (seal_column IS NOT NULL)),
+                          token_column, resource, fencing.setting_name(resource), seal_resource, seal_column,
                           (SELECT 'pg_catalog.' || y.typname FROM pg_type y WHERE y.oid = typ)));
   END IF;
   -- only who may seal may put a trigger on it, which takes EXECUTE; firing it takes nothing
