@@ -375,7 +375,7 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- What former asks for and present doesn't, of what protects a table; both are rows of the registry, whose columns later versions add.
+-- What former asks for and present doesn't, of what protects a table; both are rows of the registry.
 -- Of two levels the stricter one counts, and a seal of its own stays.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.carry_over(present jsonb, former jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE
@@ -424,9 +424,7 @@ BEGIN
   END IF;
   FOR f IN SELECT e FROM jsonb_array_elements(former) e LOOP
     v_more := v_more || fencing.carry_over(v_row || v_more, f);
-    IF to_regprocedure('fencing.tombstone_copy(regclass, regclass)') IS NOT NULL THEN
-      EXECUTE 'SELECT fencing.tombstone_copy($1, $2)' USING (f ->> 'oid')::oid::regclass, tbl;
-    END IF;
+    PERFORM fencing.tombstone_copy((f ->> 'oid')::oid::regclass, tbl);
   END LOOP;
   SELECT string_agg(format('%I', k), ', ') INTO v_list FROM jsonb_object_keys(v_more) k WHERE v_row ? k AND v_row -> k <> v_more -> k;
   IF v_list IS NOT NULL THEN  -- the triggers of the registry put up what the row asks for
@@ -521,7 +519,6 @@ DECLARE
   v_token  bigint;
   v_seq    regclass;
   v_rows   boolean;
-  v_part   regclass;
   o        record;
   v_state  text;
   v_what   text;
@@ -657,11 +654,8 @@ BEGIN
     SET token_column = EXCLUDED.token_column, mode = EXCLUDED.mode, resource = EXCLUDED.resource, issued_by = EXCLUDED.issued_by
   WHERE (r.token_column, r.mode, r.resource, r.issued_by)
         IS DISTINCT FROM (EXCLUDED.token_column, EXCLUDED.mode, EXCLUDED.resource, EXCLUDED.issued_by);
-  IF to_regprocedure('fencing.tombstone_copy(regclass, regclass)') IS NOT NULL THEN  -- also of partitions that have no row
-    FOR v_part IN SELECT p.relid FROM pg_partition_tree(register.tbl) p WHERE p.relid <> register.tbl LOOP
-      EXECUTE 'SELECT fencing.tombstone_copy($1, $2)' USING v_part, register.tbl;
-    END LOOP;
-  END IF;
+  -- also of partitions that have no row
+  PERFORM fencing.tombstone_copy(p.relid, register.tbl) FROM pg_partition_tree(register.tbl) p WHERE p.relid <> register.tbl;
   IF jsonb_array_length(v_former) = 0 THEN
     RETURN;
   END IF;
@@ -692,10 +686,9 @@ BEGIN
   PERFORM fencing.claim_name(tbl);
   DELETE FROM fencing.registry r WHERE r.relid = tbl;
   -- triggers that came with the table, from a dump of it alone
-  IF to_regprocedure('fencing.wall(regclass, text)') IS NOT NULL
-     AND EXISTS (SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-                  WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace) THEN
-    EXECUTE 'SELECT fencing.wall($1, ''off'')' USING tbl;
+  IF EXISTS (SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+              WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace) THEN
+    PERFORM fencing.wall(tbl, 'off');
   END IF;
 END $$;
 -- +goose StatementEnd
@@ -1751,9 +1744,8 @@ BEGIN
          fencing.walls_above(m.oid) w
    WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl
      AND ((w.token_column, w.mode, w.resource, w.issued_by) IS DISTINCT FROM (r.token_column, r.mode, r.resource, r.issued_by)
-          -- seals come with a later version
-          OR num_nonnulls(to_jsonb(w) ->> 'seal_resource', to_jsonb(w) ->> 'seal_column') = 1 AND num_nonnulls(to_jsonb(r) ->> 'seal_resource', to_jsonb(r) ->> 'seal_column') = 1
-             AND (to_jsonb(w) ->> 'seal_resource', to_jsonb(w) ->> 'seal_column') IS DISTINCT FROM (to_jsonb(r) ->> 'seal_resource', to_jsonb(r) ->> 'seal_column'))
+          OR num_nonnulls(w.seal_resource, w.seal_column) = 1 AND num_nonnulls(r.seal_resource, r.seal_column) = 1
+             AND (w.seal_resource, w.seal_column) IS DISTINCT FROM (r.seal_resource, r.seal_column))
    LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION 'fencing: % inherits from % and from %, whose walls differ', o.name, o.mine, o.other
@@ -1937,18 +1929,15 @@ BEGIN
   ELSIF NOT v_is_left THEN
     PERFORM fencing.wall_apply(tbl, level, o.token_column, o.mode, o.resource, o.issued_by);
   END IF;
-  -- tombstones and seals come with later versions; a change of level brings and takes their triggers by itself, but for those that
-  -- the row doesn't ask for
-  IF to_regprocedure('fencing.tombstone_apply(regclass, text, name, text, text, regclass)') IS NOT NULL THEN
-    IF level = 'off' THEN
-      EXECUTE 'SELECT fencing.tombstone_apply($1, ''off'', NULL, NULL, NULL, NULL)' USING tbl;
-    ELSIF o.wall_level = level THEN
-      EXECUTE 'SELECT fencing.tombstone_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by) FROM fencing.registry r WHERE r.relid = $1 AND r.tombstones'
-        USING tbl;
-    END IF;
+  -- a change of level brings and takes the triggers of tombstones and seals by itself, but for those that the row doesn't ask for
+  IF level = 'off' THEN
+    PERFORM fencing.tombstone_apply(tbl, 'off', NULL, NULL, NULL, NULL);
+  ELSIF o.wall_level = level THEN
+    PERFORM fencing.tombstone_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by)
+       FROM fencing.registry r WHERE r.relid = tbl AND r.tombstones;
   END IF;
-  IF (v_is_left OR o.wall_level = level) AND to_regprocedure('fencing.seal_apply(regclass)') IS NOT NULL THEN
-    EXECUTE 'SELECT fencing.seal_apply($1)' USING tbl;
+  IF v_is_left OR o.wall_level = level THEN
+    PERFORM fencing.seal_apply(tbl);
   END IF;
 END $$;
 -- +goose StatementEnd
@@ -2674,6 +2663,103 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- The bodies of the trigger functions, as they run but for what format() puts in: names, and by the numbers 6 to 10 what depends on the
+-- columns of the primary key: the key of OLD and of NEW, the conditions that a column of it is of another type, and fencing.tombstone's
+-- columns. They come from the templates in src/triggers.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.tombstone_bodies() RETURNS TABLE (suffix text, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  ('bury', $body$
+DECLARE
+  v_setting text := current_setting(%4$L, true);
+  v_token   bigint;
+  v_key     text[];
+  v_session CONSTANT text := current_setting('fencing.session', true);
+  v_other   boolean;
+BEGIN
+  BEGIN
+    v_other := %8$s;
+  EXCEPTION WHEN undefined_column THEN
+    v_other := true;
+  END;
+  IF v_other THEN
+    PERFORM fencing.fail('key', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    IF TG_OP = 'DELETE' THEN
+      RETURN OLD;
+    END IF;
+    RETURN NEW;
+  END IF;
+  v_token := OLD.%1$I;
+  IF TG_OP = 'UPDATE' THEN
+    v_token := greatest(v_token, NEW.%1$I);
+  ELSIF v_setting ~ '^[1-9][0-9]{0,18}$' THEN
+    IF v_setting::numeric <= coalesce(pg_sequence_last_value(%5$L::regclass), 9223372036854775807) THEN
+      v_token := greatest(v_token, v_setting::bigint);
+    END IF;
+  END IF;
+  v_key := %6$s;
+  IF v_session = 'driver' THEN
+    PERFORM set_config('fencing.session', '', true);  -- this write is none of the driver's own: fencing.refuse_driver_write
+  END IF;
+  INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact)
+  VALUES (coalesce(pg_partition_root(TG_RELID), TG_RELID), sha256(convert_to(v_key::text, getdatabaseencoding())), v_key, %10$L, v_token, pg_current_xact_id())
+  ON CONFLICT (relid, digest) DO UPDATE
+    SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
+  IF v_session = 'driver' THEN
+    PERFORM set_config('fencing.session', v_session, true);
+  END IF;
+  IF TG_OP = 'DELETE' THEN
+    RETURN OLD;
+  END IF;
+  RETURN NEW;
+END $body$),
+  ('check', $body$
+DECLARE
+  v_rel       oid := coalesce(pg_partition_root(TG_RELID), TG_RELID);
+  v_key       text[];
+  v_sha       bytea;
+  v_at        tid;
+  v_tombstone record;
+  v_session   CONSTANT text := current_setting('fencing.session', true);
+  v_other     boolean;
+BEGIN
+  BEGIN
+    v_other := %9$s;
+  EXCEPTION WHEN undefined_column THEN
+    v_other := true;
+  END;
+  IF v_other THEN
+    PERFORM fencing.fail('key', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
+    RETURN NULL;
+  END IF;
+  v_key := %7$s;
+  v_sha := sha256(convert_to(v_key::text, getdatabaseencoding()));
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    IF v_session = 'driver' THEN
+      PERFORM set_config('fencing.session', '', true);
+    END IF;
+    INSERT INTO fencing.tombstone (relid, digest, key, columns, token, xact) VALUES (v_rel, v_sha, v_key, %10$L, -1, pg_current_xact_id())
+      ON CONFLICT (relid, digest) DO NOTHING RETURNING ctid INTO v_at;
+    -- by its place: at SERIALIZABLE a look into the index would conflict with the INSERTs of other keys
+    DELETE FROM fencing.tombstone d WHERE d.ctid = v_at;
+    IF v_session = 'driver' THEN
+      PERFORM set_config('fencing.session', v_session, true);
+    END IF;
+    IF v_at IS NOT NULL THEN
+      RETURN NULL;
+    END IF;
+  END IF;
+  SELECT d.token, d.xact INTO v_tombstone FROM fencing.tombstone d WHERE d.relid = v_rel AND d.digest = v_sha;
+  IF FOUND AND (NEW.%1$I < v_tombstone.token
+                OR %2$L = 'strict' AND NEW.%1$I = v_tombstone.token AND v_tombstone.xact <> pg_current_xact_id()) THEN
+    PERFORM fencing.fail('deleted', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, v_tombstone.token);
+  END IF;
+  RETURN NULL;
+END $body$)
+$$;
+-- +goose StatementEnd
+
 -- Makes the trigger functions and returns what their names begin with; compare fencing.wall_functions. A type other than the one they
 -- were made for isn't looked at, because its cast would run as the owner of the schema.
 -- +goose StatementBegin
@@ -2707,88 +2793,7 @@ BEGIN
   v_types := v_types || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(token_column), '%', '%%'));
   v_keys := 'ARRAY[' || array_to_string(k.texts, ', ') || ']';
   FOR f IN
-    SELECT b.suffix, b.body FROM (VALUES
-      ('bury', $body$
-DECLARE
-  s text := current_setting(%4$L, true);
-  t bigint;
-  k text[];
-  v_session CONSTANT text := current_setting('fencing.session', true);
-  v_other boolean;
-BEGIN
-  BEGIN
-    v_other := %8$s;
-  EXCEPTION WHEN undefined_column THEN
-    v_other := true;
-  END;
-  IF v_other THEN
-    PERFORM fencing.fail('key', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
-    IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
-    RETURN NEW;
-  END IF;
-  t := OLD.%1$I;
-  IF TG_OP = 'UPDATE' THEN
-    t := greatest(t, NEW.%1$I);
-  ELSIF s ~ '^[1-9][0-9]{0,18}$' THEN
-    IF s::numeric <= coalesce(pg_sequence_last_value(%5$L::regclass), 9223372036854775807) THEN
-      t := greatest(t, s::bigint);
-    END IF;
-  END IF;
-  k := %6$s;
-  IF v_session = 'driver' THEN
-    PERFORM set_config('fencing.session', '', true);  -- this write is none of the driver's own: fencing.refuse_driver_write
-  END IF;
-  INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact)
-  VALUES (coalesce(pg_partition_root(TG_RELID), TG_RELID), sha256(convert_to(k::text, getdatabaseencoding())), k, %10$L, t, pg_current_xact_id())
-  ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
-  IF v_session = 'driver' THEN
-    PERFORM set_config('fencing.session', v_session, true);
-  END IF;
-  IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
-  RETURN NEW;
-END $body$),
-      ('check', $body$
-DECLARE
-  v_rel oid := coalesce(pg_partition_root(TG_RELID), TG_RELID);
-  v_key text[];
-  v_sha bytea;
-  v_at  tid;
-  x     record;
-  v_session CONSTANT text := current_setting('fencing.session', true);
-  v_other boolean;
-BEGIN
-  BEGIN
-    v_other := %9$s;
-  EXCEPTION WHEN undefined_column THEN
-    v_other := true;
-  END;
-  IF v_other THEN
-    PERFORM fencing.fail('key', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
-    RETURN NULL;
-  END IF;
-  v_key := %7$s;
-  v_sha := sha256(convert_to(v_key::text, getdatabaseencoding()));
-  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-    IF v_session = 'driver' THEN
-      PERFORM set_config('fencing.session', '', true);
-    END IF;
-    INSERT INTO fencing.tombstone (relid, digest, key, columns, token, xact) VALUES (v_rel, v_sha, v_key, %10$L, -1, pg_current_xact_id())
-      ON CONFLICT (relid, digest) DO NOTHING RETURNING ctid INTO v_at;
-    -- by its place: at SERIALIZABLE a look into the index would conflict with the INSERTs of other keys
-    DELETE FROM fencing.tombstone d WHERE d.ctid = v_at;
-    IF v_session = 'driver' THEN
-      PERFORM set_config('fencing.session', v_session, true);
-    END IF;
-    IF v_at IS NOT NULL THEN
-      RETURN NULL;
-    END IF;
-  END IF;
-  SELECT d.token, d.xact INTO x FROM fencing.tombstone d WHERE d.relid = v_rel AND d.digest = v_sha;
-  IF FOUND AND (NEW.%1$I < x.token OR %2$L = 'strict' AND NEW.%1$I = x.token AND x.xact <> pg_current_xact_id()) THEN
-    PERFORM fencing.fail('deleted', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, x.token);
-  END IF;
-  RETURN NULL;
-END $body$)) b(suffix, body)
+    SELECT b.suffix, b.body FROM fencing.tombstone_bodies() b
   LOOP
     IF to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NULL THEN
       -- a sequential scan of fencing.tombstone is a read of all keys to SERIALIZABLE, and it is chosen while the table is small
@@ -3165,6 +3170,16 @@ COMMENT ON FUNCTION fencing.repair(regclass, jsonb, bigint, text) IS
 --   What the schema's owner has put into fencing's own functions isn't compared with anything; migrations.Doctor tries the wall.
 --   Tokens are compared with their sequence where the token column leads an index, and elsewhere only with scan => true.
 
+-- Who owns what is in the schema, if another was given the schema alone: see D003.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_owner() RETURNS oid LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN (SELECT CASE WHEN has_schema_privilege(c.relowner, n.oid, 'USAGE') THEN n.nspowner ELSE coalesce(c.relowner, n.nspowner) END
+            FROM pg_namespace n LEFT JOIN pg_class c ON c.oid = to_regclass('fencing.registry') WHERE n.oid = 'fencing'::regnamespace);
+END $$;
+-- +goose StatementEnd
+
 -- +goose StatementBegin
 CREATE FUNCTION fencing.doctor(scan boolean DEFAULT false, roles name[] DEFAULT NULL)
 RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
@@ -3172,34 +3187,16 @@ SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standa
 #variable_conflict use_column
 DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
-  c_epoch  CONSTANT oid := to_regclass('fencing.write_epoch');
-  -- who owns what is in the schema, if another was given the schema alone: see D003
-  c_owner  CONSTANT oid := (SELECT CASE WHEN has_schema_privilege(c.relowner, n.oid, 'USAGE') THEN n.nspowner ELSE coalesce(c.relowner, n.nspowner) END
-                              FROM pg_namespace n LEFT JOIN pg_class c ON c.oid = to_regclass('fencing.registry') WHERE n.oid = c_schema);
-  c_db     CONSTANT oid := (SELECT oid FROM pg_database WHERE datname = current_database());
-  c_changed CONSTANT text := '((new.%1$I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))';  -- as in fencing.wall_apply
-  c_instead CONSTANT text := 'the start of the server stands in for what it tells: tokens jump far ahead at each start, too';
-  c_nothing CONSTANT text := 'a promotion or a restore may go unnoticed, and tokens be given out again';
-  c_levels CONSTANT text[] := ARRAY['off', 'report', 'enforce', 'attested'];
-  v_family jsonb;  -- the registered tables, their partitions and their children
-  v_seqs   oid[];  -- the sequences that bound tokens
-  v_apps   jsonb;  -- the roles that are judged
-  v_last   bigint;
-  v_max    bigint;
-  v_min    bigint;
-  v_now    record; -- what tokens are drawn from
-  v_own    jsonb;  -- what the tables and sequences are in, and its owners
-  v_tables text[]; -- of the schema, which are missing
-  v_less   oid[];  -- the tables that protect more than the one that has their registered name now
+  c_owner  CONSTANT oid := fencing.doctor_owner();
+  v_family jsonb;   -- the registered tables, their partitions and their children
+  v_apps   jsonb;   -- the roles that are judged
+  v_tables text[];  -- of the schema, which are missing
   v_what   text;
-  r        record;
 BEGIN
   -- The schema itself. Without its tables nothing of what follows can be looked at; an error in what follows is a finding, too.
   SELECT array_agg('fencing.' || x ORDER BY i) INTO v_tables
     FROM unnest('{registry,generation,incarnation,tombstone,repairs,lease,epoch}'::text[]) WITH ORDINALITY u(x, i)
-   WHERE to_regclass('fencing.' || x) IS NULL
-     -- of later versions
-     AND (x NOT IN ('lease', 'epoch') OR EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = c_schema AND p.proname = CASE x WHEN 'lease' THEN 'take' ELSE 'seal' END));
+   WHERE to_regclass('fencing.' || x) IS NULL;
   IF v_tables IS NOT NULL THEN
     RETURN QUERY SELECT 'error', 'D001 schema-broken', 'schema fencing', format('%s is missing', array_to_string(v_tables, ', ')),
       'what rests on it fails or lets everything through, and the doctor can''t look at the rest',
@@ -3224,8 +3221,136 @@ BEGIN
     FROM pg_namespace n WHERE n.oid = c_schema AND n.nspowner <> c_owner;
 
   BEGIN  -- whatever fails is a finding: see the end
-  -- Tables: what the registry says, against the catalog. Registering what has the name now is the remedy: fencing.register takes over
-  -- what the row asks for. No row is to be deleted before somebody has decided that the table won't come back.
+    RETURN QUERY SELECT * FROM fencing.doctor_tables();
+    v_family := fencing.doctor_family();
+    v_apps := fencing.doctor_apps(v_family, doctor.roles);
+    RETURN QUERY
+    SELECT * FROM fencing.doctor_columns(v_family, v_apps)
+    UNION ALL SELECT * FROM fencing.doctor_wall(v_family, v_apps)
+    UNION ALL SELECT * FROM fencing.doctor_tombstones(v_family, v_apps)
+    UNION ALL SELECT * FROM fencing.doctor_schema(v_family, v_apps)
+    UNION ALL SELECT * FROM fencing.doctor_sequences(v_family, v_apps)
+    UNION ALL SELECT * FROM fencing.doctor_tokens(v_family, doctor.scan)
+    UNION ALL SELECT * FROM fencing.doctor_roles(v_family, v_apps, doctor.roles)
+    UNION ALL SELECT * FROM fencing.doctor_settings(v_family, v_apps)
+    UNION ALL SELECT * FROM fencing.doctor_triggers(v_family, v_apps)
+    UNION ALL SELECT * FROM fencing.doctor_subscriptions(v_family, v_apps);
+    IF has_function_privilege('fencing.doctor_seal(jsonb, jsonb)', 'EXECUTE') THEN
+      RETURN QUERY SELECT * FROM fencing.doctor_seal(v_family, v_apps);
+    ELSE
+      RETURN QUERY SELECT 'info', 'D226 seal-not-seen', 'function fencing.doctor_seal(jsonb, jsonb)', format('role %I may not run it', current_user),
+        'nothing was looked at about seals', format('GRANT EXECUTE ON FUNCTION fencing.doctor_seal TO %I', current_user);
+    END IF;
+  EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS v_what = MESSAGE_TEXT;
+    RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'schema fencing', 'an error stopped the doctor: ' || regexp_replace(v_what, '[[:space:]]+', ' ', 'g'),
+      'the rest was not looked at', 'mend what the other findings say, or what the error says, and run the doctor again; it may be that the role has too few rights';
+  END;
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.doctor(boolean, name[]) IS
+  'Finds what takes the protection away, and what mends it. scan: also read whole tables for their highest token; roles: the application''s.';
+
+-- ---- src/81_doctor_tables.sql
+
+-- The registered tables that have a name which another table has now, and ask for more protection than that one has; compare
+-- fencing.carry_over.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_less() RETURNS oid[] LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+DECLARE
+  c_levels CONSTANT text[] := ARRAY['off', 'report', 'enforce', 'attested'];
+  v_less   oid[];
+BEGIN
+  SELECT coalesce(array_agg(g.relid::oid), '{}') INTO v_less
+    FROM fencing.registry g JOIN pg_namespace n ON n.nspname = g.schema_name
+    JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = g.table_name AND c.relkind IN ('r', 'p') AND c.oid <> g.relid
+    LEFT JOIN fencing.registry o ON o.relid = CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid END
+   WHERE array_position(c_levels, g.wall_level) > coalesce(array_position(c_levels, o.wall_level), 1)
+      OR o.relid IS NOT NULL AND (array_position(c_levels, g.driver_level) > array_position(c_levels, o.driver_level)
+                                  OR g.driver_rewrite AND NOT o.driver_rewrite)
+      OR g.tombstones AND o.tombstones IS NOT TRUE
+      OR coalesce(g.seal_resource, g.seal_column) IS NOT NULL
+         AND coalesce(o.seal_resource, o.seal_column) IS NULL;
+  IF has_table_privilege('fencing.tombstone', 'SELECT') THEN
+    SELECT v_less || coalesce(array_agg(g.relid::oid), '{}') INTO v_less
+      FROM fencing.registry g JOIN pg_namespace n ON n.nspname = g.schema_name
+      JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = g.table_name AND c.relkind IN ('r', 'p') AND c.oid <> g.relid
+     WHERE g.tombstones AND EXISTS (
+       SELECT FROM fencing.tombstone d WHERE d.relid = g.relid
+          AND NOT EXISTS (SELECT FROM fencing.tombstone e WHERE e.relid = CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid END AND e.digest = d.digest AND e.token >= d.token));
+  ELSE  -- which of them the other table has can't be seen
+    SELECT v_less || coalesce(array_agg(g.relid::oid), '{}') INTO v_less FROM fencing.registry g WHERE g.tombstones;
+  END IF;
+  RETURN v_less;
+END $$;
+-- +goose StatementEnd
+
+-- The registered tables, their partitions and their children, as the parts of the doctor take them: an array of objects, one for each
+-- table and registered table above it. A child with a wall of its own keeps that, and doesn't belong to its parent's.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_family() RETURNS jsonb LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+DECLARE
+  c_less   CONSTANT oid[] := fencing.doctor_less();  -- these have a name that another table has now, which is protected less
+  c_levels CONSTANT text[] := ARRAY['off', 'report', 'enforce', 'attested'];
+BEGIN
+  RETURN (
+  WITH RECURSIVE family AS (
+    SELECT g.relid::oid AS root, g.relid::oid AS oid FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid WHERE c.relkind IN ('r', 'p')
+    UNION
+    SELECT f.root, i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid
+     WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
+  present AS (
+    SELECT f.root, f.oid, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', rn.nspname, rc.relname) AS root_name, g.token_column, g.mode, g.resource,
+           g.issued_by, g.wall_level, g.tombstones, c.relispartition,
+           -- of the walls of several parents, as fencing.wall_apply has it
+           CASE WHEN g.wall_level = 'off' OR f.oid = f.root OR c.relispartition THEN g.wall_level
+                ELSE c_levels[max(array_position(c_levels, g.wall_level)) OVER (PARTITION BY f.oid)] END AS level,
+           -- by the wall of a parent, as its own would be
+           g.wall_level = 'off' AND bool_or(g.wall_level <> 'off') OVER (PARTITION BY f.oid, g.token_column, g.mode, g.resource) AS is_covered,
+           -- a child of several walled parents, whose walls can't be one
+           f.oid <> f.root AND NOT c.relispartition AND g.wall_level <> 'off' AND (min(k.wall) OVER walls <> max(k.wall) OVER walls OR min(k.seal) OVER walls IS DISTINCT FROM max(k.seal) OVER walls) AS is_torn,
+           -- where the triggers are to leave what a subscription's worker writes alone: D701
+           bool_or(EXISTS (SELECT 1 FROM pg_subscription_rel l WHERE l.srrelid = f.oid)) OVER (PARTITION BY f.root) AS is_subscribed,
+           -- D102, D103 and D105 have it as an error, and registering it changes what else there is to say; of a wall of its own all is said
+           g.wall_level = 'off' AND x.relid IS NOT NULL AND (x.relid::oid = ANY (c_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = x.relid AND y.relkind IN ('r', 'p')))
+           OR g.wall_level = 'off' AND EXISTS (  -- a partition has the name, and its root takes it over
+             SELECT FROM pg_partition_tree(rc.oid) p JOIN pg_class z ON z.oid = p.relid AND z.oid <> rc.oid JOIN pg_namespace zn ON zn.oid = z.relnamespace
+               JOIN fencing.registry h ON h.schema_name = zn.nspname AND h.table_name = z.relname AND h.relid <> z.oid
+              WHERE h.relid::oid = ANY (c_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = h.relid))
+           OR rc.relispartition OR f.root IN (
+             SELECT pg_partition_root(y.oid) FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid WHERE y.relispartition) AS is_unsettled
+      FROM family f JOIN fencing.registry g ON g.relid = f.root
+      JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+      JOIN pg_class rc ON rc.oid = f.root JOIN pg_namespace rn ON rn.oid = rc.relnamespace
+      LEFT JOIN fencing.registry x ON x.schema_name = rn.nspname AND x.table_name = rc.relname AND x.relid <> rc.oid,
+      LATERAL (SELECT jsonb_build_array(g.token_column, g.mode, g.resource, g.issued_by)::text AS wall,
+                      CASE WHEN coalesce(g.seal_resource, g.seal_column) IS NOT NULL
+                           THEN jsonb_build_array(g.seal_resource, g.seal_column)::text END AS seal) k
+    WINDOW walls AS (PARTITION BY f.oid, g.wall_level <> 'off'))
+  SELECT coalesce(jsonb_agg(jsonb_build_object(
+           'root', p.root, 'oid', p.oid, 'name', p.name, 'root_name', p.root_name, 'col', p.token_column, 'mode', p.mode, 'resource', p.resource,
+           'issued', p.issued_by::oid, 'wall', p.level, 'root_wall', p.wall_level, 'tombs', p.tombstones, 'part', p.relispartition, 'covered', p.is_covered, 'torn', p.is_torn, 'unsettled', p.is_unsettled,
+           'subscribed', p.is_subscribed)), '[]')
+    FROM present p);
+END $$;
+-- +goose StatementEnd
+
+-- Tables: what the registry says, against the catalog. Registering what has the name now is the remedy: fencing.register takes over
+-- what the row asks for. No row is to be deleted before somebody has decided that the table won't come back.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_tables()
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+DECLARE
+  c_less   CONSTANT oid[] := fencing.doctor_less();  -- these have a name that another table has now, which is protected less
+BEGIN
   RETURN QUERY
   SELECT CASE WHEN x.now IS NULL AND x.instead IS NULL THEN 'warning' ELSE 'error' END,
          CASE WHEN x.now IS NULL THEN 'D101 table-gone' ELSE 'D102 table-replaced' END, x.name,
@@ -3252,28 +3377,6 @@ BEGIN
             LEFT JOIN fencing.registry o ON o.relid = CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid END
            WHERE NOT EXISTS (SELECT 1 FROM pg_class d WHERE d.oid = g.relid)) x;
 
-  -- compare fencing.carry_over; seals and rewriting come with later versions
-  SELECT coalesce(array_agg(g.relid::oid), '{}') INTO v_less
-    FROM fencing.registry g JOIN pg_namespace n ON n.nspname = g.schema_name
-    JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = g.table_name AND c.relkind IN ('r', 'p') AND c.oid <> g.relid
-    LEFT JOIN fencing.registry o ON o.relid = CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid END
-   WHERE array_position(c_levels, g.wall_level) > coalesce(array_position(c_levels, o.wall_level), 1)
-      OR o.relid IS NOT NULL AND (array_position(c_levels, g.driver_level) > array_position(c_levels, o.driver_level)
-                                  OR (to_jsonb(g) ->> 'driver_rewrite')::boolean AND NOT (to_jsonb(o) ->> 'driver_rewrite')::boolean)
-      OR g.tombstones AND o.tombstones IS NOT TRUE
-      OR coalesce(to_jsonb(g) ->> 'seal_resource', to_jsonb(g) ->> 'seal_column') IS NOT NULL
-         AND coalesce(to_jsonb(o) ->> 'seal_resource', to_jsonb(o) ->> 'seal_column') IS NULL;
-  IF has_table_privilege('fencing.tombstone', 'SELECT') THEN
-    SELECT v_less || coalesce(array_agg(g.relid::oid), '{}') INTO v_less
-      FROM fencing.registry g JOIN pg_namespace n ON n.nspname = g.schema_name
-      JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = g.table_name AND c.relkind IN ('r', 'p') AND c.oid <> g.relid
-     WHERE g.tombstones AND EXISTS (
-       SELECT FROM fencing.tombstone d WHERE d.relid = g.relid
-          AND NOT EXISTS (SELECT FROM fencing.tombstone e WHERE e.relid = CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid END AND e.digest = d.digest AND e.token >= d.token));
-  ELSE  -- which of them the other table has can't be seen
-    SELECT v_less || coalesce(array_agg(g.relid::oid), '{}') INTO v_less FROM fencing.registry g WHERE g.tombstones;
-  END IF;
-
   RETURN QUERY
   SELECT CASE WHEN x.is_less THEN 'error' ELSE 'warning' END, CASE WHEN x.other IS NULL THEN 'D104 table-renamed' ELSE 'D105 name-taken' END, x.now,
          CASE WHEN x.other IS NULL THEN format('it was registered as %s and has been renamed since', x.was)
@@ -3287,7 +3390,7 @@ BEGIN
     FROM (SELECT g.*, format('%I.%I', n.nspname, c.relname) AS now, format('%I.%I', g.schema_name, g.table_name) AS was, t.oid AS other,
                  CASE WHEN t.relispartition THEN (SELECT format('%I.%I', pn.nspname, p.relname) FROM pg_class p JOIN pg_namespace pn ON pn.oid = p.relnamespace WHERE p.oid = pg_partition_root(t.oid)) END AS root,
                  o.relid AS o_relid, o.mode AS o_mode, o.token_column AS o_column, o.resource AS o_resource, o.issued_by AS o_issued,
-                 g.relid::oid = ANY (v_less) AS is_less
+                 g.relid::oid = ANY (c_less) AS is_less
             FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace
             LEFT JOIN (pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace AND t.relkind IN ('r', 'p')) ON m.nspname = g.schema_name AND t.relname = g.table_name
             LEFT JOIN fencing.registry o ON o.relid = CASE WHEN t.relispartition THEN pg_partition_root(t.oid) ELSE t.oid END
@@ -3313,52 +3416,22 @@ BEGIN
       SELECT string_agg(k.what, ' and ' ORDER BY k.n) AS what
         FROM (VALUES (1, 'token_column'), (2, 'mode'), (3, 'resource'), (4, 'issued_by'), (5, 'seal')) k(n, what)
        WHERE c.relispartition
-         AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(to_jsonb(h) -> 'seal_resource', to_jsonb(h) -> 'seal_column') ELSE jsonb_build_array(to_jsonb(h) -> k.what) END)
+         AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(h.seal_resource, h.seal_column) ELSE jsonb_build_array(to_jsonb(h) -> k.what) END)
                     FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid
                    WHERE (h.relid = o.relid OR y.relispartition AND pg_partition_root(y.oid) = pg_partition_root(c.oid))
-                     AND (k.what <> 'seal' OR coalesce(to_jsonb(h) ->> 'seal_resource', to_jsonb(h) ->> 'seal_column') IS NOT NULL))) z
+                     AND (k.what <> 'seal' OR coalesce(h.seal_resource, h.seal_column) IS NOT NULL))) z
    WHERE c.relkind NOT IN ('r', 'p') OR c.relispartition;
+END $$;
+-- +goose StatementEnd
 
-  -- a child with a wall of its own keeps that, and is no part of its parent's
-  WITH RECURSIVE family AS (
-    SELECT g.relid::oid AS root, g.relid::oid AS oid FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid WHERE c.relkind IN ('r', 'p')
-    UNION
-    SELECT f.root, i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid
-     WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
-  present AS (
-    SELECT f.root, f.oid, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', rn.nspname, rc.relname) AS root_name, g.token_column, g.mode, g.resource,
-           g.issued_by, g.wall_level, g.tombstones, c.relispartition,
-           -- of the walls of several parents, as fencing.wall_apply has it
-           CASE WHEN g.wall_level = 'off' OR f.oid = f.root OR c.relispartition THEN g.wall_level
-                ELSE c_levels[max(array_position(c_levels, g.wall_level)) OVER (PARTITION BY f.oid)] END AS level,
-           -- by the wall of a parent, as its own would be
-           g.wall_level = 'off' AND bool_or(g.wall_level <> 'off') OVER (PARTITION BY f.oid, g.token_column, g.mode, g.resource) AS is_covered,
-           -- a child of several walled parents, whose walls can't be one
-           f.oid <> f.root AND NOT c.relispartition AND g.wall_level <> 'off' AND (min(k.wall) OVER walls <> max(k.wall) OVER walls OR min(k.seal) OVER walls IS DISTINCT FROM max(k.seal) OVER walls) AS is_torn,
-           -- where the triggers are to leave what a subscription's worker writes alone: D701
-           bool_or(EXISTS (SELECT 1 FROM pg_subscription_rel l WHERE l.srrelid = f.oid)) OVER (PARTITION BY f.root) AS is_subscribed,
-           -- D102, D103 and D105 have it as an error, and registering it changes what else there is to say; of a wall of its own all is said
-           g.wall_level = 'off' AND x.relid IS NOT NULL AND (x.relid::oid = ANY (v_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = x.relid AND y.relkind IN ('r', 'p')))
-           OR g.wall_level = 'off' AND EXISTS (  -- a partition has the name, and its root takes it over
-             SELECT FROM pg_partition_tree(rc.oid) p JOIN pg_class z ON z.oid = p.relid AND z.oid <> rc.oid JOIN pg_namespace zn ON zn.oid = z.relnamespace
-               JOIN fencing.registry h ON h.schema_name = zn.nspname AND h.table_name = z.relname AND h.relid <> z.oid
-              WHERE h.relid::oid = ANY (v_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = h.relid))
-           OR rc.relispartition OR f.root IN (
-             SELECT pg_partition_root(y.oid) FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid WHERE y.relispartition) AS is_unsettled
-      FROM family f JOIN fencing.registry g ON g.relid = f.root
-      JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
-      JOIN pg_class rc ON rc.oid = f.root JOIN pg_namespace rn ON rn.oid = rc.relnamespace
-      LEFT JOIN fencing.registry x ON x.schema_name = rn.nspname AND x.table_name = rc.relname AND x.relid <> rc.oid,
-      LATERAL (SELECT jsonb_build_array(g.token_column, g.mode, g.resource, g.issued_by)::text AS wall,  -- seals come with a later version
-                      CASE WHEN coalesce(to_jsonb(g) ->> 'seal_resource', to_jsonb(g) ->> 'seal_column') IS NOT NULL
-                           THEN jsonb_build_array(to_jsonb(g) -> 'seal_resource', to_jsonb(g) -> 'seal_column')::text END AS seal) k
-    WINDOW walls AS (PARTITION BY f.oid, g.wall_level <> 'off'))
-  SELECT coalesce(jsonb_agg(jsonb_build_object(
-           'root', p.root, 'oid', p.oid, 'name', p.name, 'root_name', p.root_name, 'col', p.token_column, 'mode', p.mode, 'resource', p.resource,
-           'issued', p.issued_by::oid, 'wall', p.level, 'root_wall', p.wall_level, 'tombs', p.tombstones, 'part', p.relispartition, 'covered', p.is_covered, 'torn', p.is_torn, 'unsettled', p.is_unsettled,
-           'subscribed', p.is_subscribed)), '[]')
-    INTO v_family FROM present p;
-
+-- The token columns, unlogged tables, and the generation.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_columns(family jsonb, apps jsonb)
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+BEGIN
   RETURN QUERY
   SELECT 'error', x.code, x.name, format('the token column %I %s', x.col, x.what), x.so,
          CASE WHEN x.code LIKE 'D106%' THEN format('ALTER TABLE %1$s RENAME COLUMN ... TO %2$I; if it was dropped, which forgets the tokens: ALTER TABLE %1$s ADD COLUMN %2$I bigint NOT NULL DEFAULT ..., with the newest token that was given out%3$s, and then ALTER TABLE %1$s ALTER COLUMN %2$I SET DEFAULT 0',
@@ -3378,7 +3451,7 @@ BEGIN
                  CASE WHEN a.atttypid <> 'int8'::regtype THEN 'TYPE bigint' WHEN a.attidentity <> '' THEN 'DROP IDENTITY'
                      WHEN a.attgenerated <> '' THEN 'DROP EXPRESSION'
                       WHEN NOT a.attnotnull THEN 'SET NOT NULL' ELSE 'SET DEFAULT 0' END AS fix
-            FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, root_name text, root_wall text, col name, issued oid, unsettled boolean)
+            FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, root_wall text, col name, issued oid, unsettled boolean)
             LEFT JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped
             LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
            WHERE a.attname IS NULL OR a.atttypid <> 'int8'::regtype OR a.attidentity <> '' OR a.attgenerated <> '' OR NOT a.attnotnull AND NOT f.unsettled
@@ -3387,14 +3460,14 @@ BEGIN
     LATERAL (SELECT format(CASE x.root_wall WHEN 'off' THEN '%1$s' ELSE 'BEGIN; SELECT fencing.wall(%2$L, ''off''); %1$s; SELECT fencing.wall(%2$L, %3$L); COMMIT' END,
                            string_agg(format('UPDATE ONLY %s SET %I = 0 WHERE %2$I IS NULL', f.name, f.col), '; ')
                            || '; ' || string_agg(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.col), '; '), x.root_name, x.root_wall) AS fix
-               FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, col name)
+               FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name)
                JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped AND NOT a.attnotnull
               WHERE x.code LIKE 'D107%' AND f.root = x.root) y;
 
   RETURN QUERY
   SELECT 'warning', 'D111 unlogged', f.name, 'the table is unlogged', 'a crash empties it, and with the rows their tokens are gone',
          format('ALTER TABLE %s SET LOGGED', f.name)
-    FROM jsonb_to_recordset(v_family) AS f(oid oid, name text) JOIN pg_class c ON c.oid = f.oid WHERE c.relpersistence = 'u';
+    FROM jsonb_to_recordset(family) AS f(oid oid, name text) JOIN pg_class c ON c.oid = f.oid WHERE c.relpersistence = 'u';
 
   IF has_table_privilege('fencing.generation', 'SELECT') THEN
     RETURN QUERY
@@ -3403,8 +3476,23 @@ BEGIN
            format('INSERT INTO fencing.generation (value) VALUES (%s)', extract(epoch FROM now())::bigint)
      WHERE NOT EXISTS (SELECT 1 FROM fencing.generation);
   END IF;
+END $$;
+-- +goose StatementEnd
 
-  -- The wall: the triggers that the level asks for, and no others.
+-- ---- src/82_doctor_wall.sql
+
+-- The wall: the triggers that the level asks for, and no others.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_wall(family jsonb, apps jsonb)
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+DECLARE
+  c_schema CONSTANT oid := 'fencing'::regnamespace;
+  c_owner  CONSTANT oid := fencing.doctor_owner();
+  c_changed CONSTANT text := '((new.%1$I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))';  -- as in fencing.wall_apply
+BEGIN
   RETURN QUERY
   SELECT CASE f.wall WHEN 'off' THEN 'warning' ELSE 'info' END,
          CASE f.wall WHEN 'off' THEN 'D201 wall-off' WHEN 'report' THEN 'D206 wall-report' ELSE 'D207 lease-unattested' END, f.name,
@@ -3414,7 +3502,7 @@ BEGIN
                      WHEN 'report' THEN 'stale and unguarded writes are in the server''s log, and in the table'
                      ELSE 'an UPDATE that copies the token needs none of its own' END,
          format('SELECT fencing.wall(%L, %L)', f.name, CASE f.wall WHEN 'enforce' THEN 'attested' ELSE 'enforce' END)
-    FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, col name, mode text, wall text, covered boolean, unsettled boolean)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, mode text, wall text, covered boolean, unsettled boolean)
    WHERE f.root = f.oid AND (f.wall IN ('off', 'report') OR f.wall = 'enforce' AND f.mode = 'lease') AND NOT f.covered AND NOT f.unsettled;
 
   RETURN QUERY
@@ -3441,7 +3529,7 @@ BEGIN
            CASE WHEN k.tomb THEN 'tomb_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text), 16) || '_' || k.suffix
                 ELSE 'wall_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text), 16) || '_' || k.suffix
                      || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func
-      FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid, wall text, root_wall text, tombs boolean, part boolean, torn boolean,
+      FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid, wall text, root_wall text, tombs boolean, part boolean, torn boolean,
         unsettled boolean, subscribed boolean)
       LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE c.oid = f.issued AND c.relkind = 'S') q ON true
@@ -3494,31 +3582,10 @@ BEGIN
     FROM seen s WHERE s.code IS NOT NULL;
 
   RETURN QUERY
-  SELECT 'warning', 'D208 tombstones-without-wall', f.name, 'tombstones are on and the wall is off', 'deletes carry no token that a tombstone could keep',
-         format('SELECT fencing.wall(%L, ''enforce'')', f.name)
-    FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, wall text, tombs boolean, unsettled boolean)
-   WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs AND NOT f.unsettled;
-
-  RETURN QUERY
-  SELECT 'error', 'D211 tombstones-deferrable', f.name, format('tombstones are on, and the primary key %I is deferrable', k.conname),
-         'an INSERT does not wait for a DELETE in progress, and passes its tombstone',
-         format('ALTER TABLE %s DROP CONSTRAINT %I, ADD CONSTRAINT %2$I %s', f.name, k.conname,
-                regexp_replace(pg_get_constraintdef(k.oid), ' DEFERRABLE( INITIALLY DEFERRED)?$', ''))
-    FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, tombs boolean)
-    JOIN pg_index i ON i.indrelid = f.oid AND i.indisprimary AND NOT i.indimmediate JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.contype = 'p'
-   WHERE f.root = f.oid AND f.tombs;
-
-  RETURN QUERY
-  SELECT 'error', 'D212 tombstones-child', f.name, format('it inherits from %s, which has tombstones', f.root_name),
-         'a key that was deleted from it can be inserted again by a stale holder', format('make %s a partitioned table, or ALTER TABLE %s NO INHERIT %1$s', f.root_name, f.name)
-    FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, root_name text, wall text, tombs boolean, part boolean)
-   WHERE f.oid <> f.root AND NOT f.part AND f.tombs AND f.wall <> 'off';
-
-  RETURN QUERY
   SELECT 'error', 'D213 parents-differ', f.name, format('it inherits from %s, whose walls differ', string_agg(f.root_name, ' and ' ORDER BY f.root_name)),
          'it has the wall of one of them, and is written through the others unchecked',
          format('register them all with the same mode, token column, resource and sequence, and the same seal, or end all inheritances but one: ALTER TABLE %s NO INHERIT ...', f.name)
-    FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, root_name text, torn boolean) WHERE f.torn GROUP BY f.oid, f.name;
+    FROM jsonb_to_recordset(family) AS f(oid oid, name text, root_name text, torn boolean) WHERE f.torn GROUP BY f.oid, f.name;
 
   -- Left of a wall is not a wall: what it was is for somebody to say. What has the name of a registered table is D102's or D105's.
   RETURN QUERY
@@ -3531,11 +3598,54 @@ BEGIN
     FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN fencing.registry g ON g.relid = c.oid
     LEFT JOIN (SELECT f.oid, bool_or(f.tombs AND (f.oid = f.root OR f.part)) AS has_tombs
-                 FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, wall text, tombs boolean, part boolean) WHERE f.wall <> 'off' GROUP BY f.oid) w ON w.oid = c.oid
+                 FROM jsonb_to_recordset(family) AS f(root oid, oid oid, wall text, tombs boolean, part boolean) WHERE f.wall <> 'off' GROUP BY f.oid) w ON w.oid = c.oid
    WHERE p.pronamespace = c_schema AND p.proname ~ '^(wall|tomb)_[0-9a-f]{16}_' AND t.tgparentid = 0
      AND CASE left(p.proname, 4) WHEN 'wall' THEN w.oid IS NULL ELSE w.has_tombs IS NOT TRUE END
      AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.schema_name = n.nspname AND x.table_name = c.relname AND x.relid <> c.oid);
+END $$;
+-- +goose StatementEnd
 
+-- Tombstones, but for their triggers, which doctor_wall has.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_tombstones(family jsonb, apps jsonb)
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+  SELECT 'warning', 'D208 tombstones-without-wall', f.name, 'tombstones are on and the wall is off', 'deletes carry no token that a tombstone could keep',
+         format('SELECT fencing.wall(%L, ''enforce'')', f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, wall text, tombs boolean, unsettled boolean)
+   WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs AND NOT f.unsettled;
+
+  RETURN QUERY
+  SELECT 'error', 'D211 tombstones-deferrable', f.name, format('tombstones are on, and the primary key %I is deferrable', k.conname),
+         'an INSERT does not wait for a DELETE in progress, and passes its tombstone',
+         format('ALTER TABLE %s DROP CONSTRAINT %I, ADD CONSTRAINT %2$I %s', f.name, k.conname,
+                regexp_replace(pg_get_constraintdef(k.oid), ' DEFERRABLE( INITIALLY DEFERRED)?$', ''))
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, tombs boolean)
+    JOIN pg_index i ON i.indrelid = f.oid AND i.indisprimary AND NOT i.indimmediate JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.contype = 'p'
+   WHERE f.root = f.oid AND f.tombs;
+
+  RETURN QUERY
+  SELECT 'error', 'D212 tombstones-child', f.name, format('it inherits from %s, which has tombstones', f.root_name),
+         'a key that was deleted from it can be inserted again by a stale holder', format('make %s a partitioned table, or ALTER TABLE %s NO INHERIT %1$s', f.root_name, f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, wall text, tombs boolean, part boolean)
+   WHERE f.oid <> f.root AND NOT f.part AND f.tombs AND f.wall <> 'off';
+END $$;
+-- +goose StatementEnd
+
+-- What guards the schema itself: the triggers of its tables, and tables that inherit from them.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_schema(family jsonb, apps jsonb)
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+DECLARE
+  c_schema CONSTANT oid := 'fencing'::regnamespace;
+BEGIN
   RETURN QUERY
   SELECT 'error', 'D210 registry-trigger', format('trigger %I on fencing.registry', k.name),
          CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS' ELSE 'it runs another function' END,
@@ -3569,11 +3679,39 @@ BEGIN
          format('ALTER TABLE %s NO INHERIT fencing.%I', i.inhrelid::regclass, c.relname)
     FROM pg_class c JOIN pg_inherits i ON i.inhparent = c.oid
    WHERE c.relnamespace = c_schema AND c.relkind = 'r';
+END $$;
+-- +goose StatementEnd
 
-  -- Sequences: each that bounds tokens.
-  SELECT array_agg(DISTINCT s.oid) INTO v_seqs
-    FROM (SELECT c_epoch AS oid WHERE c_epoch IS NOT NULL UNION SELECT g.issued_by::oid FROM fencing.registry g WHERE g.issued_by IS NOT NULL) s;
+-- ---- src/83_doctor_sequences.sql
 
+-- The sequences that bound tokens.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_bounds() RETURNS oid[] LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN (
+    SELECT array_agg(DISTINCT s.oid)
+      FROM (SELECT to_regclass('fencing.write_epoch')::oid AS oid WHERE to_regclass('fencing.write_epoch') IS NOT NULL
+            UNION SELECT g.issued_by::oid FROM fencing.registry g WHERE g.issued_by IS NOT NULL) s);
+END $$;
+-- +goose StatementEnd
+
+-- Sequences, each that bounds tokens, and what tokens are drawn from.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_sequences(family jsonb, apps jsonb)
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+DECLARE
+  c_schema CONSTANT oid := 'fencing'::regnamespace;
+  c_owner  CONSTANT oid := fencing.doctor_owner();
+  c_epoch  CONSTANT oid := to_regclass('fencing.write_epoch');
+  c_seqs   CONSTANT oid[] := fencing.doctor_bounds();
+  c_instead CONSTANT text := 'the start of the server stands in for what it tells: tokens jump far ahead at each start, too';
+  c_nothing CONSTANT text := 'a promotion or a restore may go unnoticed, and tokens be given out again';
+  v_now    record;
+BEGIN
   RETURN QUERY
   SELECT 'error', 'D301 sequence-missing', 'sequence fencing.write_epoch', 'it is gone', 'no token can be drawn, and writes to tables with a wall fail',
          -- the first draw from another sequence jumps above all that was given out
@@ -3619,7 +3757,7 @@ BEGIN
              'every write to a table with a wall is refused', format('GRANT SELECT ON SEQUENCE %%s TO %I', pg_get_userbyid(c_owner))
        WHERE NOT has_sequence_privilege(c_owner, c.oid, 'SELECT')
     ) x(severity, code, problem, consequence, remedy)
-   WHERE s.seqrelid = ANY (v_seqs);
+   WHERE s.seqrelid = ANY (c_seqs);
 
   -- a lock service draws from a sequence of its own with nextval
   RETURN QUERY
@@ -3632,7 +3770,7 @@ BEGIN
          format('REVOKE USAGE, UPDATE ON SEQUENCE %I.%I FROM %s', n.nspname, c.relname, CASE a.grantee WHEN 0 THEN 'PUBLIC'
              ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, aclexplode(c.relacl) a
-   WHERE c.oid = ANY (v_seqs) AND a.grantee <> c.relowner AND a.privilege_type IN ('USAGE', 'UPDATE')
+   WHERE c.oid = ANY (c_seqs) AND a.grantee <> c.relowner AND a.privilege_type IN ('USAGE', 'UPDATE')
    GROUP BY c.oid, n.nspname, c.relname, a.grantee;
 
   -- servers run by others may keep them back
@@ -3679,10 +3817,26 @@ BEGIN
          SELECT FROM fencing.incarnation i WHERE i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid AND i.seqid = v_now.seqid);
     END IF;
   END IF;
+END $$;
+-- +goose StatementEnd
 
+-- The tokens in the tables, compared with their sequences: where an index gives them at once, and, if scan says so, elsewhere, too.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_tokens(family jsonb, scan boolean)
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+DECLARE
+  v_last   bigint;
+  v_max    bigint;
+  v_min    bigint;
+  r        record;
+BEGIN
   FOR r IN
     SELECT f.*, CASE WHEN c.oid IS NOT NULL THEN format('%I.%I', n.nspname, c.relname) END AS seq
-      FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, col name, wall text, issued oid, unsettled boolean)
+      FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, wall text, issued oid, unsettled boolean)
+      JOIN fencing.registry g ON g.relid = f.root  -- whoever calls it, no other relation is read
       LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace) ON c.oid = f.issued AND c.relkind = 'S'
       JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.atttypid = 'int8'::regtype AND NOT a.attisdropped
      WHERE f.root = f.oid AND has_column_privilege(f.oid, a.attnum, 'SELECT') AND has_schema_privilege((SELECT relnamespace FROM pg_class t
@@ -3692,8 +3846,8 @@ BEGIN
                              WHERE i.indrelid = f.oid AND i.indkey[0] = a.attnum AND i.indisvalid AND i.indpred IS NULL AND m.amname = 'btree')
                 AND NOT EXISTS (SELECT 1 FROM pg_inherits h JOIN pg_class hc ON hc.oid = h.inhrelid WHERE h.inhparent = f.oid AND NOT hc.relispartition))
   LOOP
-    EXECUTE format('SELECT %1$I FROM %2$s ORDER BY %1$I DESC NULLS LAST LIMIT 1', r.col, r.name) INTO v_max;
-    EXECUTE format('SELECT %1$I FROM %2$s ORDER BY %1$I NULLS LAST LIMIT 1', r.col, r.name) INTO v_min;
+    EXECUTE format('SELECT %1$I FROM %2$s ORDER BY %1$I DESC NULLS LAST LIMIT 1', r.col, r.oid::regclass) INTO v_max;
+    EXECUTE format('SELECT %1$I FROM %2$s ORDER BY %1$I NULLS LAST LIMIT 1', r.col, r.oid::regclass) INTO v_min;
     IF v_min < 0 AND NOT r.unsettled THEN
       RETURN QUERY SELECT 'warning', 'D113 token-negative', r.name, format('a row has token %s, which none ever is', v_min),
         'it was written before the table was registered, or past the wall; the row is held for one in the middle of a write',
@@ -3709,32 +3863,71 @@ BEGIN
             v_max);
     END IF;
   END LOOP;
+END $$;
+-- +goose StatementEnd
 
-  -- whoever owns a schema can drop what is in it; pg_database_owner stands for the owner of the database
-  SELECT jsonb_agg(o) INTO v_own
+-- ---- src/84_doctor_roles.sql
+
+-- What the tables and sequences are in, and its owners: whoever owns a schema can drop what is in it. pg_database_owner stands for the
+-- owner of the database.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_around(family jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+DECLARE
+  c_schema CONSTANT oid := 'fencing'::regnamespace;
+  c_db     CONSTANT oid := (SELECT oid FROM pg_database WHERE datname = current_database());
+  c_seqs   CONSTANT oid[] := fencing.doctor_bounds();
+BEGIN
+  RETURN (SELECT jsonb_agg(o)
     FROM (SELECT CASE n.nspowner WHEN 'pg_database_owner'::regrole THEN d.datdba ELSE n.nspowner END AS owner,
                  format('schema %I, which %s is in', n.nspname, min(c.oid::regclass::text)) AS what, format('SCHEMA %I', n.nspname) AS name
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, pg_database d
-           WHERE d.oid = c_db AND n.oid <> c_schema AND (c.oid = ANY (v_seqs) OR c.oid IN (SELECT f.oid FROM jsonb_to_recordset(v_family) AS f(oid oid)))
+           WHERE d.oid = c_db AND n.oid <> c_schema AND (c.oid = ANY (c_seqs) OR c.oid IN (SELECT f.oid FROM jsonb_to_recordset(family) AS f(oid oid)))
            GROUP BY n.oid, n.nspname, n.nspowner, d.datdba
-          UNION ALL SELECT d.datdba, format('database %I', d.datname), format('DATABASE %I', d.datname) FROM pg_database d WHERE d.oid = c_db) o;
+          UNION ALL SELECT d.datdba, format('database %I', d.datname), format('DATABASE %I', d.datname) FROM pg_database d WHERE d.oid = c_db) o);
+END $$;
+-- +goose StatementEnd
 
-  -- Roles. Those named by the caller, or that can log in, or be taken by one that can, and write a protected table. One that owns
-  -- what is protected may be there to deploy, which is only for the caller to rule out.
-  SELECT coalesce(jsonb_agg(jsonb_build_object('oid', a.oid, 'name', a.rolname,
+-- The roles that are judged: those named by the caller, or that can log in, or be taken by one that can, and write a protected table.
+-- One that owns what is protected may be there to deploy, which is only for the caller to rule out.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_apps(family jsonb, roles name[]) RETURNS jsonb LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+DECLARE
+  c_owner  CONSTANT oid := fencing.doctor_owner();
+  c_own    CONSTANT jsonb := fencing.doctor_around(family);
+BEGIN
+  RETURN (SELECT coalesce(jsonb_agg(jsonb_build_object('oid', a.oid, 'name', a.rolname,
            -- those that it is, or can take by SET ROLE, whether it inherits their rights or not; D414 has the superusers
-           'takes', ARRAY(SELECT m.oid FROM pg_roles m WHERE pg_has_role(a.oid, m.oid, 'MEMBER') AND NOT m.rolsuper ORDER BY m.oid), 'sev', CASE WHEN roles IS NULL AND (
+           'takes', ARRAY(SELECT m.oid FROM pg_roles m WHERE pg_has_role(a.oid, m.oid, 'MEMBER') AND NOT m.rolsuper ORDER BY m.oid), 'sev', CASE WHEN doctor_apps.roles IS NULL AND (
              pg_has_role(a.oid, c_owner, 'MEMBER')
-             OR EXISTS (SELECT 1 FROM jsonb_to_recordset(v_own) AS o(owner oid) WHERE pg_has_role(a.oid, o.owner, 'MEMBER'))
-             OR EXISTS (SELECT 1 FROM jsonb_to_recordset(v_family) AS f(oid oid) JOIN pg_class c ON c.oid = f.oid WHERE pg_has_role(a.oid, c.relowner, 'MEMBER')))
-           THEN 'warning' ELSE 'error' END)), '[]') INTO v_apps
+             OR EXISTS (SELECT 1 FROM jsonb_to_recordset(c_own) AS o(owner oid) WHERE pg_has_role(a.oid, o.owner, 'MEMBER'))
+             OR EXISTS (SELECT 1 FROM jsonb_to_recordset(family) AS f(oid oid) JOIN pg_class c ON c.oid = f.oid WHERE pg_has_role(a.oid, c.relowner, 'MEMBER')))
+           THEN 'warning' ELSE 'error' END)), '[]')
     FROM pg_roles a
-   WHERE NOT a.rolsuper AND CASE WHEN roles IS NOT NULL THEN a.rolname = ANY (roles)
+   WHERE NOT a.rolsuper AND CASE WHEN doctor_apps.roles IS NOT NULL THEN a.rolname = ANY (doctor_apps.roles)
      ELSE (a.rolcanlogin OR a.rolname !~ '^pg_' AND EXISTS (SELECT 1 FROM pg_roles l WHERE l.rolcanlogin AND NOT l.rolsuper
              AND pg_has_role(l.oid, a.oid, 'MEMBER') AND NOT pg_has_role(l.oid, a.oid, 'USAGE')))
-      AND EXISTS (SELECT 1 FROM jsonb_to_recordset(v_family) AS f(oid oid), pg_roles m WHERE pg_has_role(a.oid, m.oid, 'MEMBER') AND NOT m.rolsuper
-                   AND (has_table_privilege(m.oid, f.oid, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(m.oid, f.oid, 'INSERT, UPDATE'))) END;
+      AND EXISTS (SELECT 1 FROM jsonb_to_recordset(family) AS f(oid oid), pg_roles m WHERE pg_has_role(a.oid, m.oid, 'MEMBER') AND NOT m.rolsuper
+                   AND (has_table_privilege(m.oid, f.oid, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(m.oid, f.oid, 'INSERT, UPDATE'))) END);
+END $$;
+-- +goose StatementEnd
 
+-- What the judged roles own and may do.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_roles(family jsonb, apps jsonb, roles name[])
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+DECLARE
+  c_schema CONSTANT oid := 'fencing'::regnamespace;
+  c_owner  CONSTANT oid := fencing.doctor_owner();
+  c_seqs   CONSTANT oid[] := fencing.doctor_bounds();
+  c_own    CONSTANT jsonb := fencing.doctor_around(family);
+BEGIN
   RETURN QUERY
   SELECT 'warning', 'D412 role-missing', format('role %I', x.name), 'there is no such role', 'nothing was looked at for it',
       'name the roles that the application connects as'
@@ -3752,7 +3945,7 @@ BEGIN
   RETURN QUERY
   WITH acl(obj, object, privilege, grantee) AS (
     SELECT c.oid, format('TABLE %s', c.oid::regclass), x.privilege_type, x.grantee FROM pg_class c, aclexplode(c.relacl) x
-     WHERE c.relnamespace = c_schema AND c.relkind IN ('r', 'p', 'v') OR c.oid IN (SELECT f.oid FROM jsonb_to_recordset(v_family) AS f(oid oid))
+     WHERE c.relnamespace = c_schema AND c.relkind IN ('r', 'p', 'v') OR c.oid IN (SELECT f.oid FROM jsonb_to_recordset(family) AS f(oid oid))
     UNION SELECT a.attrelid, format('TABLE %s', a.attrelid::regclass), x.privilege_type, x.grantee
       FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid, aclexplode(a.attacl) x WHERE c.relnamespace = c_schema
     UNION SELECT n.oid, 'SCHEMA fencing', x.privilege_type, x.grantee FROM pg_namespace n, aclexplode(n.nspacl) x WHERE n.oid = c_schema
@@ -3768,7 +3961,7 @@ BEGIN
                     WHERE e.obj = ANY (x.objs) AND e.privilege = ANY (x.privileges) AND (e.grantee = 0 OR pg_has_role(a.oid, e.grantee, 'MEMBER'))
                     GROUP BY e.object, e.grantee) e),
            format('REVOKE pg_write_all_data FROM %I, or from the role that it has this through', a.name))
-    FROM jsonb_to_recordset(v_apps) AS a(oid oid, name name, sev text, takes oid[]),
+    FROM jsonb_to_recordset(apps) AS a(oid oid, name name, sev text, takes oid[]),
     LATERAL (
       -- what it owns, or a role owns that it is a member of
       SELECT CASE WHEN o.owner = a.oid THEN CASE o.kind WHEN 't' THEN 'D401 role-owns-table' WHEN 'w' THEN 'D413 role-owns-around'
@@ -3781,14 +3974,14 @@ BEGIN
                  ELSE 'ALTER %s OWNER TO ...' END, o.name)
                   ELSE format('REVOKE %I FROM %I', pg_get_userbyid(o.owner), a.name) END || ', or connect the application as another role' AS remedy,
              NULL::oid[] AS objs, NULL::text[] AS privileges, false AS mild
-        FROM (SELECT DISTINCT c.relowner, 't', format('table %s', f.name), f.name FROM jsonb_to_recordset(v_family) AS f(oid oid, name text)
+        FROM (SELECT DISTINCT c.relowner, 't', format('table %s', f.name), f.name FROM jsonb_to_recordset(family) AS f(oid oid, name text)
             JOIN pg_class c ON c.oid = f.oid
               UNION ALL SELECT c_owner, 's', 'schema fencing', 'fencing'
-              UNION ALL SELECT w.owner, 'w', w.what, w.name FROM jsonb_to_recordset(v_own) AS w(owner oid, what text, name text)
+              UNION ALL SELECT w.owner, 'w', w.what, w.name FROM jsonb_to_recordset(c_own) AS w(owner oid, what text, name text)
               UNION ALL SELECT DISTINCT c.relowner, 'o', format('%s %s', CASE c.relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, c.oid::regclass),
                                format('%s %s', CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass)
                           FROM pg_class c WHERE c.relkind IN ('r', 'p', 'v', 'S') AND (c.relnamespace = c_schema AND c.relowner <> c_owner
-                              OR c.oid = ANY (v_seqs) AND c.relnamespace <> c_schema)
+                              OR c.oid = ANY (c_seqs) AND c.relnamespace <> c_schema)
               UNION ALL SELECT DISTINCT p.proowner, 'o', format('function %s', p.oid::regprocedure), format('FUNCTION %s', p.oid::regprocedure)
                           FROM pg_proc p WHERE p.pronamespace = c_schema AND p.proowner <> c_owner) o(owner, kind, what, name)
        WHERE pg_has_role(a.oid, o.owner, 'MEMBER')
@@ -3799,7 +3992,7 @@ BEGIN
                   WHEN v.wall = 'off' THEN 'it can empty the table, tokens included' ELSE 'only the wall''s trigger stops it from emptying the table' END,
              NULL, ARRAY[v.oid], v.privileges, 'TRIGGER' <> ALL (v.privileges) AND ('TRUNCATE' <> ALL (v.privileges) OR v.wall <> 'off')
         FROM (SELECT f.oid, f.name, f.wall, array_agg(y.privilege ORDER BY y.privilege) AS privileges
-                FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, wall text) JOIN pg_class c ON c.oid = f.oid, (VALUES ('TRIGGER'), ('TRUNCATE'),
+                FROM jsonb_to_recordset(family) AS f(oid oid, name text, wall text) JOIN pg_class c ON c.oid = f.oid, (VALUES ('TRIGGER'), ('TRUNCATE'),
                     ('REFERENCES')) y(privilege)
                WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_table_privilege(m, f.oid, y.privilege)) AND NOT pg_has_role(a.oid, c.relowner, 'MEMBER')
                GROUP BY f.oid, f.name, f.wall) v
@@ -3844,15 +4037,26 @@ BEGIN
   SELECT 'warning', 'D410 role-rights-missing', format('role %I', a.name), format('it can write protected tables, but has no %s', string_agg(g.what,
       ', no ' ORDER BY g.n)),
          'the driver refuses to open a connection of it', string_agg(format('GRANT %s TO %I', g.what, a.name), '; ' ORDER BY g.n)
-    FROM jsonb_to_recordset(v_apps) AS a(oid oid, name name, sev text),
+    FROM jsonb_to_recordset(apps) AS a(oid oid, name name, sev text),
     LATERAL (VALUES (1, 'USAGE ON SCHEMA fencing', has_schema_privilege(a.oid, c_schema, 'USAGE')),
                     (2, 'SELECT ON fencing.registry', has_table_privilege(a.oid, 'fencing.registry'::regclass, 'SELECT')),
                     (3, 'SELECT ON fencing.generation', has_table_privilege(a.oid, 'fencing.generation'::regclass, 'SELECT'))) g(n, what, has)
-   WHERE NOT g.has AND a.sev = 'error' AND EXISTS (SELECT 1 FROM jsonb_to_recordset(v_family) AS f(oid oid)
+   WHERE NOT g.has AND a.sev = 'error' AND EXISTS (SELECT 1 FROM jsonb_to_recordset(family) AS f(oid oid)
            WHERE has_table_privilege(a.oid, f.oid, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(a.oid, f.oid, 'INSERT, UPDATE'))
    GROUP BY a.name;
+END $$;
+-- +goose StatementEnd
 
-  -- Settings of the database, of the judged roles, and of all roles.
+-- Settings of the database, of the judged roles, and of all roles.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_settings(family jsonb, apps jsonb)
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+DECLARE
+  c_db     CONSTANT oid := (SELECT oid FROM pg_database WHERE datname = current_database());
+BEGIN
   RETURN QUERY
   WITH setting AS (
     SELECT s.setrole, s.setdatabase, lower(split_part(e, '=', 1)) AS name, substr(e, position('=' IN e) + 1) AS value,
@@ -3862,7 +4066,7 @@ BEGIN
                 ELSE format('ALTER ROLE %I', pg_get_userbyid(s.setrole)) || CASE s.setdatabase WHEN 0 THEN '' ELSE format(' IN DATABASE %I',
                     current_database()) END END AS alter
       FROM pg_db_role_setting s, unnest(s.setconfig) e
-     WHERE s.setdatabase IN (0, c_db) AND (s.setrole = 0 OR s.setrole IN (SELECT a.oid FROM jsonb_to_recordset(v_apps) AS a(oid oid))
+     WHERE s.setdatabase IN (0, c_db) AND (s.setrole = 0 OR s.setrole IN (SELECT a.oid FROM jsonb_to_recordset(apps) AS a(oid oid))
            OR s.setrole = (SELECT o.oid FROM pg_roles o WHERE o.rolname = session_user))
     UNION ALL
     SELECT 0, 0, s.name, s.reset_val, 'the server''s configuration', 'ALTER SYSTEM'
@@ -3878,7 +4082,7 @@ BEGIN
   SELECT 'error', 'D409 role-path-create', format('role %I', a.name),
       format('it may create schema or objects of %I, which its search_path has before pg_catalog', x.schema),
          'it can replace the operators that unqualified statements rest on', format('%s SET search_path = ... without pg_catalog', p.alter)
-    FROM path p, jsonb_to_recordset(v_apps) AS a(oid oid, name name, takes oid[]), LATERAL (SELECT replace(q, '$user', a.name::text)
+    FROM path p, jsonb_to_recordset(apps) AS a(oid oid, name name, takes oid[]), LATERAL (SELECT replace(q, '$user', a.name::text)
         FROM unnest(p.schemas[1:p.at - 1]) q) x(schema)
     LEFT JOIN pg_namespace n ON n.nspname = x.schema
    WHERE p.at > 1 AND (p.setrole = 0 OR p.setrole = a.oid)
@@ -3894,12 +4098,25 @@ BEGIN
        WHERE s.name = 'client_encoding' AND upper(replace(replace(s.value, '-', ''), '_', '')) NOT IN ('UTF8', 'UNICODE')
       UNION ALL SELECT 'error', 'D505 setting-token', 'every transaction has a token that no lock gave it' WHERE s.name ~ '^fencing[.]token'
           AND s.value <> '') x(severity, code, consequence);
+END $$;
+-- +goose StatementEnd
 
-  -- Triggers and rules of others on protected tables, and foreign keys. What a trigger's function may do is told by its text, without
-  -- comments and constants: set the token column by name, or NEW as a whole, and who writes in another language is trusted with nothing.
+-- ---- src/85_doctor_triggers.sql
+
+-- Triggers and rules of others on protected tables, and foreign keys. What a trigger's function may do is told by its text, without
+-- comments and constants: set the token column by name, or NEW as a whole, and who writes in another language is trusted with nothing.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_triggers(family jsonb, apps jsonb)
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+DECLARE
+  c_schema CONSTANT oid := 'fencing'::regnamespace;
+BEGIN
   RETURN QUERY
   SELECT x.severity, x.code, format('trigger %I on %s', t.tgname, f.name), x.problem, x.consequence, x.remedy
-    FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, col name, mode text, wall text)
+    FROM jsonb_to_recordset(family) AS f(oid oid, name text, col name, mode text, wall text)
     JOIN pg_trigger t ON t.tgrelid = f.oid AND NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled <> 'D' AND t.tgtype & 3 = 3  -- BEFORE, FOR EACH ROW
     JOIN pg_proc p ON p.oid = t.tgfoid AND p.pronamespace <> c_schema JOIN pg_language l ON l.oid = p.prolang,
     LATERAL (SELECT regexp_replace(regexp_replace(p.prosrc, '--[^' || chr(10) || ']*', ' ', 'g'), '/[*]([^*]|[*]+[^*/])*[*]+/', ' ', 'g') AS text) b,
@@ -3963,16 +4180,28 @@ BEGIN
   RETURN QUERY
   SELECT 'error', 'D604 rule', format('rule %I on %s', w.rulename, f.name), 'the table has a rule', 'it makes something else of a checked statement',
       format('DROP RULE %I ON %s', w.rulename, f.name)
-    FROM jsonb_to_recordset(v_family) AS f(oid oid, name text) JOIN pg_rewrite w ON w.ev_class = f.oid AND w.rulename <> '_RETURN' AND w.ev_enabled <> 'D';
+    FROM jsonb_to_recordset(family) AS f(oid oid, name text) JOIN pg_rewrite w ON w.ev_class = f.oid AND w.rulename <> '_RETURN' AND w.ev_enabled <> 'D';
 
   RETURN QUERY
   SELECT 'warning', 'D605 cascade', format('constraint %I on %s', k.conname, f.name), format('changes of %s cascade into the table, which has no wall',
       k.confrelid::regclass),
          'rows are changed under no token', format('SELECT fencing.wall(%L, ''enforce'')', f.root_name)
-    FROM jsonb_to_recordset(v_family) AS f(oid oid, name text, root_name text, wall text, covered boolean, unsettled boolean) JOIN pg_constraint k ON k.conrelid = f.oid AND k.contype = 'f'
+    FROM jsonb_to_recordset(family) AS f(oid oid, name text, root_name text, wall text, covered boolean, unsettled boolean) JOIN pg_constraint k ON k.conrelid = f.oid AND k.contype = 'f'
         AND k.conparentid = 0
    WHERE f.wall = 'off' AND NOT f.covered AND NOT f.unsettled AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'));
+END $$;
+-- +goose StatementEnd
 
+-- Subscriptions that write protected tables.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_subscriptions(family jsonb, apps jsonb)
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+DECLARE
+  c_schema CONSTANT oid := 'fencing'::regnamespace;
+BEGIN
   RETURN QUERY
   SELECT CASE WHEN f.wall = 'off' THEN 'warning' WHEN w.alter IS NULL THEN 'info' ELSE 'error' END, 'D701 subscription', f.name, format('subscription %I writes the table', s.subname),
          CASE WHEN f.wall = 'off' THEN 'its writes are not checked'
@@ -3980,33 +4209,15 @@ BEGIN
               ELSE 'the wall''s triggers stop its worker at a DELETE, and at tokens that were never issued here' END,
          CASE WHEN w.alter IS NULL THEN format('have one of the two write it: ALTER SUBSCRIPTION %I DISABLE, or take the table out of the publication', s.subname)
               ELSE format('run %s, so that its worker gets in, or have this database alone write the table: ALTER SUBSCRIPTION %I DISABLE, or take the table out of the publication', w.alter, s.subname) END
-    FROM jsonb_to_recordset(v_family) AS f(root oid, oid oid, name text, wall text) JOIN pg_subscription_rel l ON l.srrelid = f.oid
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, wall text) JOIN pg_subscription_rel l ON l.srrelid = f.oid
         JOIN pg_subscription s ON s.oid = l.srsubid,
     LATERAL (SELECT string_agg(format('ALTER TABLE %s ENABLE TRIGGER %I', m.name, t.tgname), '; ' ORDER BY m.oid <> f.root, m.name, t.tgname) AS alter
-               FROM jsonb_to_recordset(v_family) AS m(root oid, oid oid, name text) JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
+               FROM jsonb_to_recordset(family) AS m(root oid, oid oid, name text) JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
               WHERE m.root = f.root AND f.wall <> 'off' AND t.tgenabled = 'A' AND p.pronamespace = c_schema AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') w;
-
-  -- seals come with a later version
-  IF to_regprocedure('fencing.doctor_seal(jsonb, jsonb)') IS NOT NULL THEN
-    IF has_function_privilege('fencing.doctor_seal(jsonb, jsonb)', 'EXECUTE') THEN
-      RETURN QUERY EXECUTE 'SELECT * FROM fencing.doctor_seal($1, $2)' USING v_family, v_apps;
-    ELSE
-      RETURN QUERY SELECT 'info', 'D226 seal-not-seen', 'function fencing.doctor_seal(jsonb, jsonb)', format('role %I may not run it', current_user),
-        'nothing was looked at about seals', format('GRANT EXECUTE ON FUNCTION fencing.doctor_seal TO %I', current_user);
-    END IF;
-  END IF;
-  EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS v_what = MESSAGE_TEXT;
-    RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'schema fencing', 'an error stopped the doctor: ' || regexp_replace(v_what, '[[:space:]]+', ' ', 'g'),
-      'the rest was not looked at', 'mend what the other findings say, or what the error says, and run the doctor again; it may be that the role has too few rights';
-  END;
 END $$;
 -- +goose StatementEnd
 
-COMMENT ON FUNCTION fencing.doctor(boolean, name[]) IS
-  'Finds what takes the protection away, and what mends it. scan: also read whole tables for their highest token; roles: the application''s.';
-
--- ---- src/85_doctor_seal.sql
+-- ---- src/86_doctor_seal.sql
 
 -- What the doctor finds about seals. family are the registered tables, apps the roles that are judged, as fencing.doctor has them.
 -- +goose StatementBegin
@@ -4016,8 +4227,7 @@ SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = 
 #variable_conflict use_column
 DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
-  c_owner  CONSTANT oid := (SELECT CASE WHEN has_schema_privilege(c.relowner, n.oid, 'USAGE') THEN n.nspowner ELSE coalesce(c.relowner, n.nspowner) END  -- as in fencing.doctor
-                              FROM pg_namespace n LEFT JOIN pg_class c ON c.oid = to_regclass('fencing.registry') WHERE n.oid = c_schema);
+  c_owner  CONSTANT oid := fencing.doctor_owner();
   v_sealed jsonb;  -- those of the family with a seal
 BEGIN
   SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid,
@@ -4163,6 +4373,20 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- The parts of the doctor only read, as who calls them. Who may run fencing.doctor() may run them with it, but for the part about seals.
+-- +goose StatementBegin
+DO $$
+DECLARE
+  v_part regprocedure;
+BEGIN
+  FOR v_part IN
+    SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal'
+  LOOP
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', v_part);
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+
 SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);
 
 -- +goose Down
@@ -4193,7 +4417,24 @@ END $$;
 SELECT fencing.wall_sweep(), fencing.seal_sweep(), fencing.tombstone_sweep();
 
 DROP FUNCTION fencing.doctor_seal(family jsonb, apps jsonb);
+DROP FUNCTION fencing.doctor_subscriptions(family jsonb, apps jsonb);
+DROP FUNCTION fencing.doctor_triggers(family jsonb, apps jsonb);
+DROP FUNCTION fencing.doctor_settings(family jsonb, apps jsonb);
+DROP FUNCTION fencing.doctor_roles(family jsonb, apps jsonb, roles name[]);
+DROP FUNCTION fencing.doctor_apps(family jsonb, roles name[]);
+DROP FUNCTION fencing.doctor_around(family jsonb);
+DROP FUNCTION fencing.doctor_tokens(family jsonb, scan boolean);
+DROP FUNCTION fencing.doctor_sequences(family jsonb, apps jsonb);
+DROP FUNCTION fencing.doctor_bounds();
+DROP FUNCTION fencing.doctor_schema(family jsonb, apps jsonb);
+DROP FUNCTION fencing.doctor_tombstones(family jsonb, apps jsonb);
+DROP FUNCTION fencing.doctor_wall(family jsonb, apps jsonb);
+DROP FUNCTION fencing.doctor_columns(family jsonb, apps jsonb);
+DROP FUNCTION fencing.doctor_tables();
+DROP FUNCTION fencing.doctor_family();
+DROP FUNCTION fencing.doctor_less();
 DROP FUNCTION fencing.doctor(scan boolean, roles name[]);
+DROP FUNCTION fencing.doctor_owner();
 DROP FUNCTION fencing.repair(tbl regclass, key jsonb, token bigint, reason text);
 DROP FUNCTION fencing.is_repair(rel oid, token bigint, current bigint);
 DROP TRIGGER IF EXISTS refuse_driver ON fencing.repairs;
@@ -4206,6 +4447,7 @@ DROP FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column nam
 DROP FUNCTION fencing.tombstone_copy(former regclass, tbl regclass);
 DROP FUNCTION fencing.tombstone_sweep(prefixes text[]);
 DROP FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass);
+DROP FUNCTION fencing.tombstone_bodies();
 DROP FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb);
 DROP FUNCTION fencing.tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[]);
 DROP TRIGGER IF EXISTS refuse_driver ON fencing.tombstone;

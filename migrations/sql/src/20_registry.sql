@@ -189,7 +189,7 @@ BEGIN
   END LOOP;
 END $$;
 
--- What former asks for and present doesn't, of what protects a table; both are rows of the registry, whose columns later versions add.
+-- What former asks for and present doesn't, of what protects a table; both are rows of the registry.
 -- Of two levels the stricter one counts, and a seal of its own stays.
 CREATE FUNCTION fencing.carry_over(present jsonb, former jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE
 SET search_path = pg_catalog, pg_temp AS $$
@@ -235,9 +235,7 @@ BEGIN
   END IF;
   FOR f IN SELECT e FROM jsonb_array_elements(former) e LOOP
     v_more := v_more || fencing.carry_over(v_row || v_more, f);
-    IF to_regprocedure('fencing.tombstone_copy(regclass, regclass)') IS NOT NULL THEN
-      EXECUTE 'SELECT fencing.tombstone_copy($1, $2)' USING (f ->> 'oid')::oid::regclass, tbl;
-    END IF;
+    PERFORM fencing.tombstone_copy((f ->> 'oid')::oid::regclass, tbl);
   END LOOP;
   SELECT string_agg(format('%I', k), ', ') INTO v_list FROM jsonb_object_keys(v_more) k WHERE v_row ? k AND v_row -> k <> v_more -> k;
   IF v_list IS NOT NULL THEN  -- the triggers of the registry put up what the row asks for
@@ -328,7 +326,6 @@ DECLARE
   v_token  bigint;
   v_seq    regclass;
   v_rows   boolean;
-  v_part   regclass;
   o        record;
   v_state  text;
   v_what   text;
@@ -464,11 +461,8 @@ BEGIN
     SET token_column = EXCLUDED.token_column, mode = EXCLUDED.mode, resource = EXCLUDED.resource, issued_by = EXCLUDED.issued_by
   WHERE (r.token_column, r.mode, r.resource, r.issued_by)
         IS DISTINCT FROM (EXCLUDED.token_column, EXCLUDED.mode, EXCLUDED.resource, EXCLUDED.issued_by);
-  IF to_regprocedure('fencing.tombstone_copy(regclass, regclass)') IS NOT NULL THEN  -- also of partitions that have no row
-    FOR v_part IN SELECT p.relid FROM pg_partition_tree(register.tbl) p WHERE p.relid <> register.tbl LOOP
-      EXECUTE 'SELECT fencing.tombstone_copy($1, $2)' USING v_part, register.tbl;
-    END LOOP;
-  END IF;
+  -- also of partitions that have no row
+  PERFORM fencing.tombstone_copy(p.relid, register.tbl) FROM pg_partition_tree(register.tbl) p WHERE p.relid <> register.tbl;
   IF jsonb_array_length(v_former) = 0 THEN
     RETURN;
   END IF;
@@ -497,10 +491,9 @@ BEGIN
   PERFORM fencing.claim_name(tbl);
   DELETE FROM fencing.registry r WHERE r.relid = tbl;
   -- triggers that came with the table, from a dump of it alone
-  IF to_regprocedure('fencing.wall(regclass, text)') IS NOT NULL
-     AND EXISTS (SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-                  WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace) THEN
-    EXECUTE 'SELECT fencing.wall($1, ''off'')' USING tbl;
+  IF EXISTS (SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+              WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace) THEN
+    PERFORM fencing.wall(tbl, 'off');
   END IF;
 END $$;
 

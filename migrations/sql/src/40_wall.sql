@@ -289,9 +289,8 @@ BEGIN
          fencing.walls_above(m.oid) w
    WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl
      AND ((w.token_column, w.mode, w.resource, w.issued_by) IS DISTINCT FROM (r.token_column, r.mode, r.resource, r.issued_by)
-          -- seals come with a later version
-          OR num_nonnulls(to_jsonb(w) ->> 'seal_resource', to_jsonb(w) ->> 'seal_column') = 1 AND num_nonnulls(to_jsonb(r) ->> 'seal_resource', to_jsonb(r) ->> 'seal_column') = 1
-             AND (to_jsonb(w) ->> 'seal_resource', to_jsonb(w) ->> 'seal_column') IS DISTINCT FROM (to_jsonb(r) ->> 'seal_resource', to_jsonb(r) ->> 'seal_column'))
+          OR num_nonnulls(w.seal_resource, w.seal_column) = 1 AND num_nonnulls(r.seal_resource, r.seal_column) = 1
+             AND (w.seal_resource, w.seal_column) IS DISTINCT FROM (r.seal_resource, r.seal_column))
    LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION 'fencing: % inherits from % and from %, whose walls differ', o.name, o.mine, o.other
@@ -469,18 +468,15 @@ BEGIN
   ELSIF NOT v_is_left THEN
     PERFORM fencing.wall_apply(tbl, level, o.token_column, o.mode, o.resource, o.issued_by);
   END IF;
-  -- tombstones and seals come with later versions; a change of level brings and takes their triggers by itself, but for those that
-  -- the row doesn't ask for
-  IF to_regprocedure('fencing.tombstone_apply(regclass, text, name, text, text, regclass)') IS NOT NULL THEN
-    IF level = 'off' THEN
-      EXECUTE 'SELECT fencing.tombstone_apply($1, ''off'', NULL, NULL, NULL, NULL)' USING tbl;
-    ELSIF o.wall_level = level THEN
-      EXECUTE 'SELECT fencing.tombstone_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by) FROM fencing.registry r WHERE r.relid = $1 AND r.tombstones'
-        USING tbl;
-    END IF;
+  -- a change of level brings and takes the triggers of tombstones and seals by itself, but for those that the row doesn't ask for
+  IF level = 'off' THEN
+    PERFORM fencing.tombstone_apply(tbl, 'off', NULL, NULL, NULL, NULL);
+  ELSIF o.wall_level = level THEN
+    PERFORM fencing.tombstone_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by)
+       FROM fencing.registry r WHERE r.relid = tbl AND r.tombstones;
   END IF;
-  IF (v_is_left OR o.wall_level = level) AND to_regprocedure('fencing.seal_apply(regclass)') IS NOT NULL THEN
-    EXECUTE 'SELECT fencing.seal_apply($1)' USING tbl;
+  IF v_is_left OR o.wall_level = level THEN
+    PERFORM fencing.seal_apply(tbl);
   END IF;
 END $$;
 

@@ -124,6 +124,16 @@ BEGIN
   END LOOP;
 END $$;
 
+-- The bodies of the trigger functions, as they run but for what format() puts in: names, and by the numbers 6 to 10 what depends on the
+-- columns of the primary key: the key of OLD and of NEW, the conditions that a column of it is of another type, and fencing.tombstone's
+-- columns. They come from the templates in src/triggers.
+CREATE FUNCTION fencing.tombstone_bodies() RETURNS TABLE (suffix text, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  ('bury', $body${{body "bury"}}$body$),
+  ('check', $body${{body "tomb_check"}}$body$)
+$$;
+
 -- Makes the trigger functions and returns what their names begin with; compare fencing.wall_functions. A type other than the one they
 -- were made for isn't looked at, because its cast would run as the owner of the schema.
 CREATE FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass) RETURNS text
@@ -156,88 +166,7 @@ BEGIN
   v_types := v_types || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(token_column), '%', '%%'));
   v_keys := 'ARRAY[' || array_to_string(k.texts, ', ') || ']';
   FOR f IN
-    SELECT b.suffix, b.body FROM (VALUES
-      ('bury', $body$
-DECLARE
-  s text := current_setting(%4$L, true);
-  t bigint;
-  k text[];
-  v_session CONSTANT text := current_setting('fencing.session', true);
-  v_other boolean;
-BEGIN
-  BEGIN
-    v_other := %8$s;
-  EXCEPTION WHEN undefined_column THEN
-    v_other := true;
-  END;
-  IF v_other THEN
-    PERFORM fencing.fail('key', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
-    IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
-    RETURN NEW;
-  END IF;
-  t := OLD.%1$I;
-  IF TG_OP = 'UPDATE' THEN
-    t := greatest(t, NEW.%1$I);
-  ELSIF s ~ '^[1-9][0-9]{0,18}$' THEN
-    IF s::numeric <= coalesce(pg_sequence_last_value(%5$L::regclass), 9223372036854775807) THEN
-      t := greatest(t, s::bigint);
-    END IF;
-  END IF;
-  k := %6$s;
-  IF v_session = 'driver' THEN
-    PERFORM set_config('fencing.session', '', true);  -- this write is none of the driver's own: fencing.refuse_driver_write
-  END IF;
-  INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact)
-  VALUES (coalesce(pg_partition_root(TG_RELID), TG_RELID), sha256(convert_to(k::text, getdatabaseencoding())), k, %10$L, t, pg_current_xact_id())
-  ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
-  IF v_session = 'driver' THEN
-    PERFORM set_config('fencing.session', v_session, true);
-  END IF;
-  IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
-  RETURN NEW;
-END $body$),
-      ('check', $body$
-DECLARE
-  v_rel oid := coalesce(pg_partition_root(TG_RELID), TG_RELID);
-  v_key text[];
-  v_sha bytea;
-  v_at  tid;
-  x     record;
-  v_session CONSTANT text := current_setting('fencing.session', true);
-  v_other boolean;
-BEGIN
-  BEGIN
-    v_other := %9$s;
-  EXCEPTION WHEN undefined_column THEN
-    v_other := true;
-  END;
-  IF v_other THEN
-    PERFORM fencing.fail('key', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
-    RETURN NULL;
-  END IF;
-  v_key := %7$s;
-  v_sha := sha256(convert_to(v_key::text, getdatabaseencoding()));
-  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-    IF v_session = 'driver' THEN
-      PERFORM set_config('fencing.session', '', true);
-    END IF;
-    INSERT INTO fencing.tombstone (relid, digest, key, columns, token, xact) VALUES (v_rel, v_sha, v_key, %10$L, -1, pg_current_xact_id())
-      ON CONFLICT (relid, digest) DO NOTHING RETURNING ctid INTO v_at;
-    -- by its place: at SERIALIZABLE a look into the index would conflict with the INSERTs of other keys
-    DELETE FROM fencing.tombstone d WHERE d.ctid = v_at;
-    IF v_session = 'driver' THEN
-      PERFORM set_config('fencing.session', v_session, true);
-    END IF;
-    IF v_at IS NOT NULL THEN
-      RETURN NULL;
-    END IF;
-  END IF;
-  SELECT d.token, d.xact INTO x FROM fencing.tombstone d WHERE d.relid = v_rel AND d.digest = v_sha;
-  IF FOUND AND (NEW.%1$I < x.token OR %2$L = 'strict' AND NEW.%1$I = x.token AND x.xact <> pg_current_xact_id()) THEN
-    PERFORM fencing.fail('deleted', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, x.token);
-  END IF;
-  RETURN NULL;
-END $body$)) b(suffix, body)
+    SELECT b.suffix, b.body FROM fencing.tombstone_bodies() b
   LOOP
     IF to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NULL THEN
       -- a sequential scan of fencing.tombstone is a read of all keys to SERIALIZABLE, and it is chosen while the table is small

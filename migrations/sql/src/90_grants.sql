@@ -22,3 +22,15 @@ BEGIN
     EXECUTE v_revoke;
   END LOOP;
 END $$;
+
+-- The parts of the doctor only read, as who calls them. Who may run fencing.doctor() may run them with it, but for the part about seals.
+DO $$
+DECLARE
+  v_part regprocedure;
+BEGIN
+  FOR v_part IN
+    SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal'
+  LOOP
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', v_part);
+  END LOOP;
+END $$;

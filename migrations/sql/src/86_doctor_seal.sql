@@ -5,8 +5,7 @@ SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = 
 #variable_conflict use_column
 DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
-  c_owner  CONSTANT oid := (SELECT CASE WHEN has_schema_privilege(c.relowner, n.oid, 'USAGE') THEN n.nspowner ELSE coalesce(c.relowner, n.nspowner) END  -- as in fencing.doctor
-                              FROM pg_namespace n LEFT JOIN pg_class c ON c.oid = to_regclass('fencing.registry') WHERE n.oid = c_schema);
+  c_owner  CONSTANT oid := fencing.doctor_owner();
   v_sealed jsonb;  -- those of the family with a seal
 BEGIN
   SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid,
