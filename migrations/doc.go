@@ -89,7 +89,8 @@
 //	GRANT SELECT, INSERT, UPDATE, DELETE ON fencing.registry TO deploy;
 //	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA fencing TO deploy;
 //
-// Nobody else starts with any right. What the application's role needs, to
+// Nobody else starts with any right but to run the parts of the doctor, which
+// only read, as who calls them. What the application's role needs, to
 // read the registry, to draw tokens and to take leases, and no more than that:
 //
 //	GRANT USAGE ON SCHEMA fencing TO app;

@@ -59,8 +59,7 @@ const versionBehind = "D901 version-behind"
 // fencing.doctor and the application's rights; what it can't see or try is left
 // out, or an info finding.
 //
-// Without [Up], or after that of an older version without the doctor, the error
-// is [ErrNotInstalled].
+// Without [Up] the error is [ErrNotInstalled].
 func Doctor(ctx context.Context, dsn string, roles ...string) ([]Finding, error) {
 	const op = "run the doctor"
 	conn, err := connect(ctx, op, dsn)
@@ -73,7 +72,7 @@ func Doctor(ctx context.Context, dsn string, roles ...string) ([]Finding, error)
 		if err := requireInstalled(ctx, conn, op); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%s: %w in a version with a doctor: run migrations.Up(ctx, dsn) first: %w", op, ErrNotInstalled, err)
+		return nil, functionMissing(op, err)
 	}
 	if err != nil {
 		return nil, opError(op, "the role needs USAGE on schema fencing, SELECT on fencing.registry and EXECUTE on fencing.doctor", err)

@@ -125,18 +125,19 @@ func TestDoctorNotInstalled(t *testing.T) {
 	_, err := migrations.Doctor(t.Context(), dsn)
 	require.ErrorIs(t, err, migrations.ErrNotInstalled)
 	require.NoError(t, migrations.Up(t.Context(), dsn))
-	at(t, dsn, 6)
-	_, err = migrations.Doctor(t.Context(), dsn)
-	require.ErrorIs(t, err, migrations.ErrNotInstalled)
-	requireRefused(t, err, "42883", "run the doctor: schema fencing is not installed in a version with a doctor: run migrations.Up")
-	require.NoError(t, migrations.Up(t.Context(), dsn))
 	require.Empty(t, codes(diagnose(t, dsn), "error", "warning"))
 
-	exec(t, open(t, dsn), "DELETE FROM fencing.goose_db_version WHERE version_id > 5")
+	conn := open(t, dsn)
+	exec(t, conn, "DELETE FROM fencing.goose_db_version WHERE version_id > 0")
 	findings := diagnose(t, dsn)
 	require.Equal(t, []string{"D901 version-behind"}, codes(findings, "warning"))
-	require.Equal(t, "warning D901 version-behind: schema fencing: it is at version 5, and this program has migrations up to 11; "+
+	require.Equal(t, "warning D901 version-behind: schema fencing: it is at version 0, and this program has migrations up to 1; "+
 		"what the newer version mends is not mended here; run migrations.Up(ctx, dsn)", findings[0].String())
+
+	exec(t, conn, "DROP FUNCTION fencing.doctor")
+	_, err = migrations.Doctor(t.Context(), dsn)
+	require.ErrorIs(t, err, migrations.ErrNotInstalled)
+	requireRefused(t, err, "42883", "run the doctor: schema fencing is not installed as this program needs it: run migrations.Up")
 }
 
 // A row that somebody has locked, and a table that somebody reads, hold nobody up.

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ErrNotInstalled says that schema fencing is not in the database: [Up] has not
-// run there, or only an older version of it.
+// ErrNotInstalled says that schema fencing, or a function of it that this
+// program needs, is not in the database: run [Up].
 var ErrNotInstalled = errors.New("schema fencing is not installed")
 
 // SQLSTATEs that get advice, see
@@ -48,6 +48,12 @@ func opError(op, rights string, err error) error {
 		e.advice = "connect to the primary, with a role and a database that may write"
 	}
 	return e
+}
+
+// functionMissing is err, which says that the database has schema fencing
+// without the function that op calls, as an outcome of op.
+func functionMissing(op string, err error) error {
+	return fmt.Errorf("%s: %w as this program needs it: run migrations.Up(ctx, dsn) first: %w", op, ErrNotInstalled, err)
 }
 
 // serverError is the server's refusal with its hint, which the text of

@@ -25,9 +25,8 @@ const (
 // one, or of the one whose name a new table has now. A table that was
 // unregistered starts at [Enforce] when it is registered.
 //
-// Without [Up], or after that of an older version without levels, the error is
-// [ErrNotInstalled]. The server's refusals (a table that is not registered)
-// come with its hint and unwrap to [*pgconn.PgError].
+// Without [Up] the error is [ErrNotInstalled]. The server's refusals (a table
+// that is not registered) come with its hint and unwrap to [*pgconn.PgError].
 func SetLevel(ctx context.Context, dsn, table string, level Level) error {
 	const op = "set the level of"
 	if err := checkName(op, table); err != nil {
@@ -36,22 +35,8 @@ func SetLevel(ctx context.Context, dsn, table string, level Level) error {
 	if err := level.check(op, table); err != nil {
 		return err
 	}
-	conn, err := connect(ctx, op+" "+table, dsn)
-	if err != nil {
-		return err
-	}
-	defer closeConn(ctx, conn)
-	if err := requireInstalled(ctx, conn, op+" "+table); err != nil {
-		return err
-	}
-	_, err = conn.Exec(ctx, `SELECT fencing.driver_level($1::pg_catalog.text::pg_catalog.regclass, $2::pg_catalog.text)`, table, string(level))
-	switch {
-	case isState(err, undefinedFunction):
-		return fmt.Errorf("%s %s: %w in a version with levels: run migrations.Up(ctx, dsn) first: %w", op, table, ErrNotInstalled, err)
-	case err != nil:
-		return registryError(op, table, "correct the name, or write it with its schema", err)
-	}
-	return nil
+	return callOn(ctx, dsn, op, table,
+		`SELECT fencing.driver_level($1::pg_catalog.text::pg_catalog.regclass, $2::pg_catalog.text)`, table, string(level))
 }
 
 // check finds what can be said without a connection.

@@ -24,6 +24,7 @@ import (
 //
 // Use one of the two ways for a database, not both.
 //
+//go:generate go run ./internal/baseline
 //go:embed sql/*.sql
 var FS embed.FS
 

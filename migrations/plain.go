@@ -9,8 +9,8 @@ import (
 )
 
 // Plain returns the migrations without goose's annotations, as pairs of files
-// like 00001_tokens.up.sql and 00001_tokens.down.sql, each a transaction of its
-// own. That is what golang-migrate reads:
+// like 00001_fencerow.up.sql and 00001_fencerow.down.sql, each a transaction of
+// its own. That is what golang-migrate reads:
 //
 //	files, err := migrations.Plain()
 //	source, err := iofs.New(files, ".")

@@ -173,6 +173,29 @@ func requireInstalled(ctx context.Context, conn *pgx.Conn, op string) error {
 	return nil
 }
 
+// callOn calls a function of schema fencing on a table.
+func callOn(ctx context.Context, dsn, op, table, sql string, args ...any) error {
+	if err := checkName(op, table); err != nil {
+		return err
+	}
+	conn, err := connect(ctx, op+" "+table, dsn)
+	if err != nil {
+		return err
+	}
+	defer closeConn(ctx, conn)
+	if err := requireInstalled(ctx, conn, op+" "+table); err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, sql, args...)
+	switch {
+	case isState(err, undefinedFunction):
+		return functionMissing(op+" "+table, err)
+	case err != nil:
+		return registryError(op, table, "correct the name, or write it with its schema", err)
+	}
+	return nil
+}
+
 // registryError is a failed call of a function that writes the registry.
 // missing is what to do if there is no such table.
 func registryError(op, table, missing string, err error) error {

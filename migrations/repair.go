@@ -19,10 +19,9 @@ import (
 // fencing.repairs. Run it as the role that owns schema fencing, which needs
 // SELECT and UPDATE on the table.
 //
-// Without [Up], or after that of an older version without repairs, the error is
-// [ErrNotInstalled]. The server's refusals (no such row, a token that was never
-// issued, a table without primary key) come with its hint and unwrap to
-// [*pgconn.PgError].
+// Without [Up] the error is [ErrNotInstalled]. The server's refusals (no such
+// row, a token that was never issued, a table without primary key) come with its
+// hint and unwrap to [*pgconn.PgError].
 func Repair(ctx context.Context, dsn, table string, key map[string]any, token int64, reason string) error {
 	const op = "repair a row of"
 	if err := checkName(op, table); err != nil {
@@ -44,7 +43,7 @@ func Repair(ctx context.Context, dsn, table string, key map[string]any, token in
 		}
 		return fmt.Errorf("%s %s: the key can't be written as JSON: give numbers, strings, booleans or times: %w", op, table, err)
 	}
-	return callOn(ctx, dsn, op, table, "repairs",
+	return callOn(ctx, dsn, op, table,
 		`SELECT fencing.repair($1::pg_catalog.text::pg_catalog.regclass, $2::pg_catalog.text::pg_catalog.jsonb, $3::pg_catalog.int8, $4::pg_catalog.text)`,
 		table, string(text), token, reason)
 }

@@ -21,15 +21,14 @@ import (
 // nothing else. Seal takes the locks of Wall. [Register] keeps the seal, and
 // refuses to change the mode; [Unregister] ends it.
 //
-// Without [Up], or after that of an older version without seals, the error is
-// [ErrNotInstalled]. The server's refusals (no wall, mode strict) come with its
-// hint and unwrap to [*pgconn.PgError].
+// Without [Up] the error is [ErrNotInstalled]. The server's refusals (no wall,
+// mode strict) come with its hint and unwrap to [*pgconn.PgError].
 func Seal(ctx context.Context, dsn, table, resource string) error {
 	const op = "seal"
 	if resource == "" {
 		return fmt.Errorf("%s %s: no resource given: name the lease, as in lease.Take", op, table)
 	}
-	return callOn(ctx, dsn, op, table, "seals",
+	return callOn(ctx, dsn, op, table,
 		`SELECT fencing.seal($1::pg_catalog.text::pg_catalog.regclass, resource => $2::pg_catalog.text)`, table, resource)
 }
 
@@ -41,7 +40,7 @@ func SealByColumn(ctx context.Context, dsn, table, column string) error {
 	if column == "" {
 		return fmt.Errorf("%s %s: no column given: name the one that has the name of each row's lease", op, table)
 	}
-	return callOn(ctx, dsn, op, table, "seals",
+	return callOn(ctx, dsn, op, table,
 		`SELECT fencing.seal($1::pg_catalog.text::pg_catalog.regclass, by_column => $2::pg_catalog.text::pg_catalog.name)`, table, column)
 }
 
@@ -49,5 +48,5 @@ func SealByColumn(ctx context.Context, dsn, table, column string) error {
 // that is not sealed is left as it is. It takes ACCESS EXCLUSIVE on the table
 // for a moment.
 func Unseal(ctx context.Context, dsn, table string) error {
-	return callOn(ctx, dsn, "unseal", table, "seals", `SELECT fencing.unseal($1::pg_catalog.text::pg_catalog.regclass)`, table)
+	return callOn(ctx, dsn, "unseal", table, `SELECT fencing.unseal($1::pg_catalog.text::pg_catalog.regclass)`, table)
 }

@@ -93,7 +93,7 @@ func TestSealComesAndGoes(t *testing.T) {
 	require.NoError(t, migrations.Unregister(t.Context(), dsn, "q"))
 	require.Zero(t, get[int64](t, conn, sealFunctions))
 	exec(t, conn, "SELECT fencing.register('q', 'lease'), fencing.wall('q'), fencing.seal('q', 'r'); TRUNCATE fencing.registry")
-	at(t, dsn, 8)
+	require.NoError(t, migrations.Down(t.Context(), dsn))
 	require.Zero(t, get[int64](t, conn, sealFunctions))
 	requireSealed(t, dsn, "")
 }
@@ -163,23 +163,9 @@ func TestSealRefuses(t *testing.T) {
 	require.ErrorContains(t, migrations.SealByColumn(t.Context(), "host=/nonexistent", "t", ""), "seal t: no column given")
 	require.ErrorContains(t, migrations.Unseal(t.Context(), "host=/nonexistent", " "), "unseal: a table without a name")
 	require.Equal(t, before, generation(t, conn))
-	at(t, dsn, 8)
+	require.NoError(t, migrations.Down(t.Context(), dsn))
 	require.ErrorIs(t, migrations.Seal(t.Context(), dsn, "t", "r"), migrations.ErrNotInstalled)
 	require.ErrorIs(t, migrations.Unseal(t.Context(), dsn, "t"), migrations.ErrNotInstalled)
-}
-
-// Leases that were taken before the seal came have their epochs.
-func TestSealOfAnOlderVersion(t *testing.T) {
-	dsn := localpg.Database(t, installed)
-	conn := open(t, dsn)
-	at(t, dsn, 8)
-	exec(t, conn, "SELECT fencing.take('r', '1 h', 'h'), fencing.take('s', '1 h', 'h')")
-	require.NoError(t, migrations.Up(t.Context(), dsn))
-	const epochs = "SELECT count(*) FROM fencing.epoch e JOIN fencing.lease l USING (resource, token)"
-	require.Equal(t, int64(32), get[int64](t, conn, epochs))
-	exec(t, conn, `CREATE TABLE t (id int PRIMARY KEY); SELECT fencing.register('t', 'lease'), fencing.wall('t'), fencing.seal('t', 'r')`)
-	insert := fmt.Sprintf("INSERT INTO t VALUES (1, %d)", get[int64](t, conn, "SELECT token FROM fencing.lease WHERE resource = 'r'"))
-	require.NoError(t, inTx(t, conn, insert))
 }
 
 // An epoch rises with the lease's token and never falls, whatever becomes of

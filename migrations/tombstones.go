@@ -19,10 +19,9 @@ import "context"
 // and ACCESS EXCLUSIVE to end it; see [Wall]. With keep false, or after
 // [Unregister], no more are written or looked at; those that are there stay.
 //
-// Without [Up], or after that of an older version without tombstones, the error
-// is [ErrNotInstalled]. The server's refusals come with its hint and unwrap to
-// [*pgconn.PgError].
+// Without [Up] the error is [ErrNotInstalled]. The server's refusals come with
+// its hint and unwrap to [*pgconn.PgError].
 func Tombstones(ctx context.Context, dsn, table string, keep bool) error {
-	return callOn(ctx, dsn, "set the tombstones of", table, "tombstones",
+	return callOn(ctx, dsn, "set the tombstones of", table,
 		`SELECT fencing.tombstones($1::pg_catalog.text::pg_catalog.regclass, $2::pg_catalog.bool)`, table, keep)
 }

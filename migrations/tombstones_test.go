@@ -153,7 +153,7 @@ func TestTombstonesRefuse(t *testing.T) {
 	requireRefused(t, migrations.Tombstones(t.Context(), dsn, "off", true), "55000", "set the tombstones of off: fencing: no tombstones for public.off: its wall is off: A DELETE has no token")
 	require.ErrorContains(t, migrations.Tombstones(t.Context(), "host=/nonexistent", " ", true), "a table without a name")
 	require.Equal(t, before, generation(t, conn))
-	at(t, dsn, 4)
+	require.NoError(t, migrations.Down(t.Context(), dsn))
 	require.ErrorIs(t, migrations.Tombstones(t.Context(), dsn, "off", true), migrations.ErrNotInstalled)
 }
 
@@ -202,7 +202,7 @@ func TestTombstonesComeAndGo(t *testing.T) {
 	require.NoError(t, migrations.Unregister(t.Context(), dsn, "q"))
 	require.Zero(t, get[int64](t, conn, functions))
 	exec(t, conn, "SELECT fencing.register('q', 'lease'), fencing.wall('q'), fencing.tombstones('q'); TRUNCATE fencing.registry")
-	at(t, dsn, 4)
+	require.NoError(t, migrations.Down(t.Context(), dsn))
 	require.Zero(t, get[int64](t, conn, functions))
 }
 

@@ -1,8 +1,6 @@
 package migrations_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,9 +8,6 @@ import (
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 )
-
-// latest is the version that Up brings a database to.
-const latest = 11
 
 // description is schema fencing, as one text for each thing in it but the
 // trigger functions of walls.
@@ -28,166 +23,78 @@ const description = `SELECT coalesce(array_agg(d ORDER BY d), '{}') FROM (
 	UNION ALL SELECT concat_ws(' ', 'function', pg_get_functiondef(oid), proacl, proowner, obj_description(oid, 'pg_proc'))
 		FROM pg_proc WHERE pronamespace = to_regnamespace('fencing') AND proname !~ '^(wall|tomb|seal)_[0-9a-f]{16}_') x(d)`
 
-// at brings a database in which Up has run back to a version.
-func at(t *testing.T, dsn string, version int64) {
-	t.Helper()
-	_, err := gooseProviderOf(t, dsn, "fencing.goose_db_version").DownTo(t.Context(), version)
-	require.NoError(t, err)
-	v, err := migrations.Version(t.Context(), dsn)
-	require.NoError(t, err)
-	require.Equal(t, version, v)
-}
-
-// Each file's Down leaves what was there before its Up.
-func TestEveryVersion(t *testing.T) {
+// Down leaves what was there before Up, whatever has been registered meanwhile,
+// and Up makes the same again.
+func TestUpAndDown(t *testing.T) {
 	dsn := localpg.Database(t)
 	conn := open(t, dsn)
-	exec(t, conn, "CREATE TABLE orders (id int)")
-	p := gooseProvider(t, dsn)
-	require.Len(t, p.ListSources(), latest)
-	was := [latest + 1][]string{get[[]string](t, conn, description)}
-	for v := 1; v <= latest; v++ {
-		_, err := p.UpByOne(t.Context())
+	require.Empty(t, get[[]string](t, conn, description))
+	exec(t, conn, "CREATE TABLE orders (id int PRIMARY KEY); CREATE TABLE items (id int)")
+	var first []string
+	for range 2 {
+		require.NoError(t, migrations.Up(t.Context(), dsn))
+		require.NoError(t, migrations.Up(t.Context(), dsn), "a second time")
+		made := get[[]string](t, conn, description)
+		if first == nil {
+			first = made
+		}
+		require.Equal(t, first, made)
+		version, err := migrations.Version(t.Context(), dsn)
 		require.NoError(t, err)
-		was[v] = get[[]string](t, conn, description)
-		require.NotEqual(t, was[v-1], was[v])
-	}
-	exec(t, conn, "SELECT fencing.register('orders', 'lease'); SELECT fencing.driver_level('orders', 'off');"+
-		"ALTER TABLE orders ADD PRIMARY KEY (id); SELECT fencing.wall('orders'), fencing.tombstones('orders'), fencing.seal('orders', 'r')")
-	for v := latest - 1; v >= 0; v-- {
-		_, err := p.Down(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, was[v], get[[]string](t, conn, description), v)
-		require.Equal(t, v >= 4, get[bool](t, conn, "SELECT EXISTS (SELECT 1 FROM pg_trigger WHERE tgname ~ '^.fencing')"))
+		require.EqualValues(t, 1, version)
+
+		exec(t, conn, "SELECT fencing.register('orders', 'lease'), fencing.register('items', 'strict'); SELECT fencing.driver_level('orders', 'off');"+
+			"SELECT fencing.wall('orders'), fencing.tombstones('orders'), fencing.seal('orders', 'r'), fencing.wall('items', 'report'), fencing.take('r', '1 h', 'me');"+
+			"UPDATE orders SET last_token = 1; INSERT INTO orders VALUES (1, 1)")
+		require.NoError(t, migrations.Down(t.Context(), dsn))
+		require.Empty(t, get[[]string](t, conn, description))
+		require.False(t, get[bool](t, conn, "SELECT EXISTS (SELECT 1 FROM pg_trigger WHERE tgname ~ '^.fencing')"))
+		require.Equal(t, int64(1), get[int64](t, conn, "SELECT last_token FROM orders"), "the column stays")
+		exec(t, conn, "DELETE FROM orders")
 	}
 }
 
-func TestUpAndDownFromEveryVersion(t *testing.T) {
-	for v := int64(1); v <= latest; v++ {
-		t.Run(fmt.Sprint(v), func(t *testing.T) {
-			dsn := localpg.Database(t, installed)
-			conn := open(t, dsn)
-			want := get[[]string](t, conn, description)
-			at(t, dsn, v)
-			require.NoError(t, migrations.Up(t.Context(), dsn))
-			require.Equal(t, want, get[[]string](t, conn, description))
-			got, err := migrations.Version(t.Context(), dsn)
-			require.NoError(t, err)
-			require.EqualValues(t, latest, got)
-
-			at(t, dsn, v)
-			require.NoError(t, migrations.Down(t.Context(), dsn))
-			require.Empty(t, get[[]string](t, conn, description))
+// Down does nothing if the walls can't be taken off, or if somebody else has
+// built something on the schema.
+func TestDownIsAllOrNothing(t *testing.T) {
+	for name, setup := range map[string]string{
+		"a wall that stays": "CREATE FUNCTION no() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '2BP01'; END $$; CREATE EVENT TRIGGER " + keep +
+			" ON ddl_command_start WHEN TAG IN ('DROP TRIGGER') EXECUTE FUNCTION no()",
+		"a view of somebody": "CREATE VIEW theirs AS SELECT * FROM fencing.registry",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn, conn := walled(t, "lease", "enforce")
+			exec(t, conn, "SELECT fencing.tombstones('t'), fencing.seal('t', 'r')")
+			before, triggers := get[[]string](t, conn, description), wallTriggers(t, conn)
+			exec(t, conn, setup)
+			requireRefused(t, migrations.Down(t.Context(), dsn), "2BP01", "remove schema fencing")
+			require.Equal(t, before, get[[]string](t, conn, description))
+			require.Equal(t, triggers, wallTriggers(t, conn))
 		})
 	}
 }
 
-// Levels come to tables that are registered already, and go from them, without
-// touching anything else about them.
-func TestLevelsComeAndGo(t *testing.T) {
+const keep = "keep_triggers"
+
+// A program that starts while a newer one has brought the schema further leaves
+// it alone, and its doctor finds nothing.
+func TestUpOfAnOlderProgram(t *testing.T) {
 	dsn := localpg.Database(t, installed)
 	conn := open(t, dsn)
-	exec(t, conn, "CREATE TABLE orders (id int); CREATE TABLE items (id int); SELECT fencing.register('orders', 'lease'), fencing.register('items', 'strict')")
-	before, rows := generation(t, conn), registry(t, conn)
-	at(t, dsn, 2)
-	require.Equal(t, before, generation(t, conn), "all were enforced, and are")
-	err := migrations.SetLevel(t.Context(), dsn, "orders", migrations.Report)
-	require.ErrorIs(t, err, migrations.ErrNotInstalled)
-	requireRefused(t, err, "42883", "set the level of orders: schema fencing is not installed in a version with levels: run migrations.Up")
-
+	exec(t, conn, "INSERT INTO fencing.goose_db_version (version_id, is_applied) VALUES (2, true)")
+	before := get[[]string](t, conn, description)
 	require.NoError(t, migrations.Up(t.Context(), dsn))
-	require.Equal(t, before, generation(t, conn))
-	require.Equal(t, rows, registry(t, conn))
-	require.Equal(t, "enforce", level(t, conn, "orders"))
-	require.NoError(t, migrations.SetLevel(t.Context(), dsn, "orders", migrations.Report))
-	require.NoError(t, migrations.Up(t.Context(), dsn), "a second time")
-	require.Equal(t, "report", level(t, conn, "orders"))
-
-	at(t, dsn, 2)
-	require.Equal(t, rows, registry(t, conn))
-	require.Equal(t, before+2, generation(t, conn), "set, and enforced again")
+	require.Equal(t, before, get[[]string](t, conn, description))
+	version, err := migrations.Version(t.Context(), dsn)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, version)
+	require.Empty(t, codes(diagnose(t, dsn), "error", "warning"))
 }
 
-// Who might run fencing.register before levels came may set them.
-func TestLevelRightsOfAnOlderVersion(t *testing.T) {
+// A record without the migrations before the newest one isn't taken for whole.
+func TestUpRefusesARecordWithGaps(t *testing.T) {
 	dsn := localpg.Database(t, installed)
-	admin := open(t, dsn)
-	exec(t, admin, "CREATE TABLE orders (id int); SELECT fencing.register('orders', 'lease')")
-	at(t, dsn, 2)
-	deploy, deployDSN := newRole(t, dsn)
-	app, appDSN := newRole(t, dsn)
-	grants, _, _ := strings.Cut(documentedGrants(t, "app", app), "GRANT EXECUTE ON FUNCTION fencing.take") // there were no leases
-	exec(t, admin, documentedGrants(t, "deploy", deploy)+grants+
-		"GRANT EXECUTE ON FUNCTION fencing.register TO PUBLIC; ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO "+app)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
-	require.NoError(t, migrations.SetLevel(t.Context(), deployDSN, "orders", migrations.Report))
-	require.Equal(t, "report", level(t, admin, "orders"))
-	requireRefused(t, migrations.SetLevel(t.Context(), appDSN, "orders", migrations.Off), "42501",
-		"permission denied for function driver_level", "EXECUTE on the functions of schema fencing")
-}
-
-// Another role, one that may, runs the newer version: the owner stays the owner.
-func TestLevelOwner(t *testing.T) {
-	dsn := localpg.Database(t)
-	admin := open(t, dsn)
-	role, roleDSN := newRole(t, dsn)
-	exec(t, admin, "CREATE SCHEMA fencing AUTHORIZATION "+role+"; CREATE SCHEMA app AUTHORIZATION "+role)
-	require.NoError(t, migrations.Up(t.Context(), roleDSN))
-	at(t, roleDSN, 2)
-	require.NoError(t, migrations.Up(t.Context(), dsn))
-	require.Equal(t, int64(1), get[int64](t, admin, "SELECT count(DISTINCT proowner) FROM pg_proc WHERE pronamespace = 'fencing'::regnamespace"))
-	exec(t, open(t, roleDSN), "CREATE TABLE app.orders (id int)")
-	require.NoError(t, migrations.Register(t.Context(), roleDSN, migrations.Table{Name: "app.orders", Mode: migrations.Lease}))
-	require.NoError(t, migrations.SetLevel(t.Context(), roleDSN, "app.orders", migrations.Off))
-	require.NoError(t, migrations.Down(t.Context(), roleDSN))
-}
-
-// A wall's functions too belong to the owner of the schema, whoever runs the
-// newer version, and who might register before may put walls up.
-func TestWallOwnerAndRightsOfAnOlderVersion(t *testing.T) {
-	dsn := localpg.Database(t)
-	admin := open(t, dsn)
-	role, roleDSN := newRole(t, dsn)
-	deploy, deployDSN := newRole(t, dsn)
-	exec(t, admin, "CREATE SCHEMA fencing AUTHORIZATION "+role+"; CREATE SCHEMA app AUTHORIZATION "+deploy)
-	require.NoError(t, migrations.Up(t.Context(), roleDSN))
-	at(t, roleDSN, 3)
-	exec(t, admin, documentedGrants(t, "deploy", deploy)+"ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO PUBLIC; ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC")
-	require.NoError(t, migrations.Up(t.Context(), dsn))
-	exec(t, open(t, deployDSN), "CREATE TABLE app.orders (id int PRIMARY KEY)")
-	require.NoError(t, migrations.Register(t.Context(), deployDSN, migrations.Table{Name: "app.orders", Mode: migrations.Lease}))
-	require.NoError(t, migrations.Wall(t.Context(), deployDSN, "app.orders", migrations.WallEnforce))
-	require.NoError(t, migrations.Tombstones(t.Context(), deployDSN, "app.orders", true))
-	require.Equal(t, []string{role}, get[[]string](t, admin, `SELECT array_agg(DISTINCT pg_get_userbyid(o)::text) FROM (
-		SELECT proowner FROM pg_proc WHERE pronamespace = 'fencing'::regnamespace UNION ALL
-		SELECT relowner FROM pg_class WHERE relname IN ('registry', 'tombstone', 'repairs')) x(o)`))
-	require.Zero(t, get[int64](t, admin, `SELECT count(*) FROM (
-		SELECT proacl, 'f', proowner FROM pg_proc WHERE pronamespace = 'fencing'::regnamespace UNION ALL
-		SELECT relacl, 'r', relowner FROM pg_class WHERE relnamespace = 'fencing'::regnamespace AND relkind = 'r') x(acl, kind, owner),
-		aclexplode(coalesce(acl, acldefault(kind::"char", owner))) a WHERE a.grantee = 0`))
-	requireRefused(t, migrations.Repair(t.Context(), deployDSN, "app.orders", map[string]any{"id": 1}, 0, "x"), "42501")
-	require.NoError(t, migrations.Down(t.Context(), dsn))
-}
-
-// Leases too belong to the owner of the schema, whoever runs the newer version,
-// and nobody else has any right on them, whatever the defaults say.
-func TestLeaseOwnerAndRightsOfAnOlderVersion(t *testing.T) {
-	dsn := localpg.Database(t)
-	admin := open(t, dsn)
-	role, roleDSN := newRole(t, dsn)
-	app, appDSN := newRole(t, dsn)
-	exec(t, admin, "CREATE SCHEMA fencing AUTHORIZATION "+role)
-	require.NoError(t, migrations.Up(t.Context(), roleDSN))
-	at(t, roleDSN, 7)
-	exec(t, admin, "GRANT USAGE ON SCHEMA fencing TO "+app+"; GRANT EXECUTE ON FUNCTION fencing.next_token() TO "+app+";"+
-		"ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO PUBLIC; ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC")
-	require.NoError(t, migrations.Up(t.Context(), dsn))
-	_, err := open(t, appDSN).Exec(t.Context(), "SELECT fencing.take('r', '1s', 'h')")
-	requireRefused(t, err, "42501", "permission denied for function take")
-	exec(t, admin, documentedGrants(t, "app", app))
-	require.Equal(t, int64(1), get[int64](t, open(t, appDSN), "SELECT token FROM fencing.take('r', '1s', 'h')"))
-	require.Equal(t, []string{role}, get[[]string](t, admin, `SELECT array_agg(DISTINCT pg_get_userbyid(o)::text) FROM (
-		SELECT proowner FROM pg_proc WHERE pronamespace = 'fencing'::regnamespace UNION ALL
-		SELECT relowner FROM pg_class WHERE oid = 'fencing.lease'::regclass) x(o)`))
-	require.NoError(t, migrations.Down(t.Context(), roleDSN))
+	exec(t, open(t, dsn), "UPDATE fencing.goose_db_version SET version_id = 2 WHERE version_id = 1")
+	require.ErrorContains(t, migrations.Up(t.Context(), dsn), "install schema fencing: ")
+	require.ErrorContains(t, migrations.Down(t.Context(), dsn), "remove schema fencing: ")
 }

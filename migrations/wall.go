@@ -43,40 +43,15 @@ const (
 //
 // Rows from before keep their 0 and take a write under any token.
 //
-// Without [Up], or after that of an older version without walls, the error is
-// [ErrNotInstalled]. The server's refusals (a table that is not registered)
+// Without [Up] the error is [ErrNotInstalled]. The server's refusals (a table that is not registered)
 // come with its hint and unwrap to [*pgconn.PgError].
 func Wall(ctx context.Context, dsn, table string, level WallLevel) error {
 	const op = "set the wall of"
 	if err := level.check(op, table); err != nil {
 		return err
 	}
-	return callOn(ctx, dsn, op, table, "walls",
+	return callOn(ctx, dsn, op, table,
 		`SELECT fencing.wall($1::pg_catalog.text::pg_catalog.regclass, $2::pg_catalog.text)`, table, string(level))
-}
-
-// callOn calls a function of schema fencing on a table. newer is what the
-// versions that have the function have.
-func callOn(ctx context.Context, dsn, op, table, newer, sql string, args ...any) error {
-	if err := checkName(op, table); err != nil {
-		return err
-	}
-	conn, err := connect(ctx, op+" "+table, dsn)
-	if err != nil {
-		return err
-	}
-	defer closeConn(ctx, conn)
-	if err := requireInstalled(ctx, conn, op+" "+table); err != nil {
-		return err
-	}
-	_, err = conn.Exec(ctx, sql, args...)
-	switch {
-	case isState(err, undefinedFunction):
-		return fmt.Errorf("%s %s: %w in a version with %s: run migrations.Up(ctx, dsn) first: %w", op, table, ErrNotInstalled, newer, err)
-	case err != nil:
-		return registryError(op, table, "correct the name, or write it with its schema", err)
-	}
-	return nil
 }
 
 // check finds what can be said without a connection.

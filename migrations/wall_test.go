@@ -267,10 +267,10 @@ func TestWallRefuses(t *testing.T) {
 	} {
 		require.ErrorContains(t, migrations.Wall(t.Context(), "host=/nonexistent", tt.table, tt.level), tt.words)
 	}
-	at(t, dsn, 3)
+	exec(t, conn, "DROP FUNCTION fencing.wall")
 	err := migrations.Wall(t.Context(), dsn, "orders", migrations.WallEnforce)
 	require.ErrorIs(t, err, migrations.ErrNotInstalled)
-	require.ErrorContains(t, err, "in a version with walls: run migrations.Up")
+	requireRefused(t, err, "42883", "set the wall of orders: schema fencing is not installed as this program needs it: run migrations.Up")
 }
 
 // fencing.wall mends triggers that bear the right name and function and look at

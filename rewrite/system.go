@@ -22,7 +22,9 @@ var (
 		"seal", "unseal", "seal_function", "seal_sweep", "seal_apply") // that change something, and that no session of the driver may call
 	fencingHelpers = setOf("refuse_driver", "refuse_driver_write", "incarnation_now", "check_parents", "check_seal_column", "check_table", "check_token_column", "registry_changed",
 		"setting_name", "is_repair", "fail", "walls_above", "wall_changed", "tombstone_key", "tombstones_changed", "lease_ttl", "lease_wait", "raise_epoch",
-		"seal_changed", "seal_fail", "doctor_seal")
+		"seal_changed", "seal_fail", "wall_update_bodies", "wall_insert_bodies", "wall_delete_bodies", "wall_other_bodies", "seal_bodies", "tombstone_bodies",
+		"doctor_apps", "doctor_around", "doctor_bounds", "doctor_columns", "doctor_family", "doctor_less", "doctor_owner", "doctor_roles", "doctor_schema",
+		"doctor_seal", "doctor_sequences", "doctor_settings", "doctor_subscriptions", "doctor_tables", "doctor_tokens", "doctor_tombstones", "doctor_triggers", "doctor_wall")
 )
 
 // IsFencingRelation reports whether the schema fencing has a table or sequence of

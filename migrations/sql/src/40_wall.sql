@@ -31,19 +31,7 @@
 --   The bound by the sequence stops tokens that nobody was given; who takes the newest one from the sequence passes.
 --   At report a negative token is left out of the write, and a stale write to a strict table is logged by two triggers.
 
--- +goose Up
-
-SELECT pg_catalog.set_config('fencing.saved_search_path', pg_catalog.current_setting('search_path'), true);
-SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-
-ALTER TABLE fencing.registry
-  ADD COLUMN wall_level text NOT NULL DEFAULT 'off' CHECK (wall_level IN ('off', 'report', 'enforce', 'attested'));
-
-COMMENT ON COLUMN fencing.registry.wall_level IS
-  'off: no triggers; report: they log what they would refuse; enforce: they refuse; attested: UPDATE and INSERT need the setting too. Set by fencing.wall().';
-
 -- the setting that carries the token of a resource; what Go's rewrite.SettingName says
--- +goose StatementBegin
 CREATE FUNCTION fencing.setting_name(resource text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -60,23 +48,12 @@ BEGIN
   END IF;
   RETURN 'fencing.token_' || v_name;
 END $$;
--- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.setting_name(text) IS
   'The name of the setting in which the wall looks for the token of a resource; null or empty: of the default token. SET LOCAL it.';
 
--- whether a write that the wall would refuse is a repair by the owner of the schema; there are none in this version
--- +goose StatementBegin
-CREATE FUNCTION fencing.is_repair(rel oid, token bigint, current bigint) RETURNS boolean LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  RETURN false;
-END $$;
--- +goose StatementEnd
-
 -- The one place that refuses. rel is the table that is written, which may be a partition or a child; the error names the registered
 -- one, under which clients know it.
--- +goose StatementBegin
 CREATE FUNCTION fencing.fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)
 RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -150,19 +127,68 @@ BEGIN
                || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
   END IF;
 END $$;
--- +goose StatementEnd
+
+-- The bodies of the wall's trigger functions, as they run but for the names that format() puts in: see fencing.wall_functions. suffix is
+-- what the name of the function ends with; mode and is_bounded say for which tables it is, null being all: those of the mode, and
+-- those whose tokens a sequence bounds. They come from the templates in src/triggers.
+--
+-- The check of an UPDATE. In mode lease a negative token is a marked one, if it isn't the row's own; -1 is 0 marked.
+CREATE FUNCTION fencing.wall_update_bodies() RETURNS TABLE (suffix text, mode text, is_bounded boolean, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  ('update', 'strict', true, $body${{body "update_strict" "bounded"}}$body$),
+  ('update_attested', 'strict', true, $body${{body "update_strict" "bounded" "attested"}}$body$),
+  ('update', 'strict', false, $body${{body "update_strict"}}$body$),
+  ('update_attested', 'strict', false, $body${{body "update_strict" "attested"}}$body$),
+  ('update', 'lease', true, $body${{body "update_lease" "bounded"}}$body$),
+  ('update_attested', 'lease', true, $body${{body "update_lease" "bounded" "attested"}}$body$),
+  ('update', 'lease', false, $body${{body "update_lease"}}$body$),
+  ('update_attested', 'lease', false, $body${{body "update_lease" "attested"}}$body$)
+$$;
+
+-- The check of an INSERT. Below attested it looks at the note, too: in an upsert no trigger comes after it that could, and EXCLUDED has
+-- what it lets through.
+CREATE FUNCTION fencing.wall_insert_bodies() RETURNS TABLE (suffix text, mode text, is_bounded boolean, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  ('insert', NULL, true, $body${{body "insert" "bounded"}}$body$),
+  ('insert_attested', NULL, true, $body${{body "insert" "bounded" "attested"}}$body$),
+  ('insert', NULL, false, $body${{body "insert"}}$body$),
+  ('insert_attested', NULL, false, $body${{body "insert" "attested"}}$body$)
+$$;
+
+-- The check of a DELETE, whose token is in the setting.
+CREATE FUNCTION fencing.wall_delete_bodies() RETURNS TABLE (suffix text, mode text, is_bounded boolean, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  ('delete', 'strict', true, $body${{body "delete" "strict" "bounded"}}$body$),
+  ('delete', 'strict', false, $body${{body "delete" "strict"}}$body$),
+  ('delete', 'lease', true, $body${{body "delete" "lease" "bounded"}}$body$),
+  ('delete', 'lease', false, $body${{body "delete" "lease"}}$body$)
+$$;
+
+-- The marks come before other triggers and note the token that the statement writes, for ~fencing_late to compare with. The note is for
+-- the depth at which the trigger runs, so that a write by a trigger in between leaves it alone. In mode lease the mark runs only if the
+-- statement names the column, and a token that can't be one counts as none.
+CREATE FUNCTION fencing.wall_other_bodies() RETURNS TABLE (suffix text, mode text, is_bounded boolean, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  ('mark', 'lease', NULL::boolean, $body${{body "mark" "lease"}}$body$),
+  ('mark', 'strict', NULL, $body${{body "mark" "strict"}}$body$),
+  ('mark_insert', NULL, NULL, $body${{body "mark" "strict"}}$body$),
+  ('truncate', NULL, NULL, $body${{body "truncate"}}$body$),
+  ('late', NULL, NULL, $body${{body "late"}}$body$)
+$$;
 
 -- Makes the trigger functions for a table and returns what their names begin with. The name says all that is written in them, so one
 -- that is there is right, as long as names are quoted in one way only. It runs as the owner of the schema, who owns them; whoever
 -- may register may put triggers on them.
--- +goose StatementBegin
 CREATE FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = issued_by);
   v_prefix CONSTANT text := 'wall_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq)::text), 16) || '_';
-  v_body   text;
   v_sql    text;
   f        record;
 BEGIN
@@ -178,123 +204,15 @@ BEGIN
       USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
   END IF;
   FOR f IN
-    -- [<] stands for OPERATOR(pg_catalog.<), fail() for the whole call, {...} for what follows below; all is put in before the names are
-    SELECT k.suffix, k.definer, k.body FROM (VALUES
-      -- The marks come before other triggers and note the token that the statement writes, for ~fencing_late to compare with. The note
-      -- is for the depth at which the trigger runs, so that a write by a trigger in between leaves it alone.
-      -- This one runs only if the statement names the column. A token that can't be one counts as none.
-      ('mark', 'lease', false, $body$
-BEGIN
-  NEW.%1$I := CASE WHEN {noted} IS NULL OR NEW.%1$I [<] 0 THEN OLD.%1$I ELSE [~] NEW.%1$I END;
-  RETURN NEW;
-END $body$),
-      ('mark', 'strict', false, $body$
-BEGIN
-  IF {noted} IS NULL THEN RETURN NULL; END IF;  -- as an expression: PERFORM takes longer
-  RETURN NEW;
-END $body$),
-      ('mark_insert', NULL, false, $body$
-BEGIN
-  IF {noted} IS NULL THEN RETURN NULL; END IF;
-  RETURN NEW;
-END $body$),
-      ('update', 'strict', true, $body$
-{setting}BEGIN
-  {typed NEW}
-  IF NEW.%1$I [>] OLD.%1$I AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
-  IF (NEW.%1$I [>] OLD.%1$I) IS NOT TRUE THEN fail('stale', NEW.%1$I, OLD.%1$I);
-  ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, OLD.%1$I);
-  {unattested OLD.%1$I}END IF;
-  RETURN NEW;
-END $body$),
-      -- A negative token is a marked one, if it isn't the row's own; -1 is 0 marked.
-      ('update', 'lease', true, $body$
-{setting}BEGIN
-  {typed NEW}
-  IF NEW.%1$I [<] -1 AND NEW.%1$I [<>] OLD.%1$I THEN
-    NEW.%1$I := [~] NEW.%1$I;
-    IF NEW.%1$I [>=] OLD.%1$I AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
-    IF NEW.%1$I [<] OLD.%1$I THEN fail('stale', NEW.%1$I, OLD.%1$I);
-    ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, OLD.%1$I);
-    {unattested OLD.%1$I}END IF;
-  ELSIF NEW.%1$I [=] -1 AND OLD.%1$I [<>] -1 THEN
-    NEW.%1$I := 0;
-    fail('missing', NEW.%1$I, OLD.%1$I);
-  ELSE
-    fail('missing', NULL, OLD.%1$I);
-  END IF;
-  RETURN NEW;
-END $body$),
-      -- Below attested it looks at the note, too: in an upsert no trigger comes after it that could, and EXCLUDED has what it lets through.
-      ('insert', NULL, true, $body$
-{setting}BEGIN
-  {typed NEW}
-  IF NEW.%1$I [>] 0 AND {issued NEW.%1$I}{attested} THEN RETURN NEW; END IF;
-  IF (NEW.%1$I [>] 0) IS NOT TRUE THEN fail('missing', NEW.%1$I, NULL);
-  ELSIF ({issued NEW.%1$I}) IS NOT TRUE THEN fail('unissued', NEW.%1$I, NULL);
-  {unattested NULL}{changed}END IF;
-  RETURN NEW;
-END $body$),
-      ('delete', NULL, true, $body$
-DECLARE
-  s pg_catalog.text := pg_catalog.current_setting(%4$L, true);
-  t pg_catalog.int8;
-BEGIN
-  {typed OLD}
-  IF s IS NULL OR s [=] '' THEN
-    fail('missing', NULL, OLD.%1$I);
-    RETURN OLD;
-  END IF;
-  IF s [~] '^[1-9][0-9]{0,18}$' THEN
-    IF s::pg_catalog.numeric [<=] 9223372036854775807 THEN t := s::pg_catalog.int8; END IF;
-  END IF;
-  IF t IS NULL THEN fail('malformed', NULL, OLD.%1$I);
-  ELSIF (t {newer} OLD.%1$I) IS NOT TRUE THEN fail('stale', t, OLD.%1$I);
-  ELSIF ({issued t}) IS NOT TRUE THEN fail('unissued', t, OLD.%1$I);
-  END IF;
-  RETURN OLD;
-END $body$),
-      ('truncate', NULL, true, $body$
-BEGIN
-  fail('truncate', NULL, NULL);
-  RETURN NULL;
-END $body$),
-      ('late', NULL, true, $body$
-BEGIN
-  {typed NEW}
-  IF TG_OP [=] 'UPDATE' THEN fail('late', NEW.%1$I, OLD.%1$I); ELSE fail('late', NEW.%1$I, NULL); END IF;
-  RETURN NULL;
-END $body$)) b(kind, mode, definer, body),
-      LATERAL (
-        SELECT b.kind AS suffix, b.definer, replace(replace(replace(replace(b.body, '{setting}', ''), '{attested}', CASE b.kind
-                 WHEN 'insert' THEN $body$ AND pg_catalog.current_setting('fencing.mark' [||] pg_catalog.pg_trigger_depth()::pg_catalog.text, true) [=] NEW.%1$I::pg_catalog.text$body$ ELSE '' END),
-               '{unattested', '{none'), '{changed}', $body$ELSE fail('late', NEW.%1$I, NULL);
-  $body$) AS body
-        UNION ALL
-        SELECT b.kind || '_attested', b.definer, replace(replace(replace(b.body, '{changed}', ''), '{setting}', E'DECLARE\n  s pg_catalog.text;\n'),
-               '{attested}', ' AND pg_catalog.current_setting(%4$L, true) [=] NEW.%1$I::pg_catalog.text')
-         WHERE b.body LIKE '%{attested}%') k
-     WHERE b.mode IS NULL OR b.mode = wall_functions.mode
+    SELECT b.suffix, b.body
+      FROM (SELECT * FROM fencing.wall_update_bodies() UNION ALL SELECT * FROM fencing.wall_insert_bodies()
+            UNION ALL SELECT * FROM fencing.wall_delete_bodies() UNION ALL SELECT * FROM fencing.wall_other_bodies()) b
+     WHERE coalesce(b.mode = wall_functions.mode, true) AND coalesce(b.is_bounded = (v_seq IS NOT NULL), true)
   LOOP
     CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NOT NULL;
-    v_body := regexp_replace(f.body, '\{none [^}]*\}', '', 'g');
-    v_body := regexp_replace(v_body, '\{unattested ([^}]*)\}', $body$ELSE
-    s := pg_catalog.current_setting(%4$L, true);
-    IF s IS NULL OR s [=] '' THEN fail('unattested', NEW.%1$I, \1); ELSE fail('other', NEW.%1$I, \1); END IF;
-  $body$, 'g');
-    v_body := regexp_replace(v_body, '\{typed (\w+)\}', $body$IF pg_catalog.pg_typeof(\1.%1$I) [<>] 'pg_catalog.int8'::pg_catalog.regtype THEN
-    fail('type', NULL, NULL);
-    RETURN \1;
-  END IF;$body$, 'g');
-    v_body := regexp_replace(v_body, '\{issued ([^}]*)\}', CASE WHEN v_seq IS NULL THEN 'true'
-              ELSE '\1 [<=] pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)' END, 'g');
-    v_body := replace(v_body, '{noted}', $body$pg_catalog.set_config('fencing.mark' [||] pg_catalog.pg_trigger_depth()::pg_catalog.text, NEW.%1$I::pg_catalog.text, true)$body$);
-    v_body := replace(v_body, '{newer}', CASE wall_functions.mode WHEN 'strict' THEN '[>]' ELSE '[>=]' END);
-    v_body := regexp_replace(v_body, '\[([<>=~|]+)\]', 'OPERATOR(pg_catalog.\1)', 'g');
-    v_body := regexp_replace(v_body, 'fail\((''\w+''), ', 'PERFORM fencing.fail(\1, TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, ', 'g');
     EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
-                   CASE WHEN f.definer THEN 'SECURITY DEFINER' ELSE '' END,
-                   format(v_body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
+                   CASE WHEN f.suffix LIKE 'mark%' THEN '' ELSE 'SECURITY DEFINER' END,
+                   format(f.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
   END LOOP;
   -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
   FOR v_sql IN
@@ -313,11 +231,9 @@ END $body$)) b(kind, mode, definer, body),
   END LOOP;
   RETURN v_prefix;
 END $$;
--- +goose StatementEnd
 
 -- Drops the trigger functions that no trigger runs any more: those whose names begin with one of the prefixes, or all. They go together
 -- with the others of their prefix. What runs a function is found by its dependencies, which have an index.
--- +goose StatementBegin
 CREATE FUNCTION fencing.wall_sweep(prefixes text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -338,10 +254,8 @@ BEGIN
     EXECUTE v_sql;
   END LOOP;
 END $$;
--- +goose StatementEnd
 
 -- The walled tables whose walls a table has that is a partition or a child: those next above it. A child may have several.
--- +goose StatementBegin
 CREATE FUNCTION fencing.walls_above(rel oid) RETURNS SETOF fencing.registry LANGUAGE plpgsql STABLE ROWS 1
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
@@ -353,10 +267,8 @@ BEGIN
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = u.oid AND x.wall_level <> 'off'))
   SELECT r.* FROM up u JOIN fencing.registry r ON r.relid = u.oid WHERE r.wall_level <> 'off';
 END $$;
--- +goose StatementEnd
 
 -- Refuses walls of several parents on one child if the child can't have both: it has one trigger of each kind.
--- +goose StatementBegin
 CREATE FUNCTION fencing.check_parents(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -377,9 +289,8 @@ BEGIN
          fencing.walls_above(m.oid) w
    WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl
      AND ((w.token_column, w.mode, w.resource, w.issued_by) IS DISTINCT FROM (r.token_column, r.mode, r.resource, r.issued_by)
-          -- seals come with a later version
-          OR num_nonnulls(to_jsonb(w) ->> 'seal_resource', to_jsonb(w) ->> 'seal_column') = 1 AND num_nonnulls(to_jsonb(r) ->> 'seal_resource', to_jsonb(r) ->> 'seal_column') = 1
-             AND (to_jsonb(w) ->> 'seal_resource', to_jsonb(w) ->> 'seal_column') IS DISTINCT FROM (to_jsonb(r) ->> 'seal_resource', to_jsonb(r) ->> 'seal_column'))
+          OR num_nonnulls(w.seal_resource, w.seal_column) = 1 AND num_nonnulls(r.seal_resource, r.seal_column) = 1
+             AND (w.seal_resource, w.seal_column) IS DISTINCT FROM (r.seal_resource, r.seal_column))
    LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION 'fencing: % inherits from % and from %, whose walls differ', o.name, o.mine, o.other
@@ -387,12 +298,10 @@ BEGIN
             HINT = format('A child has one wall. Register both with the same mode, token column, resource and sequence, and the same seal, or end one of the inheritances: ALTER TABLE %s NO INHERIT ....', o.name);
   END IF;
 END $$;
--- +goose StatementEnd
 
 -- Makes the triggers of a table, its partitions and its children what the level asks for. What is right already stays as it is, and
 -- its table is not locked. A trigger is right if the server writes it as it was written here: it keeps columns by their numbers, and
 -- so follows one that is renamed.
--- +goose StatementBegin
 CREATE FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
@@ -487,11 +396,9 @@ BEGIN
     PERFORM fencing.wall_sweep(v_old);
   END IF;
 END $$;
--- +goose StatementEnd
 
 -- Whatever changes the row changes the triggers with it: fencing.wall, fencing.register, fencing.unregister or a plain UPDATE. On
 -- TRUNCATE they stay. Not on INSERT: a restore writes the rows first.
--- +goose StatementBegin
 CREATE FUNCTION fencing.wall_changed() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -507,12 +414,11 @@ BEGIN
   END IF;
   RETURN NULL;
 END $$;
--- +goose StatementEnd
 
 CREATE TRIGGER wall AFTER UPDATE OR DELETE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.wall_changed();
+
 ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
 
--- +goose StatementBegin
 CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'enforce') RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -562,97 +468,17 @@ BEGIN
   ELSIF NOT v_is_left THEN
     PERFORM fencing.wall_apply(tbl, level, o.token_column, o.mode, o.resource, o.issued_by);
   END IF;
-  -- tombstones and seals come with later versions; a change of level brings and takes their triggers by itself, but for those that
-  -- the row doesn't ask for
-  IF to_regprocedure('fencing.tombstone_apply(regclass, text, name, text, text, regclass)') IS NOT NULL THEN
-    IF level = 'off' THEN
-      EXECUTE 'SELECT fencing.tombstone_apply($1, ''off'', NULL, NULL, NULL, NULL)' USING tbl;
-    ELSIF o.wall_level = level THEN
-      EXECUTE 'SELECT fencing.tombstone_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by) FROM fencing.registry r WHERE r.relid = $1 AND r.tombstones'
-        USING tbl;
-    END IF;
+  -- a change of level brings and takes the triggers of tombstones and seals by itself, but for those that the row doesn't ask for
+  IF level = 'off' THEN
+    PERFORM fencing.tombstone_apply(tbl, 'off', NULL, NULL, NULL, NULL);
+  ELSIF o.wall_level = level THEN
+    PERFORM fencing.tombstone_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by)
+       FROM fencing.registry r WHERE r.relid = tbl AND r.tombstones;
   END IF;
-  IF (v_is_left OR o.wall_level = level) AND to_regprocedure('fencing.seal_apply(regclass)') IS NOT NULL THEN
-    EXECUTE 'SELECT fencing.seal_apply($1)' USING tbl;
+  IF v_is_left OR o.wall_level = level THEN
+    PERFORM fencing.seal_apply(tbl);
   END IF;
 END $$;
--- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.wall(regclass, text) IS
   'Has PostgreSQL itself refuse stale and unguarded writes to a registered table: off, report, enforce or attested. Calling it again mends what is missing.';
-
--- The functions belong to the owner of fencing.register, and who may run that may run these; PUBLIC and those whom ALTER DEFAULT
--- PRIVILEGES names may not.
--- +goose StatementBegin
-DO $$
-DECLARE
-  v_register CONSTANT regprocedure := 'fencing.register(regclass, text, name, text, regclass)';
-  v_new      CONSTANT regprocedure[] := ARRAY['fencing.setting_name(text)', 'fencing.is_repair(oid, bigint, bigint)',
-    'fencing.fail(text, text, oid, text, name, name, text, text, bigint, bigint)', 'fencing.wall_functions(name, text, text, regclass)',
-    'fencing.wall_sweep(text[])', 'fencing.walls_above(oid)', 'fencing.check_parents(regclass)', 'fencing.wall_apply(regclass, text, name, text, text, regclass)', 'fencing.wall_changed()', 'fencing.wall(regclass, text)'];
-  v_sql      text;
-BEGIN
-  FOR v_sql IN
-    SELECT format('ALTER FUNCTION %s OWNER TO %I', p.oid::regprocedure, pg_get_userbyid(r.proowner))
-      FROM pg_proc r, pg_proc p WHERE r.oid = v_register AND p.oid = ANY (v_new) AND r.proowner <> p.proowner
-  LOOP
-    EXECUTE v_sql;
-  END LOOP;
-  FOR v_sql IN
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.oid = ANY (v_new) AND a.grantee <> p.proowner
-  LOOP
-    EXECUTE v_sql;
-  END LOOP;
-  FOR v_sql IN
-    SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', n.oid::regprocedure, pg_get_userbyid(a.grantee)) || CASE WHEN bool_or(a.is_grantable) THEN ' WITH GRANT OPTION' ELSE '' END
-      FROM pg_proc n, pg_proc p, aclexplode(p.proacl) a
-     WHERE n.oid = ANY (v_new) AND p.oid = v_register AND a.grantee NOT IN (0, p.proowner)
-     GROUP BY n.oid, a.grantee
-  LOOP
-    EXECUTE v_sql;
-  END LOOP;
-END $$;
--- +goose StatementEnd
-
-SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);
-
--- +goose Down
-
-SELECT pg_catalog.set_config('fencing.saved_search_path', pg_catalog.current_setting('search_path'), true);
-SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-
--- all walls come off, a change like any other for whoever follows the generation; and what is left where nothing is registered
-UPDATE fencing.registry SET wall_level = 'off' WHERE wall_level <> 'off';
-
--- +goose StatementBegin
-DO $$
-DECLARE
-  v_sql text;
-BEGIN
-  FOR v_sql IN
-    SELECT format('DROP TRIGGER %I ON %s', t.tgname, t.tgrelid::regclass) FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-     WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_'
-  LOOP
-    EXECUTE v_sql;
-  END LOOP;
-END $$;
--- +goose StatementEnd
-
-SELECT fencing.wall_sweep();
-
-DROP TRIGGER wall ON fencing.registry;
-DROP FUNCTION fencing.wall(regclass, text);
-DROP FUNCTION fencing.wall_changed();
-DROP FUNCTION fencing.wall_apply(regclass, text, name, text, text, regclass);
-DROP FUNCTION fencing.check_parents(regclass);
-DROP FUNCTION fencing.walls_above(oid);
-DROP FUNCTION fencing.wall_sweep(text[]);
-DROP FUNCTION fencing.wall_functions(name, text, text, regclass);
-DROP FUNCTION fencing.fail(text, text, oid, text, name, name, text, text, bigint, bigint);
-DROP FUNCTION fencing.is_repair(oid, bigint, bigint);
-DROP FUNCTION fencing.setting_name(text);
-ALTER TABLE fencing.registry DROP COLUMN wall_level;
-
-SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);

@@ -20,15 +20,6 @@
 --   They stay when a table is unregistered, and stand for its oid; fencing.register gives those of a table that was registered to the
 --   one that has its name now.
 
--- +goose Up
-
-SELECT pg_catalog.set_config('fencing.saved_search_path', pg_catalog.current_setting('search_path'), true);
-SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-
-ALTER TABLE fencing.registry ADD COLUMN tombstones boolean NOT NULL DEFAULT false;
-
-COMMENT ON COLUMN fencing.registry.tombstones IS 'Whether deleted keys keep their tokens while the table has a wall. Set by fencing.tombstones().';
-
 CREATE TABLE fencing.tombstone (
   relid      regclass    NOT NULL,
   digest     bytea       NOT NULL,  -- sha256 of the key as text: a long key has no room in an index, and its row could not be deleted
@@ -42,13 +33,13 @@ CREATE TABLE fencing.tombstone (
 
 CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.tombstone
   FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+
 ALTER TABLE fencing.tombstone ENABLE ALWAYS TRIGGER refuse_driver;
 
 COMMENT ON TABLE fencing.tombstone IS 'Deleted keys with the tokens that deleted them. Written by the triggers of fencing.tombstones().';
 
 -- The columns of the primary key, each with the expression that writes it as text; %1$s is the row. Two keys have to be equal as text
 -- if and only if they are equal, whatever the session's settings.
--- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[]) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -94,11 +85,9 @@ BEGIN
             HINT = format('A tombstone is found by the key: ALTER TABLE %s ADD PRIMARY KEY (...).', o.name) || o.or_none;
   END IF;
 END $$;
--- +goose StatementEnd
 
 -- Has the tombstones of a table stand under the columns that its primary key has now, where they can: columns in another order or by
 -- another name. columns are pairs of a name and what its values are as text: integers and numeric are numbers, which look alike.
--- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -134,11 +123,19 @@ BEGIN
     DELETE FROM fencing.tombstone d WHERE d.relid = 0::regclass;
   END LOOP;
 END $$;
--- +goose StatementEnd
+
+-- The bodies of the trigger functions, as they run but for what format() puts in: names, and by the numbers 6 to 10 what depends on the
+-- columns of the primary key: the key of OLD and of NEW, the conditions that a column of it is of another type, and fencing.tombstone's
+-- columns. They come from the templates in src/triggers.
+CREATE FUNCTION fencing.tombstone_bodies() RETURNS TABLE (suffix text, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  ('bury', $body${{body "bury"}}$body$),
+  ('check', $body${{body "tomb_check"}}$body$)
+$$;
 
 -- Makes the trigger functions and returns what their names begin with; compare fencing.wall_functions. A type other than the one they
 -- were made for isn't looked at, because its cast would run as the owner of the schema.
--- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
@@ -169,88 +166,7 @@ BEGIN
   v_types := v_types || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(token_column), '%', '%%'));
   v_keys := 'ARRAY[' || array_to_string(k.texts, ', ') || ']';
   FOR f IN
-    SELECT b.suffix, b.body FROM (VALUES
-      ('bury', $body$
-DECLARE
-  s text := current_setting(%4$L, true);
-  t bigint;
-  k text[];
-  v_session CONSTANT text := current_setting('fencing.session', true);
-  v_other boolean;
-BEGIN
-  BEGIN
-    v_other := %8$s;
-  EXCEPTION WHEN undefined_column THEN
-    v_other := true;
-  END;
-  IF v_other THEN
-    PERFORM fencing.fail('key', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
-    IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
-    RETURN NEW;
-  END IF;
-  t := OLD.%1$I;
-  IF TG_OP = 'UPDATE' THEN
-    t := greatest(t, NEW.%1$I);
-  ELSIF s ~ '^[1-9][0-9]{0,18}$' THEN
-    IF s::numeric <= coalesce(pg_sequence_last_value(%5$L::regclass), 9223372036854775807) THEN
-      t := greatest(t, s::bigint);
-    END IF;
-  END IF;
-  k := %6$s;
-  IF v_session = 'driver' THEN
-    PERFORM set_config('fencing.session', '', true);  -- this write is none of the driver's own: fencing.refuse_driver_write
-  END IF;
-  INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact)
-  VALUES (coalesce(pg_partition_root(TG_RELID), TG_RELID), sha256(convert_to(k::text, getdatabaseencoding())), k, %10$L, t, pg_current_xact_id())
-  ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
-  IF v_session = 'driver' THEN
-    PERFORM set_config('fencing.session', v_session, true);
-  END IF;
-  IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
-  RETURN NEW;
-END $body$),
-      ('check', $body$
-DECLARE
-  v_rel oid := coalesce(pg_partition_root(TG_RELID), TG_RELID);
-  v_key text[];
-  v_sha bytea;
-  v_at  tid;
-  x     record;
-  v_session CONSTANT text := current_setting('fencing.session', true);
-  v_other boolean;
-BEGIN
-  BEGIN
-    v_other := %9$s;
-  EXCEPTION WHEN undefined_column THEN
-    v_other := true;
-  END;
-  IF v_other THEN
-    PERFORM fencing.fail('key', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
-    RETURN NULL;
-  END IF;
-  v_key := %7$s;
-  v_sha := sha256(convert_to(v_key::text, getdatabaseencoding()));
-  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-    IF v_session = 'driver' THEN
-      PERFORM set_config('fencing.session', '', true);
-    END IF;
-    INSERT INTO fencing.tombstone (relid, digest, key, columns, token, xact) VALUES (v_rel, v_sha, v_key, %10$L, -1, pg_current_xact_id())
-      ON CONFLICT (relid, digest) DO NOTHING RETURNING ctid INTO v_at;
-    -- by its place: at SERIALIZABLE a look into the index would conflict with the INSERTs of other keys
-    DELETE FROM fencing.tombstone d WHERE d.ctid = v_at;
-    IF v_session = 'driver' THEN
-      PERFORM set_config('fencing.session', v_session, true);
-    END IF;
-    IF v_at IS NOT NULL THEN
-      RETURN NULL;
-    END IF;
-  END IF;
-  SELECT d.token, d.xact INTO x FROM fencing.tombstone d WHERE d.relid = v_rel AND d.digest = v_sha;
-  IF FOUND AND (NEW.%1$I < x.token OR %2$L = 'strict' AND NEW.%1$I = x.token AND x.xact <> pg_current_xact_id()) THEN
-    PERFORM fencing.fail('deleted', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, x.token);
-  END IF;
-  RETURN NULL;
-END $body$)) b(suffix, body)
+    SELECT b.suffix, b.body FROM fencing.tombstone_bodies() b
   LOOP
     IF to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NULL THEN
       -- a sequential scan of fencing.tombstone is a read of all keys to SERIALIZABLE, and it is chosen while the table is small
@@ -277,10 +193,8 @@ END $body$)) b(suffix, body)
   END LOOP;
   RETURN v_prefix;
 END $$;
--- +goose StatementEnd
 
 -- compare fencing.wall_sweep
--- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_sweep(prefixes text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -301,10 +215,8 @@ BEGIN
     EXECUTE v_sql;
   END LOOP;
 END $$;
--- +goose StatementEnd
 
 -- Gives a table the tombstones of another one, in whose place it is registered; that one keeps its own for as long as it is there.
--- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_copy(former regclass, tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -320,10 +232,8 @@ BEGIN
     DELETE FROM fencing.tombstone d WHERE d.relid = former;
   END IF;
 END $$;
--- +goose StatementEnd
 
 -- Makes the triggers of a table what its row asks for. Partitions have copies.
--- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
@@ -388,9 +298,7 @@ BEGIN
     PERFORM fencing.tombstone_sweep(v_old);
   END IF;
 END $$;
--- +goose StatementEnd
 
--- +goose StatementBegin
 CREATE FUNCTION fencing.tombstones_changed() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -410,12 +318,11 @@ BEGIN
   END IF;
   RETURN NULL;
 END $$;
--- +goose StatementEnd
 
 CREATE TRIGGER tombstones AFTER UPDATE OR DELETE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.tombstones_changed();
+
 ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER tombstones;
 
--- +goose StatementBegin
 CREATE FUNCTION fencing.tombstones(tbl regclass, keep boolean DEFAULT true) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -457,12 +364,10 @@ BEGIN
     PERFORM fencing.tombstone_apply(tbl, CASE WHEN keep THEN o.wall_level ELSE 'off' END, o.token_column, o.mode, o.resource, o.issued_by);
   END IF;
 END $$;
--- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.tombstones(regclass, boolean) IS
   'Has deleted keys of a walled table keep their tokens, so that no stale holder inserts them again; false: not any more.';
 
--- +goose StatementBegin
 CREATE FUNCTION fencing.prune_tombstones(tbl regclass, below bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -481,88 +386,6 @@ BEGIN
   GET DIAGNOSTICS v_count = ROW_COUNT;
   RETURN v_count;
 END $$;
--- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.prune_tombstones(regclass, bigint) IS
   'Removes the tombstones of a table with tokens below the oldest that anybody may still hold, and says how many.';
-
--- The objects belong to the owner of fencing.register, and who may run that may run these; nobody else starts with any right.
--- +goose StatementBegin
-DO $$
-DECLARE
-  v_register CONSTANT regprocedure := 'fencing.register(regclass, text, name, text, regclass)';
-  v_new      CONSTANT regprocedure[] := ARRAY['fencing.tombstone_key(regclass)', 'fencing.tombstone_rekey(regclass, jsonb)', 'fencing.tombstone_functions(regclass, name, text, text, regclass)',
-    'fencing.tombstone_sweep(text[])', 'fencing.tombstone_copy(regclass, regclass)', 'fencing.tombstone_apply(regclass, text, name, text, text, regclass)', 'fencing.tombstones_changed()',
-    'fencing.tombstones(regclass, boolean)', 'fencing.prune_tombstones(regclass, bigint)'];
-  v_sql      text;
-BEGIN
-  FOR v_sql IN
-    SELECT format('ALTER FUNCTION %s OWNER TO %I', p.oid::regprocedure, pg_get_userbyid(r.proowner))
-      FROM pg_proc r, pg_proc p WHERE r.oid = v_register AND p.oid = ANY (v_new) AND r.proowner <> p.proowner
-    UNION ALL
-    SELECT format('ALTER TABLE %s OWNER TO %I', c.oid::regclass, pg_get_userbyid(r.proowner))
-      FROM pg_proc r, pg_class c WHERE r.oid = v_register AND c.oid = 'fencing.tombstone'::regclass AND r.proowner <> c.relowner
-  LOOP
-    EXECUTE v_sql;
-  END LOOP;
-  FOR v_sql IN
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.oid = ANY (v_new) AND a.grantee <> p.proowner
-    UNION
-    SELECT format('REVOKE ALL ON TABLE %s FROM %s', c.oid::regclass, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = 'fencing.tombstone'::regclass AND a.grantee <> c.relowner
-  LOOP
-    EXECUTE v_sql;
-  END LOOP;
-  FOR v_sql IN
-    SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', n.oid::regprocedure, pg_get_userbyid(a.grantee)) || CASE WHEN bool_or(a.is_grantable) THEN ' WITH GRANT OPTION' ELSE '' END
-      FROM pg_proc n, pg_proc p, aclexplode(p.proacl) a
-     WHERE n.oid = ANY (v_new) AND n.proname <> 'prune_tombstones' AND p.oid = v_register AND a.grantee NOT IN (0, p.proowner)
-     GROUP BY n.oid, a.grantee
-  LOOP
-    EXECUTE v_sql;
-  END LOOP;
-END $$;
--- +goose StatementEnd
-
-SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);
-
--- +goose Down
-
-SELECT pg_catalog.set_config('fencing.saved_search_path', pg_catalog.current_setting('search_path'), true);
-SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-
-UPDATE fencing.registry SET tombstones = false WHERE tombstones;
-
--- what is left where nothing is registered
--- +goose StatementBegin
-DO $$
-DECLARE
-  v_sql text;
-BEGIN
-  FOR v_sql IN
-    SELECT format('DROP TRIGGER %I ON %s', t.tgname, t.tgrelid::regclass) FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-     WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^tomb_[0-9a-f]{16}_'
-  LOOP
-    EXECUTE v_sql;
-  END LOOP;
-END $$;
--- +goose StatementEnd
-
-SELECT fencing.tombstone_sweep();
-
-DROP TRIGGER tombstones ON fencing.registry;
-DROP FUNCTION fencing.prune_tombstones(regclass, bigint);
-DROP FUNCTION fencing.tombstones(regclass, boolean);
-DROP FUNCTION fencing.tombstones_changed();
-DROP FUNCTION fencing.tombstone_apply(regclass, text, name, text, text, regclass);
-DROP FUNCTION fencing.tombstone_copy(regclass, regclass);
-DROP FUNCTION fencing.tombstone_sweep(text[]);
-DROP FUNCTION fencing.tombstone_functions(regclass, name, text, text, regclass);
-DROP FUNCTION fencing.tombstone_rekey(regclass, jsonb);
-DROP FUNCTION fencing.tombstone_key(regclass);
-DROP TABLE fencing.tombstone;
-ALTER TABLE fencing.registry DROP COLUMN tombstones;
-
-SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);

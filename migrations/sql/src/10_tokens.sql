@@ -16,14 +16,6 @@
 --   A caller that turns synchronous_commit off after the call, in the same transaction, has turned the promise off.
 --   setval or ALTER SEQUENCE on fencing.write_epoch breaks it too: grant SELECT on the sequence, never UPDATE or USAGE.
 
--- +goose Up
-
--- What follows is resolved in pg_catalog only, whatever search_path the migrating role has; the last statement puts it back,
--- because goose then writes its version table under a bare name.
-SELECT pg_catalog.set_config('fencing.saved_search_path', pg_catalog.current_setting('search_path'), true);
-SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-
--- +goose StatementBegin
 DO $$
 DECLARE
   v_owner name := (SELECT pg_get_userbyid(n.nspowner) FROM pg_namespace n WHERE n.nspname = 'fencing');
@@ -37,7 +29,6 @@ BEGIN
             HINT = 'Run the migrations as that role, or give the schema to this one: ALTER SCHEMA fencing OWNER TO ...';
   END IF;
 END $$;
--- +goose StatementEnd
 
 CREATE SEQUENCE fencing.write_epoch AS bigint MINVALUE 1 NO CYCLE CACHE 1;
 
@@ -46,7 +37,6 @@ COMMENT ON SEQUENCE fencing.write_epoch IS 'Bounds the tokens that may have been
 -- A connection of fencerow's driver has 'driver' in the setting fencing.session, which no statement through the driver can change. What
 -- is written here decides what the driver refuses, and so none of its connections may write it, whatever role it has and however a
 -- statement names it: a function that changes anything begins with this.
--- +goose StatementBegin
 CREATE FUNCTION fencing.refuse_driver(what text) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -55,20 +45,17 @@ BEGIN
       USING ERRCODE = 'FN004', SCHEMA = 'fencing', CONSTRAINT = 'refuse_driver';
   END IF;
 END $$;
--- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.refuse_driver(text) IS 'Raises an error in a session of the driver, for what it must not do.';
 
 -- The same for a statement on a table, as its trigger refuse_driver, whose WHEN has looked at the setting. The functions that a session of
 -- the driver may call, and triggers, empty the setting while they write.
--- +goose StatementBegin
 CREATE FUNCTION fencing.refuse_driver_write() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RAISE EXCEPTION 'fencing: no connection of the driver may run % on fencing.%, which the driver rests on: use a plain connection, such as psql''s or one of package migrations',
     TG_OP, quote_ident(TG_TABLE_NAME) USING ERRCODE = 'FN004', SCHEMA = 'fencing', TABLE = TG_TABLE_NAME, CONSTRAINT = 'refuse_driver';
 END $$;
--- +goose StatementEnd
 
 -- What tokens were last drawn from. Another timeline or system identifier means that WAL may have been lost; another database or
 -- another sequence, that a dump has been restored or the database copied, with the value that the sequence had then.
@@ -82,10 +69,10 @@ CREATE TABLE fencing.incarnation (
 
 CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.incarnation
   FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+
 ALTER TABLE fencing.incarnation ENABLE ALWAYS TRIGGER refuse_driver;
 
 -- As its owner, so that the doctor reads what next_token() does, whoever asks it.
--- +goose StatementBegin
 CREATE FUNCTION fencing.incarnation_now(OUT tli bigint, OUT sysid bigint, OUT dbid oid, OUT seqid oid, OUT unread text[])
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -114,14 +101,12 @@ BEGIN
   dbid := (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
   seqid := 'fencing.write_epoch'::regclass;
 END $$;
--- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.incarnation_now() IS
   'What tokens are drawn from now, to be compared with fencing.incarnation, and which functions the server keeps back: its start stands in for them.';
 
 INSERT INTO fencing.incarnation (tli, sysid, dbid, seqid) SELECT n.tli, n.sysid, n.dbid, n.seqid FROM fencing.incarnation_now() n;
 
--- +goose StatementBegin
 CREATE FUNCTION fencing.next_token() RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -164,54 +149,5 @@ BEGIN
   PERFORM pg_logical_emit_message(true, 'fencing', t::text);
   RETURN t;
 END $$;
--- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.next_token() IS 'Draws a fencing token larger than every one before. It counts only after COMMIT.';
-
--- Nobody but the owner starts with any right: neither PUBLIC nor whom ALTER DEFAULT PRIVILEGES names.
--- +goose StatementBegin
-DO $$
-DECLARE
-  v_revoke text;
-BEGIN
-  FOR v_revoke IN
-    SELECT format('REVOKE ALL ON %s %s FROM %s', CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass,
-                  CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_class c, aclexplode(c.relacl) a
-     WHERE c.relnamespace = 'fencing'::regnamespace AND a.grantee <> c.relowner
-    UNION
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure,
-                  CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND a.grantee <> p.proowner
-    UNION
-    SELECT format('REVOKE CREATE ON SCHEMA fencing FROM %s',
-                  CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_namespace n, aclexplode(n.nspacl) a
-     WHERE n.nspname = 'fencing' AND a.grantee <> n.nspowner AND a.privilege_type = 'CREATE'
-  LOOP
-    EXECUTE v_revoke;
-  END LOOP;
-END $$;
--- +goose StatementEnd
-
-SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);
-
--- +goose Down
-
-DROP FUNCTION fencing.next_token();
-DROP FUNCTION fencing.incarnation_now();
-DROP TABLE fencing.incarnation;
-DROP SEQUENCE fencing.write_epoch;
-DROP FUNCTION fencing.refuse_driver_write();
-DROP FUNCTION fencing.refuse_driver(text);
-
--- migrations.Up keeps its version table in the schema; migrations.Down drops the two together
--- +goose StatementBegin
-DO $$
-BEGIN
-  DROP SCHEMA fencing;
-EXCEPTION WHEN dependent_objects_still_exist THEN
-  NULL;
-END $$;
--- +goose StatementEnd

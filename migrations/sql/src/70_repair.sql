@@ -7,11 +7,6 @@
 --   A user trigger that during the repair writes another row of the table from the same old token to the same new one passes with it.
 --   A key is read from JSON as the column's type reads text; bytea as \x and hexadecimal digits.
 
--- +goose Up
-
-SELECT pg_catalog.set_config('fencing.saved_search_path', pg_catalog.current_setting('search_path'), true);
-SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-
 CREATE TABLE fencing.repairs (
   id          uuid        PRIMARY KEY DEFAULT gen_random_uuid(),
   repaired_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -29,14 +24,14 @@ CREATE TABLE fencing.repairs (
 
 CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.repairs
   FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+
 ALTER TABLE fencing.repairs ENABLE ALWAYS TRIGGER refuse_driver;
 
 CREATE INDEX repairs_in_progress ON fencing.repairs (xact) WHERE xact IS NOT NULL;
 
 COMMENT ON TABLE fencing.repairs IS 'Every repair of a row''s token: who, when, which row, from and to what, and why. Written by fencing.repair().';
 
--- +goose StatementBegin
-CREATE OR REPLACE FUNCTION fencing.is_repair(rel oid, token bigint, current bigint) RETURNS boolean LANGUAGE plpgsql STABLE
+CREATE FUNCTION fencing.is_repair(rel oid, token bigint, current bigint) RETURNS boolean LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RETURN EXISTS (
@@ -45,9 +40,7 @@ BEGIN
     SELECT 1 FROM fencing.repairs r JOIN up u ON u.oid = r.relid
      WHERE r.xact = pg_current_xact_id_if_assigned() AND r.new_token = token AND r.old_token = current);
 END $$;
--- +goose StatementEnd
 
--- +goose StatementBegin
 CREATE FUNCTION fencing.repair(tbl regclass, key jsonb, token bigint, reason text) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -120,54 +113,6 @@ BEGIN
   END IF;
   UPDATE fencing.repairs p SET xact = NULL WHERE p.id = v_id;
 END $$;
--- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.repair(regclass, jsonb, bigint, text) IS
   'Sets the token of one row, named by its primary key, past the wall, and keeps a record in fencing.repairs. For the owner of the schema.';
-
--- The owner of fencing.register has them, and nobody else any right.
--- +goose StatementBegin
-DO $$
-DECLARE
-  v_register CONSTANT regprocedure := 'fencing.register(regclass, text, name, text, regclass)';
-  v_new      CONSTANT regprocedure := 'fencing.repair(regclass, jsonb, bigint, text)';
-  v_sql      text;
-BEGIN
-  FOR v_sql IN
-    SELECT format('ALTER FUNCTION %s OWNER TO %I', v_new, pg_get_userbyid(r.proowner))
-      FROM pg_proc r, pg_proc p WHERE r.oid = v_register AND p.oid = v_new AND r.proowner <> p.proowner
-    UNION ALL
-    SELECT format('ALTER TABLE %s OWNER TO %I', c.oid::regclass, pg_get_userbyid(r.proowner))
-      FROM pg_proc r, pg_class c WHERE r.oid = v_register AND c.oid = 'fencing.repairs'::regclass AND r.proowner <> c.relowner
-  LOOP
-    EXECUTE v_sql;
-  END LOOP;
-  FOR v_sql IN
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', v_new, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.oid = v_new AND a.grantee <> p.proowner
-    UNION
-    SELECT format('REVOKE ALL ON TABLE %s FROM %s', c.oid::regclass, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = 'fencing.repairs'::regclass AND a.grantee <> c.relowner
-  LOOP
-    EXECUTE v_sql;
-  END LOOP;
-END $$;
--- +goose StatementEnd
-
-SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);
-
--- +goose Down
-
-DROP FUNCTION fencing.repair(regclass, jsonb, bigint, text);
-
--- as 00004 has it
--- +goose StatementBegin
-CREATE OR REPLACE FUNCTION fencing.is_repair(rel oid, token bigint, current bigint) RETURNS boolean LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  RETURN false;
-END $$;
--- +goose StatementEnd
-
-DROP TABLE fencing.repairs;

@@ -24,19 +24,6 @@
 --   fencing.epoch has 16 rows for each lease that was ever taken, which take writes. They stay when the row of fencing.lease is
 --   deleted, so that an epoch never falls. Deleted themselves, they refuse all writes until the lease is taken again.
 
--- +goose Up
-
-SELECT pg_catalog.set_config('fencing.saved_search_path', pg_catalog.current_setting('search_path'), true);
-SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-
-ALTER TABLE fencing.registry
-  ADD COLUMN seal_resource text CHECK (length(seal_resource) BETWEEN 1 AND 255),
-  ADD COLUMN seal_column   name CHECK (seal_column <> ''),
-  ADD CONSTRAINT registry_seal_check CHECK (num_nonnulls(seal_resource, seal_column) < 2);
-
-COMMENT ON COLUMN fencing.registry.seal_resource IS 'The lease whose token every write must have, while the table has a wall; null: none. Set by fencing.seal().';
-COMMENT ON COLUMN fencing.registry.seal_column IS 'The column that names the lease of each row; null: none. Set by fencing.seal().';
-
 CREATE TABLE fencing.epoch (
   resource text     NOT NULL,
   stripe   smallint NOT NULL CHECK (stripe BETWEEN 0 AND 15),
@@ -46,39 +33,27 @@ CREATE TABLE fencing.epoch (
 
 CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.epoch
   FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+
 ALTER TABLE fencing.epoch ENABLE ALWAYS TRIGGER refuse_driver;
 
 COMMENT ON TABLE fencing.epoch IS 'The newest token of each lease, sixteen times over, for sealed tables to compare with. Written by the trigger of fencing.lease.';
 
--- +goose StatementBegin
 CREATE FUNCTION fencing.raise_epoch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock(hashtextextended(NEW.resource, 1717923427));  -- waits for the writers; the key is that of fencing.seal_function
+  PERFORM pg_advisory_xact_lock({{leaseLockKey "NEW.resource"}});  -- waits for the writers
   INSERT INTO fencing.epoch AS e (resource, stripe, token) SELECT NEW.resource, s, NEW.token FROM generate_series(0, 15) s ORDER BY s
   ON CONFLICT (resource, stripe) DO UPDATE SET token = EXCLUDED.token WHERE e.token < EXCLUDED.token;
   RETURN NULL;
 END $$;
--- +goose StatementEnd
-
--- +goose StatementBegin
-CREATE OR REPLACE FUNCTION fencing.lease_wait(resource text) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  PERFORM pg_advisory_xact_lock(hashtextextended(resource, 1717923427));  -- that of fencing.raise_epoch
-END $$;
--- +goose StatementEnd
 
 -- not for renew and release, which leave the token alone
 CREATE TRIGGER epoch AFTER INSERT OR UPDATE OF token ON fencing.lease FOR EACH ROW EXECUTE FUNCTION fencing.raise_epoch();
-ALTER TABLE fencing.lease ENABLE ALWAYS TRIGGER epoch;
 
--- leases from before; whoever takes one meanwhile waits for the trigger
-INSERT INTO fencing.epoch (resource, stripe, token) SELECT l.resource, s, l.token FROM fencing.lease l, generate_series(0, 15) s;
+ALTER TABLE fencing.lease ENABLE ALWAYS TRIGGER epoch;
 
 -- The one place that refuses; compare fencing.fail. lease is the name that was looked for, col the column that has it, if one does;
 -- its name is printed only where it is fixed. was is the row's own token.
--- +goose StatementBegin
 CREATE FUNCTION fencing.seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text, col name,
                                   token bigint, current bigint, was bigint) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
@@ -150,70 +125,29 @@ BEGIN
                || CASE WHEN col IS NULL THEN jsonb_build_object('lease', lease) ELSE '{}' END || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
   END IF;
 END $$;
--- +goose StatementEnd
+
+-- The body of the trigger function of a sealed table, as it runs but for the names that format() puts in: for one that has a fixed lease,
+-- and for one with a column that names the lease of each row. It comes from src/triggers/seal.sql.tmpl.
+CREATE FUNCTION fencing.seal_bodies() RETURNS TABLE (is_by_column boolean, body text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  (false, $body${{body "seal"}}$body$),
+  (true, $body${{body "seal" "by column"}}$body$)
+$$;
 
 -- Makes the trigger function of a sealed table and returns its name; compare fencing.wall_functions, also for what is qualified in it
 -- and why. typ is the type of the column that names the lease.
--- +goose StatementBegin
 CREATE FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
   v_name CONSTANT text := 'seal_' || left(md5(jsonb_build_array(token_column, resource, seal_resource, seal_column, typ::text)::text), 16) || '_check';
-  v_body text := $body$
-DECLARE
-  t pg_catalog.int8;  -- the write's token, the row's own before it, and the lease's
-  w pg_catalog.int8;
-  e pg_catalog.int8;
-  l pg_catalog.text := %4$L;
-  o pg_catalog.text;
-BEGIN
-  IF TG_OP [=] 'DELETE' THEN
-    {typed OLD}
-    w := OLD.%1$I;
-    {named l := OLD.%5$I::pg_catalog.text;}
-    o := pg_catalog.current_setting(%3$L, true);
-    IF o [~] '^[1-9][0-9]{0,18}$' THEN
-      IF o::pg_catalog.numeric [<=] 9223372036854775807 THEN t := o::pg_catalog.int8; END IF;
-    END IF;
-  ELSE
-    {typed NEW}
-    t := NEW.%1$I;
-    {named l := NEW.%5$I::pg_catalog.text;}
-    IF TG_OP [=] 'UPDATE' THEN
-      w := OLD.%1$I;
-      {named o := OLD.%5$I::pg_catalog.text;}
-      {named IF (o [=] l) IS NOT TRUE THEN fail('moved'); END IF;}
-    END IF;
-  END IF;
-  IF TG_ARGV[0] [=] 'report' THEN
-    SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
-  ELSE
-    -- as an expression: PERFORM takes longer
-    IF pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(l, 1717923427)) IS NULL THEN l := NULL; END IF;
-    -- after the lock a new snapshot, which has what its last owner wrote
-    IF pg_catalog.current_setting('transaction_isolation') [=] 'read committed' THEN
-      SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] 0;
-    ELSE
-      SELECT x.token INTO e FROM ONLY fencing.epoch x WHERE x.resource [=] l AND x.stripe [=] (pg_catalog.pg_backend_pid() [%%] 16) FOR SHARE;
-    END IF;
-  END IF;
-  IF (t [=] e) IS NOT TRUE THEN fail('token'); END IF;
-  IF TG_OP [=] 'DELETE' THEN RETURN OLD; END IF;
-  RETURN NEW;
-END $body$;
   v_sql  text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_function()');
   IF to_regprocedure(format('fencing.%I()', v_name)) IS NULL THEN
-    v_body := regexp_replace(v_body, CASE WHEN seal_column IS NULL THEN '\n *\{named [^\n]*\}(?=\n)' ELSE '\{named ([^\n]*)\}(?=\n)' END,
-                             CASE WHEN seal_column IS NULL THEN '' ELSE '\1' END, 'g');
-    v_body := regexp_replace(v_body, '\{typed (\w+)\}', $body$IF pg_catalog.pg_typeof(\1.%1$I) [<>] 'pg_catalog.int8'::pg_catalog.regtype$body$
-      || CASE WHEN seal_column IS NULL THEN '' ELSE ' OR pg_catalog.pg_typeof(\1.%5$I) [<>] %6$L::pg_catalog.regtype' END
-      || E' THEN\n      fail(''type'');\n      RETURN \\1;\n    END IF;', 'g');
-    v_body := regexp_replace(v_body, '\[([<>=~%]+)\]', 'OPERATOR(pg_catalog.\1)', 'g');
-    v_body := regexp_replace(v_body, 'fail\((''\w+'')\)', 'PERFORM fencing.seal_fail(\1, TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, l, %5$L, t, e, w)', 'g');
     EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS %L', v_name,
-                   format(v_body, token_column, resource, fencing.setting_name(resource), seal_resource, seal_column,
+                   format((SELECT b.body FROM fencing.seal_bodies() b WHERE b.is_by_column = (seal_column IS NOT NULL)),
+                          token_column, resource, fencing.setting_name(resource), seal_resource, seal_column,
                           (SELECT 'pg_catalog.' || y.typname FROM pg_type y WHERE y.oid = typ)));
   END IF;
   -- only who may seal may put a trigger on it, which takes EXECUTE; firing it takes nothing
@@ -231,10 +165,8 @@ BEGIN
   END LOOP;
   RETURN v_name;
 END $$;
--- +goose StatementEnd
 
 -- drops the trigger functions that no trigger runs any more: those of the names, or all; compare fencing.wall_sweep
--- +goose StatementBegin
 CREATE FUNCTION fencing.seal_sweep(names text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -252,10 +184,8 @@ BEGIN
     EXECUTE v_sql;
   END LOOP;
 END $$;
--- +goose StatementEnd
 
 -- the column that names the lease: of tbl and of every table that inherits from it
--- +goose StatementBegin
 CREATE FUNCTION fencing.check_seal_column(tbl regclass, by_column name) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -294,11 +224,9 @@ BEGIN
       USING ERRCODE = 'datatype_mismatch', HINT = v_hint || v_or, SCHEMA = a.nspname, TABLE = a.relname, COLUMN = by_column;
   END LOOP;
 END $$;
--- +goose StatementEnd
 
 -- Makes the trigger of a table, its partitions and its children what the table's row asks for, and takes it off where there is none;
 -- compare fencing.wall_apply.
--- +goose StatementBegin
 CREATE FUNCTION fencing.seal_apply(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
@@ -392,10 +320,8 @@ BEGIN
     PERFORM fencing.seal_sweep(v_old);
   END IF;
 END $$;
--- +goose StatementEnd
 
 -- Whatever changes the row changes the trigger with it; compare fencing.wall_changed.
--- +goose StatementBegin
 CREATE FUNCTION fencing.seal_changed() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -416,12 +342,11 @@ BEGIN
   END IF;
   RETURN NULL;
 END $$;
--- +goose StatementEnd
 
 CREATE TRIGGER seal AFTER UPDATE OR DELETE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.seal_changed();
+
 ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER seal;
 
--- +goose StatementBegin
 CREATE FUNCTION fencing.seal(tbl regclass, resource text DEFAULT NULL, by_column name DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -468,12 +393,10 @@ BEGIN
     PERFORM fencing.seal_apply(tbl);
   END IF;
 END $$;
--- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.seal(regclass, text, name) IS
   'Has every write of a walled table compared with the token of a lease: the one named, or the one that a column names. Calling it again mends what is missing.';
 
--- +goose StatementBegin
 CREATE FUNCTION fencing.unseal(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
@@ -487,228 +410,5 @@ BEGIN
     PERFORM fencing.seal_apply(tbl);  -- what is left on a child that is none any more
   END IF;
 END $$;
--- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.unseal(regclass) IS 'Takes the seal off a table. The wall stays.';
-
--- What the doctor finds about seals. family are the registered tables, apps the roles that are judged, as fencing.doctor has them.
--- +goose StatementBegin
-CREATE FUNCTION fencing.doctor_seal(family jsonb, apps jsonb)
-RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET max_parallel_workers_per_gather = 0 AS $$
-#variable_conflict use_column
-DECLARE
-  c_schema CONSTANT oid := 'fencing'::regnamespace;
-  c_owner  CONSTANT oid := (SELECT CASE WHEN has_schema_privilege(c.relowner, n.oid, 'USAGE') THEN n.nspowner ELSE coalesce(c.relowner, n.nspowner) END  -- as in fencing.doctor
-                              FROM pg_namespace n LEFT JOIN pg_class c ON c.oid = to_regclass('fencing.registry') WHERE n.oid = c_schema);
-  v_sealed jsonb;  -- those of the family with a seal
-BEGIN
-  SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid,
-           'again', format(CASE WHEN g.seal_column IS NULL THEN 'SELECT fencing.seal(%L, resource => %L)' ELSE 'SELECT fencing.seal(%L, by_column => %3$L)' END,
-                           f.root_name, g.seal_resource, g.seal_column))), '[]') INTO v_sealed
-    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, resource text, wall text, part boolean, torn boolean, unsettled boolean, subscribed boolean)
-    JOIN fencing.registry g ON g.relid = f.root AND num_nonnulls(g.seal_resource, g.seal_column) = 1
-    LEFT JOIN pg_attribute a ON a.attrelid = f.root AND a.attname = g.seal_column AND a.attnum > 0 AND NOT a.attisdropped;
-
-  RETURN QUERY
-  SELECT 'warning', 'D224 seal-without-wall', f.name, 'it is sealed and the wall is off', 'nothing compares its writes with the lease',
-         format('SELECT fencing.wall(%L, ''enforce'')', f.name)
-    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, wall text, unsettled boolean) WHERE f.root = f.oid AND f.wall = 'off' AND NOT f.unsettled;
-
-  RETURN QUERY
-  SELECT 'error', 'D223 seal-column', f.name, format('the column %I, which names the lease of a row, %s', f.by, x.what), x.so, x.fix
-    FROM jsonb_to_recordset(v_sealed) AS f(oid oid, name text, root_name text, "by" name, again text)
-    LEFT JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.by AND a.attnum > 0 AND NOT a.attisdropped,
-    LATERAL (
-      SELECT 'is missing' AS what, 'every write fails' AS so,
-             format('SELECT fencing.seal(%L, by_column => ...), with the name that it has now', f.root_name) AS fix WHERE a.attname IS NULL
-      UNION ALL SELECT format('is %s now', format_type(a.atttypid, a.atttypmod)), 'every write is refused',
-             format('ALTER TABLE %s ALTER COLUMN %I TYPE text; %s', f.root_name, f.by, f.again)
-       WHERE a.atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype)
-      UNION ALL SELECT 'may be null', 'a row with a null can be written by nobody', format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.by) WHERE NOT a.attnotnull) x
-   WHERE f.by IS NOT NULL;
-
-  -- the trigger, as fencing.seal_apply makes it; the codes are those of the wall's own
-  RETURN QUERY
-  WITH seen AS (
-    SELECT f.*, t.tgenabled, t.tgfoid, p.proowner, p.proname = y.func AS named, y.func, CASE
-             WHEN t.oid IS NULL THEN 'D202 trigger-missing'
-             WHEN p.pronamespace <> c_schema OR p.proname <> y.func OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR p.proconfig IS NOT NULL OR NOT p.prosecdef
-                  OR position('PERFORM fencing.seal_fail(' IN p.prosrc) = 0 THEN 'D204 trigger-function'
-             WHEN t.tgenabled <> 'A' AND NOT (f.subscribed AND t.tgenabled = 'O') THEN 'D203 trigger-disabled'
-             WHEN pg_get_triggerdef(t.oid) <> format('CREATE TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
-                                                     f.name, y.func, f.wall) THEN 'D205 trigger-changed' END AS code
-      FROM jsonb_to_recordset(v_sealed) AS f(oid oid, name text, root_name text, col name, resource text, lease text, "by" name, typ oid, wall text, again text, torn boolean, unsettled boolean, subscribed boolean)
-      LEFT JOIN pg_trigger t ON t.tgrelid = f.oid AND t.tgname = '~fencing_zseal' LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang,
-      LATERAL (SELECT 'seal_' || left(md5(jsonb_build_array(f.col, f.resource, f.lease, f.by, f.typ::regtype::text)::text), 16) || '_check' AS func) y
-     WHERE f.wall <> 'off' AND NOT f.torn AND NOT f.unsettled  -- D213, and D102, D103 and D105
-       AND (f.by IS NULL OR f.typ IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype)))  -- D223 has the others
-  SELECT 'error', s.code, format('trigger "~fencing_zseal" on %s', s.name),
-         CASE left(s.code, 4) WHEN 'D202' THEN 'the seal''s trigger is missing' WHEN 'D203' THEN 'the seal''s trigger is not ENABLE ALWAYS'
-              WHEN 'D204' THEN format('the seal''s trigger runs %s, which is not what fencing made for the table as it is', s.tgfoid::regprocedure)
-              ELSE 'the seal''s trigger is not as fencing made it' END,
-         CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it' ELSE 'nothing is compared with the lease' END
-              ELSE 'an older holder writes rows that the new one has not written yet' END,
-         coalesce(CASE left(s.code, 4) WHEN 'D202' THEN s.again WHEN 'D203' THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER "~fencing_zseal"' ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER "~fencing_zseal"' END, s.name)
-                WHEN 'D204' THEN CASE WHEN s.named AND s.proowner <> c_owner THEN format('ALTER FUNCTION %s OWNER TO %I', s.tgfoid::regprocedure, pg_get_userbyid(c_owner)) END END,
-              -- a function of the right name is taken for the right one, and tables share the functions
-              format('BEGIN; SELECT fencing.unseal(%L); DROP TRIGGER IF EXISTS "~fencing_zseal" ON %s; DROP FUNCTION IF EXISTS fencing.%I() CASCADE; '
-                          '%s; SELECT fencing.seal(relid, seal_resource, seal_column) FROM fencing.registry '
-                          'WHERE wall_level <> ''off'' AND num_nonnulls(seal_resource, seal_column) = 1; COMMIT',
-                          s.root_name, s.root_name, s.func, s.again))
-    FROM seen s WHERE s.code IS NOT NULL;
-
-  -- compare fencing.doctor
-  RETURN QUERY
-  SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM fencing.registry g WHERE g.relid = c.oid) OR c.relispartition OR EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid) THEN 'error' ELSE 'warning' END, 'D209 wall-left-over',
-         c.oid::regclass::text, format('trigger %I of a seal is on a table that has none', t.tgname), 'writes are refused that nothing protects',
-         format('if it is to be sealed, SELECT fencing.seal(%L, ...) once it has a wall, or, if not, SELECT fencing.unseal(%1$L)', c.oid::regclass::text)
-    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-   WHERE p.pronamespace = c_schema AND p.proname ~ '^seal_[0-9a-f]{16}_' AND t.tgparentid = 0
-     AND c.oid NOT IN (SELECT f.oid FROM jsonb_to_recordset(v_sealed) AS f(oid oid, wall text) WHERE f.wall <> 'off')
-     AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.schema_name = n.nspname AND x.table_name = c.relname AND x.relid <> c.oid);
-
-  RETURN QUERY
-  SELECT 'error', k.code, format('trigger %I on fencing.%I', k.name, k.tbl),
-         CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS' ELSE 'it is not as fencing made it' END, k.so,
-         CASE WHEN pg_get_triggerdef(t.oid) = 'CREATE ' || k.def THEN '' ELSE 'CREATE OR REPLACE ' || k.def || '; ' END
-         || format('ALTER TABLE fencing.%I ENABLE ALWAYS TRIGGER %I', k.tbl, k.name)
-    FROM (VALUES ('D210 registry-trigger', 'registry', 'seal', 'TRIGGER seal AFTER DELETE OR UPDATE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.seal_changed()',
-                  'the seal doesn''t follow the registry'),
-                 ('D222 seal-epoch-trigger', 'lease', 'epoch', 'TRIGGER epoch AFTER INSERT OR UPDATE OF token ON fencing.lease FOR EACH ROW EXECUTE FUNCTION fencing.raise_epoch()',
-                  'a lease that is taken shuts its old holder out of nothing, and its new one out of sealed tables')) k(code, tbl, name, def, so)
-    LEFT JOIN pg_trigger t ON t.tgrelid = to_regclass(format('fencing.%I', k.tbl)) AND t.tgname = k.name
-   WHERE t.oid IS NULL OR t.tgenabled <> 'A' OR pg_get_triggerdef(t.oid) <> 'CREATE ' || k.def;
-
-  IF has_table_privilege('fencing.lease', 'SELECT') AND has_table_privilege('fencing.epoch', 'SELECT') THEN
-    RETURN QUERY
-    SELECT 'error', 'D221 seal-behind', format('lease %L', l.resource), format('its token is %s, and its epoch %s', l.token, coalesce(min(e.token)::text, 'is missing')),
-           'its holder is refused by sealed tables, and an older one may not be', format('UPDATE fencing.lease SET token = token WHERE resource = %L', l.resource)
-      FROM fencing.lease l LEFT JOIN fencing.epoch e ON e.resource = l.resource
-     GROUP BY l.resource, l.token HAVING count(e.token) < 16 OR min(e.token) < l.token OR min(e.token) < max(e.token);
-    RETURN QUERY
-    SELECT 'info', 'D227 seal-never-taken', f.name, format('it is sealed to lease %L, which was never taken', f.lease), 'every write is refused until it is taken',
-           format('take the lease by this name, or name the right one: SELECT fencing.seal(%L, resource => ...)', f.root_name)
-      FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, root_name text, wall text, lease text)
-     WHERE f.root = f.oid AND f.wall IN ('enforce', 'attested') AND f.lease IS NOT NULL
-       AND NOT EXISTS (SELECT 1 FROM fencing.lease l WHERE l.resource = f.lease) AND NOT EXISTS (SELECT 1 FROM fencing.epoch e WHERE e.resource = f.lease);
-  END IF;
-
-  -- a setting of the role in this database counts, else of the role, of the database, of all, of the server
-  RETURN QUERY
-  SELECT 'info', 'D225 seal-no-timeout', format('role %I', a.name), 'it writes sealed tables, and no timeout ends a transaction that it leaves open',
-         'a writer that is paused within a transaction holds up who takes its lease',
-         format('ALTER ROLE %I SET idle_in_transaction_session_timeout = ''10s'', or set it in each transaction', a.name)
-    FROM jsonb_to_recordset(apps) AS a(oid oid, name name)
-   WHERE EXISTS (SELECT 1 FROM jsonb_to_recordset(v_sealed) AS f(oid oid, wall text)
-                  WHERE f.wall IN ('enforce', 'attested') AND (has_table_privilege(a.oid, f.oid, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(a.oid, f.oid, 'INSERT, UPDATE')))
-     AND NOT EXISTS (
-       SELECT 1 FROM (VALUES ('idle_in_transaction_session_timeout'), ('transaction_timeout')) n(name), LATERAL (
-         SELECT x.value FROM (
-           SELECT substr(e, position('=' IN e) + 1) AS value, s.setrole = a.oid AS own, s.setdatabase <> 0 AS here, true AS set
-             FROM pg_db_role_setting s, unnest(s.setconfig) e
-            WHERE s.setrole IN (0, a.oid) AND s.setdatabase IN (0, (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()))
-              AND lower(split_part(e, '=', 1)) = n.name
-           UNION ALL SELECT g.reset_val, false, false, false FROM pg_settings g WHERE g.name = n.name AND g.source IN ('configuration file', 'command line', 'global')) x
-          ORDER BY x.own DESC, x.here DESC, x.set DESC LIMIT 1) v
-        WHERE v.value !~ '^0+ ?(us|ms|s|min|h|d)?$');
-END $$;
--- +goose StatementEnd
-
-COMMENT ON FUNCTION fencing.doctor_seal(jsonb, jsonb) IS 'The part of fencing.doctor() that is about seals.';
-
--- The objects belong to the owner of fencing.register, and who may run that may run these; nobody else starts with any right.
--- fencing.doctor_seal is for those who may run fencing.doctor.
--- +goose StatementBegin
-DO $$
-DECLARE
-  v_register CONSTANT regprocedure := 'fencing.register(regclass, text, name, text, regclass)';
-  v_doctor   CONSTANT regprocedure := 'fencing.doctor_seal(jsonb, jsonb)';
-  v_new      CONSTANT regprocedure[] := ARRAY['fencing.raise_epoch()',
-    'fencing.seal_fail(text, text, oid, text, name, name, text, text, name, bigint, bigint, bigint)', 'fencing.seal_function(name, text, text, name, regtype)',
-    'fencing.seal_sweep(text[])', 'fencing.check_seal_column(regclass, name)', 'fencing.seal_apply(regclass)', 'fencing.seal_changed()',
-    'fencing.seal(regclass, text, name)', 'fencing.unseal(regclass)', v_doctor];
-  v_sql      text;
-BEGIN
-  FOR v_sql IN
-    SELECT format('ALTER FUNCTION %s OWNER TO %I', p.oid::regprocedure, pg_get_userbyid(r.proowner))
-      FROM pg_proc r, pg_proc p WHERE r.oid = v_register AND p.oid = ANY (v_new) AND r.proowner <> p.proowner
-    UNION ALL
-    SELECT format('ALTER TABLE %s OWNER TO %I', c.oid::regclass, pg_get_userbyid(r.proowner))
-      FROM pg_proc r, pg_class c WHERE r.oid = v_register AND c.oid = 'fencing.epoch'::regclass AND r.proowner <> c.relowner
-  LOOP
-    EXECUTE v_sql;
-  END LOOP;
-  FOR v_sql IN
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.oid = ANY (v_new) AND a.grantee <> p.proowner
-    UNION
-    SELECT format('REVOKE ALL ON TABLE %s FROM %s', c.oid::regclass, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = 'fencing.epoch'::regclass AND a.grantee <> c.relowner
-  LOOP
-    EXECUTE v_sql;
-  END LOOP;
-  FOR v_sql IN
-    SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', n.oid::regprocedure, pg_get_userbyid(a.grantee)) || CASE WHEN bool_or(a.is_grantable) THEN ' WITH GRANT OPTION' ELSE '' END
-      FROM pg_proc n, pg_proc p, aclexplode(p.proacl) a
-     WHERE n.oid = ANY (v_new) AND n.proname <> 'raise_epoch' AND a.grantee NOT IN (0, p.proowner)
-       AND p.oid = CASE WHEN n.oid = v_doctor THEN 'fencing.doctor(boolean, name[])'::regprocedure ELSE v_register END
-     GROUP BY n.oid, a.grantee
-  LOOP
-    EXECUTE v_sql;
-  END LOOP;
-END $$;
--- +goose StatementEnd
-
-SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);
-
--- +goose Down
-
-SELECT pg_catalog.set_config('fencing.saved_search_path', pg_catalog.current_setting('search_path'), true);
-SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-
-UPDATE fencing.registry SET seal_resource = NULL, seal_column = NULL WHERE num_nonnulls(seal_resource, seal_column) > 0;
-
--- what is left where nothing is registered
--- +goose StatementBegin
-DO $$
-DECLARE
-  v_sql text;
-BEGIN
-  FOR v_sql IN
-    SELECT format('DROP TRIGGER %I ON %s', t.tgname, t.tgrelid::regclass) FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-     WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^seal_[0-9a-f]{16}_'
-  LOOP
-    EXECUTE v_sql;
-  END LOOP;
-END $$;
--- +goose StatementEnd
-
-SELECT fencing.seal_sweep();
-
-DROP TRIGGER epoch ON fencing.lease;
-DROP TRIGGER seal ON fencing.registry;
-DROP FUNCTION fencing.doctor_seal(jsonb, jsonb);
-DROP FUNCTION fencing.unseal(regclass);
-DROP FUNCTION fencing.seal(regclass, text, name);
-DROP FUNCTION fencing.seal_changed();
-DROP FUNCTION fencing.seal_apply(regclass);
-DROP FUNCTION fencing.check_seal_column(regclass, name);
-DROP FUNCTION fencing.seal_sweep(text[]);
-DROP FUNCTION fencing.seal_function(name, text, text, name, regtype);
-DROP FUNCTION fencing.seal_fail(text, text, oid, text, name, name, text, text, name, bigint, bigint, bigint);
-DROP FUNCTION fencing.raise_epoch();
-DROP TABLE fencing.epoch;
-
--- as 00008 has it
--- +goose StatementBegin
-CREATE OR REPLACE FUNCTION fencing.lease_wait(resource text) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-END $$;
--- +goose StatementEnd
-
-ALTER TABLE fencing.registry DROP COLUMN seal_resource, DROP COLUMN seal_column;
-
-SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);

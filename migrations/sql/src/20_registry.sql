@@ -8,28 +8,48 @@
 --   may be another table's, which is then protected too. Unregister a table before dropping it for good.
 --   DDL other than through fencing.register does not bump the generation.
 
--- +goose Up
-
-SELECT pg_catalog.set_config('fencing.saved_search_path', pg_catalog.current_setting('search_path'), true);
-SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-
 CREATE TABLE fencing.registry (
-  relid         regclass    PRIMARY KEY,
-  schema_name   name        NOT NULL,
-  table_name    name        NOT NULL,
-  token_column  name        NOT NULL CHECK (token_column <> ''),
-  mode          text        NOT NULL CHECK (mode IN ('strict', 'lease')),
-  resource      text        CHECK (resource <> ''),
-  issued_by     regclass    DEFAULT 'fencing.write_epoch',
-  registered_at timestamptz NOT NULL DEFAULT now(),
+  relid          regclass    PRIMARY KEY,
+  schema_name    name        NOT NULL,
+  table_name     name        NOT NULL,
+  token_column   name        NOT NULL CHECK (token_column <> ''),
+  mode           text        NOT NULL CHECK (mode IN ('strict', 'lease')),
+  resource       text        CHECK (resource <> ''),
+  issued_by      regclass    DEFAULT 'fencing.write_epoch',
+  registered_at  timestamptz NOT NULL DEFAULT now(),
+  driver_level   text        NOT NULL DEFAULT 'enforce' CHECK (driver_level IN ('off', 'report', 'enforce')),
+  wall_level     text        NOT NULL DEFAULT 'off' CHECK (wall_level IN ('off', 'report', 'enforce', 'attested')),
+  tombstones     boolean     NOT NULL DEFAULT false,
+  seal_resource  text        CHECK (length(seal_resource) BETWEEN 1 AND 255),
+  seal_column    name        CHECK (seal_column <> ''),
+  driver_rewrite boolean     NOT NULL DEFAULT false,
   -- deferrable: names are handed round between rows in one statement
-  UNIQUE (schema_name, table_name) DEFERRABLE INITIALLY IMMEDIATE
+  UNIQUE (schema_name, table_name) DEFERRABLE INITIALLY IMMEDIATE,
+  CONSTRAINT registry_seal_check CHECK (num_nonnulls(seal_resource, seal_column) < 2)
 );
 
 COMMENT ON TABLE fencing.registry IS 'Protected tables, each by oid and by registered name. Written by fencing.register() and fencing.unregister().';
+
 COMMENT ON COLUMN fencing.registry.mode IS 'strict: last_token < T, one accepted write per token and row; lease: last_token <= T.';
+
 COMMENT ON COLUMN fencing.registry.resource IS 'The resource whose token the table takes; null: the default token.';
+
 COMMENT ON COLUMN fencing.registry.issued_by IS 'The sequence that bounds tokens; null: tokens come from elsewhere.';
+
+COMMENT ON COLUMN fencing.registry.driver_level IS
+  'off: the driver doesn''t look at the table; report: unguarded statements run and are reported; enforce: they are refused. Set by fencing.driver_level().';
+
+COMMENT ON COLUMN fencing.registry.wall_level IS
+  'off: no triggers; report: they log what they would refuse; enforce: they refuse; attested: UPDATE and INSERT need the setting too. Set by fencing.wall().';
+
+COMMENT ON COLUMN fencing.registry.tombstones IS 'Whether deleted keys keep their tokens while the table has a wall. Set by fencing.tombstones().';
+
+COMMENT ON COLUMN fencing.registry.seal_resource IS 'The lease whose token every write must have, while the table has a wall; null: none. Set by fencing.seal().';
+
+COMMENT ON COLUMN fencing.registry.seal_column IS 'The column that names the lease of each row; null: none. Set by fencing.seal().';
+
+COMMENT ON COLUMN fencing.registry.driver_rewrite IS
+  'The driver sends unguarded writes to the table in their guarded form. Set by fencing.driver_rewrite().';
 
 -- A table and not a sequence: a reader sees the new generation only together with the rows it stands for.
 CREATE TABLE fencing.generation (
@@ -41,7 +61,6 @@ INSERT INTO fencing.generation (value) VALUES (1);
 
 COMMENT ON TABLE fencing.generation IS 'One row; its value rises with every change of fencing.registry, which is also notified on channel fencerow_registry.';
 
--- +goose StatementBegin
 CREATE FUNCTION fencing.registry_changed() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -51,25 +70,28 @@ BEGIN
   PERFORM pg_notify('fencerow_registry', v_value::text);
   RETURN NULL;
 END $$;
--- +goose StatementEnd
 
 -- for each row, not statement: registering again what is registered changes nothing and bumps nothing
 CREATE TRIGGER changed AFTER INSERT OR UPDATE OR DELETE ON fencing.registry
   FOR EACH ROW EXECUTE FUNCTION fencing.registry_changed();
+
 CREATE TRIGGER truncated AFTER TRUNCATE ON fencing.registry
   FOR EACH STATEMENT EXECUTE FUNCTION fencing.registry_changed();
+
 ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER changed;
+
 ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER truncated;
 
 CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.registry
   FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+
 ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER refuse_driver;
 
 CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.generation
   FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+
 ALTER TABLE fencing.generation ENABLE ALWAYS TRIGGER refuse_driver;
 
--- +goose StatementBegin
 CREATE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -108,10 +130,8 @@ BEGIN
   RAISE EXCEPTION 'fencing: %.% is %, which can''t be protected', quote_ident(c.nspname), quote_ident(c.relname), v_what
     USING ERRCODE = 'wrong_object_type', HINT = v_hint, SCHEMA = c.nspname, TABLE = c.relname;
 END $$;
--- +goose StatementEnd
 
 -- the column must be there: of tbl and of every table that inherits from it
--- +goose StatementBegin
 CREATE FUNCTION fencing.check_token_column(tbl regclass, token_column name) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -168,11 +188,9 @@ BEGIN
       USING ERRCODE = 'datatype_mismatch', HINT = v_hint, SCHEMA = a.nspname, TABLE = a.relname, COLUMN = token_column;
   END LOOP;
 END $$;
--- +goose StatementEnd
 
--- What former asks for and present doesn't, of what protects a table; both are rows of the registry, whose columns later versions add.
+-- What former asks for and present doesn't, of what protects a table; both are rows of the registry.
 -- Of two levels the stricter one counts, and a seal of its own stays.
--- +goose StatementBegin
 CREATE FUNCTION fencing.carry_over(present jsonb, former jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -195,12 +213,10 @@ BEGIN
   END IF;
   RETURN v_more;
 END $$;
--- +goose StatementEnd
 
 -- Has the row of tbl ask for no less than those rows of the registry did that former has, each with the oid of its table, and takes over
 -- the tombstones of these.
 -- is_new: the row has been made just now, and what it doesn't say is as they say.
--- +goose StatementBegin
 CREATE FUNCTION fencing.take_over(tbl regclass, former jsonb, is_new boolean) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -219,21 +235,17 @@ BEGIN
   END IF;
   FOR f IN SELECT e FROM jsonb_array_elements(former) e LOOP
     v_more := v_more || fencing.carry_over(v_row || v_more, f);
-    IF to_regprocedure('fencing.tombstone_copy(regclass, regclass)') IS NOT NULL THEN
-      EXECUTE 'SELECT fencing.tombstone_copy($1, $2)' USING (f ->> 'oid')::oid::regclass, tbl;
-    END IF;
+    PERFORM fencing.tombstone_copy((f ->> 'oid')::oid::regclass, tbl);
   END LOOP;
   SELECT string_agg(format('%I', k), ', ') INTO v_list FROM jsonb_object_keys(v_more) k WHERE v_row ? k AND v_row -> k <> v_more -> k;
   IF v_list IS NOT NULL THEN  -- the triggers of the registry put up what the row asks for
     EXECUTE format('UPDATE fencing.registry r SET (%s) = (SELECT %1$s FROM jsonb_populate_record(r, $2)) WHERE r.relid = $1', v_list) USING tbl, v_more;
   END IF;
 END $$;
--- +goose StatementEnd
 
 -- Gives tbl its present name in the registry, and the tables that are registered under that name theirs. No name that stands for
 -- a table falls out by it. A table that comes by the name of another one is protected no less than that one was, and so is the table
 -- that has the name which tbl gives up; for tbl itself that is left to the caller.
--- +goose StatementBegin
 CREATE FUNCTION fencing.claim_name(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -298,10 +310,8 @@ BEGIN
     END;
   END IF;
 END $$;
--- +goose StatementEnd
 
 -- As text the default of issued_by depends on no sequence: DROP SEQUENCE ... CASCADE would take the function with it.
--- +goose StatementBegin
 CREATE FUNCTION fencing.register(tbl regclass, mode text DEFAULT NULL, token_column name DEFAULT 'last_token', resource text DEFAULT NULL,
                                  issued_by regclass DEFAULT 'fencing.write_epoch'::text::regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -316,7 +326,6 @@ DECLARE
   v_token  bigint;
   v_seq    regclass;
   v_rows   boolean;
-  v_part   regclass;
   o        record;
   v_state  text;
   v_what   text;
@@ -452,11 +461,8 @@ BEGIN
     SET token_column = EXCLUDED.token_column, mode = EXCLUDED.mode, resource = EXCLUDED.resource, issued_by = EXCLUDED.issued_by
   WHERE (r.token_column, r.mode, r.resource, r.issued_by)
         IS DISTINCT FROM (EXCLUDED.token_column, EXCLUDED.mode, EXCLUDED.resource, EXCLUDED.issued_by);
-  IF to_regprocedure('fencing.tombstone_copy(regclass, regclass)') IS NOT NULL THEN  -- also of partitions that have no row
-    FOR v_part IN SELECT p.relid FROM pg_partition_tree(register.tbl) p WHERE p.relid <> register.tbl LOOP
-      EXECUTE 'SELECT fencing.tombstone_copy($1, $2)' USING v_part, register.tbl;
-    END LOOP;
-  END IF;
+  -- also of partitions that have no row
+  PERFORM fencing.tombstone_copy(p.relid, register.tbl) FROM pg_partition_tree(register.tbl) p WHERE p.relid <> register.tbl;
   IF jsonb_array_length(v_former) = 0 THEN
     RETURN;
   END IF;
@@ -473,12 +479,10 @@ BEGIN
                    || v_hint || format(' To start afresh, without what was registered: SELECT fencing.unregister(%L), and register it again.', format('%I.%I', v_schema, v_table));
   END;
 END $$;
--- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.register(regclass, text, name, text, regclass) IS
   'Protects a table: adds the token column if it is missing, and the registry row. Calling it again changes what differs. A table that has the name of another that was registered takes on its levels, tombstones and seal.';
 
--- +goose StatementBegin
 CREATE FUNCTION fencing.unregister(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
@@ -487,48 +491,10 @@ BEGIN
   PERFORM fencing.claim_name(tbl);
   DELETE FROM fencing.registry r WHERE r.relid = tbl;
   -- triggers that came with the table, from a dump of it alone
-  IF to_regprocedure('fencing.wall(regclass, text)') IS NOT NULL
-     AND EXISTS (SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-                  WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace) THEN
-    EXECUTE 'SELECT fencing.wall($1, ''off'')' USING tbl;
+  IF EXISTS (SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+              WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace) THEN
+    PERFORM fencing.wall(tbl, 'off');
   END IF;
 END $$;
--- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.unregister(regclass) IS 'Ends the protection of a table. The token column and its values stay.';
-
--- Nobody but the owner starts with any right on what is new here.
--- +goose StatementBegin
-DO $$
-DECLARE
-  v_revoke text;
-BEGIN
-  FOR v_revoke IN
-    SELECT format('REVOKE ALL ON TABLE %s FROM %s', c.oid::regclass, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_class c, aclexplode(c.relacl) a
-     WHERE c.oid IN ('fencing.registry'::regclass, 'fencing.generation'::regclass) AND a.grantee <> c.relowner
-    UNION
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND a.grantee <> p.proowner
-       AND p.proname IN ('registry_changed', 'check_table', 'check_token_column', 'carry_over', 'take_over', 'claim_name', 'register', 'unregister')
-  LOOP
-    EXECUTE v_revoke;
-  END LOOP;
-END $$;
--- +goose StatementEnd
-
-SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);
-
--- +goose Down
-
-DROP FUNCTION fencing.unregister(regclass);
-DROP FUNCTION fencing.register(regclass, text, name, text, regclass);
-DROP FUNCTION fencing.claim_name(regclass);
-DROP FUNCTION fencing.take_over(regclass, jsonb, boolean);
-DROP FUNCTION fencing.carry_over(jsonb, jsonb);
-DROP FUNCTION fencing.check_token_column(regclass, name);
-DROP FUNCTION fencing.check_table(regclass);
-DROP TABLE fencing.registry;
-DROP FUNCTION fencing.registry_changed();
-DROP TABLE fencing.generation;

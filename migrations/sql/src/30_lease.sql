@@ -13,11 +13,6 @@
 --   Failing over to a standby that lacks the last transactions forgets the leases taken in them. Tokens go on rising in any case.
 --   Deleting a row of fencing.lease ends the lease without its holder's knowledge; its next renewal finds out.
 
--- +goose Up
-
-SELECT pg_catalog.set_config('fencing.saved_search_path', pg_catalog.current_setting('search_path'), true);
-SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-
 CREATE TABLE fencing.lease (
   resource   text        PRIMARY KEY CHECK (length(resource) BETWEEN 1 AND 255),
   holder     text,  -- null when it has been released
@@ -27,12 +22,12 @@ CREATE TABLE fencing.lease (
 
 CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.lease
   FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+
 ALTER TABLE fencing.lease ENABLE ALWAYS TRIGGER refuse_driver;
 
 COMMENT ON TABLE fencing.lease IS 'Leases, held until expires_at or released (holder is null). Written by fencing.take(), renew() and release() only.';
 
 -- in seconds: a day of an interval has 23 hours when the session's time zone says so
--- +goose StatementBegin
 CREATE FUNCTION fencing.lease_ttl(ttl interval) RETURNS interval LANGUAGE plpgsql IMMUTABLE
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -42,21 +37,17 @@ BEGIN
   END IF;
   RETURN make_interval(secs => extract(epoch FROM ttl)::float8);
 END $$;
--- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.lease_ttl(interval) IS 'Checks the time to live of a lease.';
 
--- waits until nobody writes under a lease that is about to change hands; there is nobody to wait for in this version
--- +goose StatementBegin
 CREATE FUNCTION fencing.lease_wait(resource text) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  PERFORM pg_advisory_xact_lock({{leaseLockKey "resource"}});
 END $$;
--- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.lease_wait(text) IS 'Has fencing.take() wait for the writers under a lease.';
 
--- +goose StatementBegin
 CREATE FUNCTION fencing.take(resource text, ttl interval, holder text)
 RETURNS TABLE (token bigint, held_by text, remaining interval) LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
@@ -102,12 +93,10 @@ BEGIN
   END IF;
   RETURN NEXT;
 END $$;
--- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.take(text, interval, text) IS
   'Takes a lease, and returns one row: its token, larger than every one before, or a null token with who holds the lease and for how long still. It counts only after COMMIT.';
 
--- +goose StatementBegin
 CREATE FUNCTION fencing.renew(resource text, token bigint, ttl interval) RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -131,12 +120,10 @@ BEGIN
   END IF;
   RETURN v_held;
 END $$;
--- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.renew(text, bigint, interval) IS
   'Has a lease last for ttl from now on. False if it has ended, or the token isn''t its holder''s.';
 
--- +goose StatementBegin
 CREATE FUNCTION fencing.release(resource text, token bigint) RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -159,49 +146,6 @@ BEGIN
   END IF;
   RETURN v_held;
 END $$;
--- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.release(text, bigint) IS
   'Ends a lease, and notifies channel fencerow_lease with the resource. False if it had ended before, or the token isn''t its holder''s.';
-
--- All of it belongs to the owner of fencing.next_token, as whom it runs, and nobody else starts with any right.
--- +goose StatementBegin
-DO $$
-DECLARE
-  c_owner CONSTANT oid := (SELECT p.proowner FROM pg_proc p WHERE p.oid = 'fencing.next_token()'::regprocedure);
-  c_new   CONSTANT oid[] := ARRAY['fencing.lease_ttl(interval)', 'fencing.lease_wait(text)', 'fencing.take(text, interval, text)', 'fencing.renew(text, bigint, interval)',
-                                  'fencing.release(text, bigint)']::regprocedure[]::oid[];
-  v_sql   text;
-BEGIN
-  FOR v_sql IN
-    SELECT format('ALTER FUNCTION %s OWNER TO %I', p.oid::regprocedure, pg_get_userbyid(c_owner))
-      FROM pg_proc p WHERE p.oid = ANY (c_new) AND p.proowner <> c_owner
-    UNION ALL
-    SELECT format('ALTER TABLE %s OWNER TO %I', c.oid::regclass, pg_get_userbyid(c_owner))
-      FROM pg_class c WHERE c.oid = 'fencing.lease'::regclass AND c.relowner <> c_owner
-  LOOP
-    EXECUTE v_sql;
-  END LOOP;
-  FOR v_sql IN
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.oid = ANY (c_new) AND a.grantee <> p.proowner
-    UNION
-    SELECT format('REVOKE ALL ON TABLE %s FROM %s', c.oid::regclass, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = 'fencing.lease'::regclass AND a.grantee <> c.relowner
-  LOOP
-    EXECUTE v_sql;
-  END LOOP;
-END $$;
--- +goose StatementEnd
-
-SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.saved_search_path'), true);
-
--- +goose Down
-
-DROP FUNCTION fencing.take(text, interval, text);
-DROP FUNCTION fencing.renew(text, bigint, interval);
-DROP FUNCTION fencing.release(text, bigint);
-DROP FUNCTION fencing.lease_wait(text);
-DROP FUNCTION fencing.lease_ttl(interval);
-DROP TABLE fencing.lease;
