@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/parser"
 )
 
 // SettingName returns the name of the setting that carries the token of a
@@ -171,7 +173,7 @@ func (f *fixer) qualifyComparisons(bare []*node) bool {
 		qualified := "OPERATOR(pg_catalog." + op + ")"
 		like := f.expression("a " + qualified + " b")
 		at := f.tokenAt(n.offset())
-		if like == nil || at < 0 || f.sql[f.tokens[at].start:f.tokens[at].end] != op {
+		if like == nil || at < 0 || f.sql[f.tokens[at].Start:f.tokens[at].End] != op {
 			return false
 		}
 		f.replace(at, at+1, qualified)
@@ -278,7 +280,7 @@ func (f *fixer) conditionEnd(d change) (int, bool) {
 
 // tokenAt returns the token that begins at a place of the text, -1 if none does.
 func (f *fixer) tokenAt(offset int) int {
-	at, ok := slices.BinarySearchFunc(f.tokens, offset, func(t token, offset int) int { return cmp.Compare(t.start, offset) })
+	at, ok := slices.BinarySearchFunc(f.tokens, offset, func(t parser.Token, offset int) int { return cmp.Compare(t.Start, offset) })
 	if !ok {
 		return -1
 	}
@@ -293,11 +295,11 @@ func (f *fixer) callInstead(o operand, call string) bool {
 		return false
 	}
 	t := f.tokens[at]
-	before, after, ok := strings.Cut(call, " THEN "+f.sql[t.start:t.end])
+	before, after, ok := strings.Cut(call, " THEN "+f.sql[t.Start:t.End])
 	if !ok {
 		return false
 	}
-	f.insert(t.start, before+" THEN ")
-	f.insert(t.end, after)
+	f.insert(t.Start, before+" THEN ")
+	f.insert(t.End, after)
 	return true
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/parser"
 )
 
 // Explain says in a few lines which protected tables the text writes, what
@@ -62,7 +64,7 @@ func (p *Plan) explainWrite(b *strings.Builder, w Write) {
 
 // shown is a text on one line and without literals.
 func shown(text string) string {
-	tokens, err := scan(text)
+	tokens, err := parser.Scan(text)
 	if err != nil {
 		return "a text that cannot be shown"
 	}

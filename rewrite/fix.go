@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/parser"
 )
 
 // ErrNotGuardable is what Guard returns for a text that cannot be guarded by
@@ -58,18 +60,18 @@ func (p *Policy) guarded(c *checker) *Plan {
 // fixer adds guards to one text.
 type fixer struct {
 	checker
-	root    *node   // the statement
-	roots   []*node // and those beside it, if there are several
-	tokens  []token // without comments
+	root    *node          // the statement
+	roots   []*node        // and those beside it, if there are several
+	tokens  []parser.Token // without comments
 	edits   []edit
 	growth  growth
-	text    string             // with the edits
-	known   map[string]*node   // expressions that have been parsed
-	pieces  map[string][]token // the tokens of edits
-	writes  []*node            // the writes to protected tables
-	params  map[int64][]int32  // where each placeholder stands
-	highest int64              // the highest placeholder
-	added   []string           // the resources whose tokens are new placeholders, in order
+	text    string                    // with the edits
+	known   map[string]*node          // expressions that have been parsed
+	pieces  map[string][]parser.Token // the tokens of edits
+	writes  []*node                   // the writes to protected tables
+	params  map[int64][]int32         // where each placeholder stands
+	highest int64                     // the highest placeholder
+	added   []string                  // the resources whose tokens are new placeholders, in order
 
 	takeover  bool           // values that stand in the place of a token give way to it
 	given     map[int]bool   // where placeholders are such values
@@ -116,7 +118,7 @@ func (p *Policy) scriptFixer(c *checker) *fixer {
 func newFixer(p *Policy, sql string, root *node, lex *lexed) *fixer {
 	return &fixer{
 		checker: checker{policy: p, sql: sql}, root: root, roots: []*node{root}, tokens: lex.significant(),
-		growth: newGrowth(), known: make(map[string]*node), pieces: make(map[string][]token),
+		growth: newGrowth(), known: make(map[string]*node), pieces: make(map[string][]parser.Token),
 	}
 }
 
@@ -276,7 +278,7 @@ func (f *fixer) restrict(at *node, c clauses, condition string) bool {
 	case where == nil:
 		condition = " WHERE " + condition
 	case where.is("BoolExpr") && where.str("boolop") == "OR_EXPR":
-		f.insert(f.tokens[c.where+1].start, "(")
+		f.insert(f.tokens[c.where+1].Start, "(")
 		condition = ") AND " + condition
 	default:
 		condition = " AND " + condition
@@ -306,7 +308,7 @@ func (f *fixer) spell(o operand) string {
 
 // before returns where the token before the given one ends: what is inserted
 // there stands before any comment in between.
-func (f *fixer) before(token int) int { return f.tokens[token-1].end }
+func (f *fixer) before(token int) int { return f.tokens[token-1].End }
 
 func (f *fixer) insert(at int, text string) { f.edits = append(f.edits, edit{at, at, text}) }
 
@@ -366,13 +368,13 @@ func (f *fixer) tooDeep(limit int) bool {
 	}
 	d, edits, until := newDepthCounter(), f.edits, 0
 	for _, t := range f.tokens {
-		for ; len(edits) > 0 && edits[0].at <= t.start; edits = edits[1:] {
+		for ; len(edits) > 0 && edits[0].at <= t.Start; edits = edits[1:] {
 			for _, added := range f.piece(edits[0].text) {
 				d.next(added)
 			}
 			until = edits[0].end
 		}
-		if t.start >= until {
+		if t.Start >= until {
 			d.next(t)
 		}
 	}
@@ -386,7 +388,7 @@ func (f *fixer) tooDeep(limit int) bool {
 
 // piece returns the tokens of an edit. Only their kinds count, so those that
 // differ in the numbers of placeholders are read once.
-func (f *fixer) piece(text string) []token {
+func (f *fixer) piece(text string) []parser.Token {
 	key := make([]byte, 0, 128)
 	for i := range len(text) {
 		if !isDigit(text[i]) || i == 0 || text[i-1] != '$' && !isDigit(text[i-1]) {
@@ -398,7 +400,7 @@ func (f *fixer) piece(text string) []token {
 	}
 	tokens, ok := f.pieces[string(key)]
 	if !ok {
-		tokens, _ = scan(string(key))
+		tokens, _ = parser.Scan(string(key))
 		f.pieces[string(key)] = tokens
 	}
 	return tokens

@@ -121,7 +121,7 @@ func (f *fixer) gateRows(n *node, c clauses, condition string) bool {
 // token is one.
 func (f *fixer) statementEnd(i int) int {
 	for depth := 0; i < len(f.tokens); i++ {
-		switch f.sql[f.tokens[i].start:f.tokens[i].end] {
+		switch f.sql[f.tokens[i].Start:f.tokens[i].End] {
 		case "(", "[":
 			depth++
 		case ")", "]":

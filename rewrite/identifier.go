@@ -1,8 +1,6 @@
 package rewrite
 
-import (
-	"strings"
-)
+import "strings"
 
 // identifier quotes a name where PostgreSQL would fold or misread it.
 func identifier(name string) string {

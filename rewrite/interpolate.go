@@ -3,7 +3,7 @@ package rewrite
 import (
 	"strings"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/fencerow/fencerow/internal/parser"
 )
 
 // PlainPlaceholders reports whether a client that writes the arguments into a
@@ -18,13 +18,13 @@ func PlainPlaceholders(sql string) bool {
 	if checkText(sql) != nil {
 		return false
 	}
-	tokens, err := scan(sql)
+	tokens, err := parser.Scan(sql)
 	if err != nil {
 		return false
 	}
 	for _, t := range tokens {
-		text := sql[t.start:t.end]
-		if strings.ContainsAny(text, `\$`) && (t.start > 0 && joins(sql[t.start-1]) || !readAlike(t.kind, text)) {
+		text := sql[t.Start:t.End]
+		if strings.ContainsAny(text, `\$`) && (t.Start > 0 && joins(sql[t.Start-1]) || !readAlike(t.Kind, text)) {
 			return false
 		}
 	}
@@ -52,13 +52,13 @@ func onlyPlaceholders(sql string) bool {
 func joins(c byte) bool { return c == '&' || isRunByte(c) }
 
 // readAlike reports whether every lexer takes a token for the same.
-func readAlike(kind pg_query.Token, text string) bool {
+func readAlike(kind parser.TokenKind, text string) bool {
 	switch kind {
-	case pg_query.Token_PARAM, pg_query.Token_SQL_COMMENT, pg_query.Token_C_COMMENT:
+	case parser.PARAM, parser.LINECOMMENT, parser.BLOCKCOMMENT:
 		return true
-	case pg_query.Token_SCONST:
+	case parser.SCONST:
 		return text[0] == '$' || quotedOnce(text, "'")
-	case pg_query.Token_IDENT:
+	case parser.IDENT:
 		return quotedOnce(text, `"`)
 	}
 	return false

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
-
 	"github.com/fencerow/fencerow/internal/cstack"
+	"github.com/fencerow/fencerow/internal/parser"
 )
 
 // maxNesting bounds the depth of the tree a text may make. The parser has no
@@ -78,15 +77,15 @@ func (p *Policy) checkFolding(l *lexed) *Violation {
 	}
 	for _, t := range tokens {
 		if p.mayFold(sql, t) {
-			return &Violation{Rule: BadText, offset: t.start, Message: "SQL text has a name beyond ASCII without quotes, and the encoding of the database is not UTF8: it may take the name for another in other letters; write it in quotes, as it is stored"}
+			return &Violation{Rule: BadText, offset: t.Start, Message: "SQL text has a name beyond ASCII without quotes, and the encoding of the database is not UTF8: it may take the name for another in other letters; write it in quotes, as it is stored"}
 		}
 	}
 	return nil
 }
 
 // mayFold reports whether the server may take a token for another name.
-func (p *Policy) mayFold(sql string, t token) bool {
-	return p.closure.FoldsNames && p.quick.beyond && t.kind == pg_query.Token_IDENT && sql[t.start] != '"' && !isASCII(sql[t.start:t.end])
+func (p *Policy) mayFold(sql string, t parser.Token) bool {
+	return p.closure.FoldsNames && p.quick.beyond && t.Kind == parser.IDENT && sql[t.Start] != '"' && !isASCII(sql[t.Start:t.End])
 }
 
 // longOperator reports whether a text has a run of operator characters on which
@@ -174,7 +173,7 @@ type level struct {
 // A chain of operators nests as deep as it is long, above the deepest of its
 // operands, but ends at a comma, at AND and OR (which make one flat list, unless
 // the AND is a BETWEEN's) and at the parts of a CASE.
-func depth(tokens []token) int {
+func depth(tokens []parser.Token) int {
 	d := newDepthCounter()
 	for _, t := range tokens {
 		d.next(t)
@@ -183,7 +182,7 @@ func depth(tokens []token) int {
 }
 
 type depthCounter struct {
-	before  pg_query.Token
+	before  parser.TokenKind
 	levels  []level
 	outside int // what the levels around the innermost one nest by now
 	deepest int
@@ -192,13 +191,13 @@ type depthCounter struct {
 func newDepthCounter() *depthCounter { return &depthCounter{levels: make([]level, 1, 64)} }
 
 // next counts the next token.
-func (d *depthCounter) next(t token) {
-	if isComment(t) {
+func (d *depthCounter) next(t parser.Token) {
+	if t.IsComment() {
 		return
 	}
-	d.count(t.kind, d.before)
+	d.count(t.Kind, d.before)
 	d.note()
-	d.before = t.kind
+	d.before = t.Kind
 }
 
 // note notes how deep the innermost level is by now.
@@ -210,48 +209,48 @@ func (d *depthCounter) note() {
 
 func (d *depthCounter) top() *level { return &d.levels[len(d.levels)-1] }
 
-func (d *depthCounter) count(kind, before pg_query.Token) {
+func (d *depthCounter) count(kind, before parser.TokenKind) {
 	top := d.top()
-	if before == pg_query.Token_ASCII_46 { // a key word behind a dot is a name
-		if kind != pg_query.Token_IDENT {
+	if before == parser.PERIOD { // a key word behind a dot is a name
+		if kind != parser.IDENT {
 			top.chained++
 		}
 		return
 	}
 	switch kind {
-	case pg_query.Token_ASCII_40, pg_query.Token_ASCII_91, pg_query.Token_CASE: // ( [ CASE
+	case parser.LPAREN, parser.LBRACK, parser.CASE: // ( [ CASE
 		top.chained++
 		d.outside += top.kept + top.chained + 1
-		d.levels = append(d.levels, level{isCase: kind == pg_query.Token_CASE})
-	case pg_query.Token_ASCII_41, pg_query.Token_ASCII_93: // ) ]
+		d.levels = append(d.levels, level{isCase: kind == parser.CASE})
+	case parser.RPAREN, parser.RBRACK: // ) ]
 		for len(d.levels) > 1 && d.pop() {
 		}
-	case pg_query.Token_END_P:
+	case parser.END:
 		if top.isCase {
 			d.pop()
 		}
-	case pg_query.Token_ASCII_44, pg_query.Token_ASCII_59, pg_query.Token_OR: // , ;
+	case parser.COMMA, parser.SEMICOLON, parser.OR: // , ;
 		top.reset()
-	case pg_query.Token_WHEN, pg_query.Token_THEN, pg_query.Token_ELSE:
+	case parser.WHEN, parser.THEN, parser.ELSE:
 		if top.isCase {
 			top.reset()
 		} else {
 			top.chained++
 		}
-	case pg_query.Token_BETWEEN:
+	case parser.BETWEEN:
 		top.between++
 		top.chained++
-	case pg_query.Token_AND:
+	case parser.AND:
 		if top.between > 0 {
 			top.between--
 			top.chained++
 		} else {
 			top.reset()
 		}
-	case pg_query.Token_UNION, pg_query.Token_INTERSECT, pg_query.Token_EXCEPT, pg_query.Token_JOIN:
+	case parser.UNION, parser.INTERSECT, parser.EXCEPT, parser.JOIN:
 		top.kept++
-	case pg_query.Token_IDENT, pg_query.Token_SCONST, pg_query.Token_ICONST, pg_query.Token_FCONST, pg_query.Token_BCONST,
-		pg_query.Token_XCONST, pg_query.Token_PARAM, pg_query.Token_ASCII_46: // .
+	case parser.IDENT, parser.SCONST, parser.ICONST, parser.FCONST, parser.BCONST,
+		parser.XCONST, parser.PARAM, parser.PERIOD: // .
 	default:
 		top.chained++
 	}
@@ -287,7 +286,7 @@ func (l *lexed) spreads() bool {
 }
 
 // repeats is spreads for the tokens of a text without comments.
-func repeats(tokens []token) bool {
+func repeats(tokens []parser.Token) bool {
 	open := []spread{{items: 1, times: 1, columns: 1}}
 	repeated := 0
 	for i, t := range tokens {
@@ -295,30 +294,30 @@ func repeats(tokens []token) bool {
 		if repeated += top.times*top.columns - 1; repeated > maxSpread {
 			return true
 		}
-		var before, after pg_query.Token
+		var before, after parser.TokenKind
 		if i > 0 {
-			before = tokens[i-1].kind
+			before = tokens[i-1].Kind
 		}
 		if i+1 < len(tokens) {
-			after = tokens[i+1].kind
+			after = tokens[i+1].Kind
 		}
-		switch t.kind {
-		case pg_query.Token_ASCII_40, pg_query.Token_ASCII_91: // ( [
-			list := t.kind == pg_query.Token_ASCII_40 && (before == pg_query.Token_SET || before == pg_query.Token_ASCII_44)
+		switch t.Kind {
+		case parser.LPAREN, parser.LBRACK: // ( [
+			list := t.Kind == parser.LPAREN && (before == parser.SET || before == parser.COMMA)
 			open = append(open, spread{items: 1, times: min(top.times*top.columns, maxSpread), columns: 1, list: list})
-		case pg_query.Token_ASCII_44: // ,
+		case parser.COMMA: // ,
 			top.items++
 			top.columns = 1
-		case pg_query.Token_WHERE, pg_query.Token_RETURNING:
-			if before != pg_query.Token_ASCII_46 { // else it is a name
+		case parser.WHERE, parser.RETURNING:
+			if before != parser.PERIOD { // else it is a name
 				top.columns = 1
 			}
-		case pg_query.Token_ASCII_41, pg_query.Token_ASCII_93: // ) ]
+		case parser.RPAREN, parser.RBRACK: // ) ]
 			if len(open) == 1 {
 				return false // not SQL
 			}
 			open = open[:len(open)-1]
-			if top.list && after == pg_query.Token_ASCII_61 { // =
+			if top.list && after == parser.EQUAL { // =
 				open[len(open)-1].columns = top.items
 			}
 		}

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/internal/parser"
 )
 
 // listOfRows repeats a row, "#" in which is the number of a placeholder that no
@@ -195,17 +196,17 @@ func TestEachWord(t *testing.T) {
 				got = append(got, sign{kind, start})
 			}
 		})
-		tokens, err := scan(sql)
+		tokens, err := parser.Scan(sql)
 		if !ok || err != nil {
 			continue
 		}
-		kinds := map[pg_query.Token]wordKind{
-			pg_query.Token_ASCII_40: openingSign, pg_query.Token_ASCII_91: openingSign, pg_query.Token_ASCII_41: closingSign, pg_query.Token_ASCII_93: closingSign,
-			pg_query.Token_ASCII_44: commaSign, pg_query.Token_PARAM: placeholder,
+		kinds := map[parser.TokenKind]wordKind{
+			parser.LPAREN: openingSign, parser.LBRACK: openingSign, parser.RPAREN: closingSign, parser.RBRACK: closingSign,
+			parser.COMMA: commaSign, parser.PARAM: placeholder,
 		}
 		for _, tok := range tokens {
-			if kind, is := kinds[tok.kind]; is {
-				want = append(want, sign{kind, tok.start})
+			if kind, is := kinds[tok.Kind]; is {
+				want = append(want, sign{kind, tok.Start})
 			}
 		}
 		require.Equal(t, want, got, "%q", sql)

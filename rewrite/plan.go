@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/pganalyze/pg_query_go/v5/parser"
+	"github.com/fencerow/fencerow/internal/parser"
 )
 
 // Plan is what one SQL text does to protected tables, and what proves that it
@@ -287,8 +287,8 @@ func parseViolation(l *lexed, err error) *Violation {
 	v := &Violation{Rule: Unparsable, offset: -1}
 	near := ""
 	var perr *parser.Error
-	if errors.As(err, &perr) && perr.Cursorpos > 0 {
-		v.offset = byteOffset(l.sql, perr.Cursorpos-1)
+	if errors.As(err, &perr) && perr.Character > 0 {
+		v.offset = byteOffset(l.sql, perr.Character-1)
 		near = l.wordAt(v.offset)
 	}
 	advice := "correct the syntax, or send it over a plain connection if the server's grammar is newer and it touches no protected table"
@@ -321,8 +321,8 @@ func (l *lexed) hasOtherPlaceholders() bool {
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(tokens, func(t token) bool {
-		word := l.sql[t.start:t.end]
+	return slices.ContainsFunc(tokens, func(t parser.Token) bool {
+		word := l.sql[t.Start:t.End]
 		return word == "?" || word == "@" || word == ":"
 	})
 }
@@ -334,8 +334,8 @@ func (l *lexed) wordAt(offset int) string {
 		return ""
 	}
 	for _, t := range tokens {
-		if t.start == offset && !isLiteral(t) {
-			return l.sql[t.start:t.end]
+		if t.Start == offset && !t.IsLiteral() {
+			return l.sql[t.Start:t.End]
 		}
 	}
 	return ""

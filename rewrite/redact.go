@@ -3,6 +3,8 @@ package rewrite
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fencerow/fencerow/internal/parser"
 )
 
 // snippetLength bounds the line of SQL that a message shows, in bytes.
@@ -12,7 +14,7 @@ const snippetLength = 160
 // without any literal, since a literal may be somebody's data. A text that
 // can't be scanned has no snippet: what its literals are is then unknown.
 func (v *Violation) locate(sql string) {
-	tokens, err := scan(sql)
+	tokens, err := parser.Scan(sql)
 	if err == nil {
 		v.locateIn(sql, tokens)
 	}
@@ -20,7 +22,7 @@ func (v *Violation) locate(sql string) {
 
 // locate fills in the snippets of what was found, scanning the text once.
 func (c *checker) locate() {
-	var tokens []token
+	var tokens []parser.Token
 	for _, v := range c.found {
 		if v.offset < 0 {
 			continue
@@ -35,7 +37,7 @@ func (c *checker) locate() {
 	}
 }
 
-func (v *Violation) locateIn(sql string, tokens []token) {
+func (v *Violation) locateIn(sql string, tokens []parser.Token) {
 	if v.offset < 0 || v.offset >= len(sql) {
 		return
 	}
@@ -68,24 +70,24 @@ func Redact(sql string) string {
 
 // redact replaces the literals of sql by "?" and drops comments, keeping line
 // breaks. It returns where the token at offset is in the result, and its width.
-func redact(sql string, tokens []token, offset int) (text string, at, width int) {
+func redact(sql string, tokens []parser.Token, offset int) (text string, at, width int) {
 	var b strings.Builder
 	last := 0
 	for _, t := range tokens {
-		b.WriteString(sql[last:t.start])
-		word := sql[t.start:t.end]
+		b.WriteString(sql[last:t.Start])
+		word := sql[t.Start:t.End]
 		breaks := strings.Repeat("\n", strings.Count(word, "\n"))
 		switch {
-		case isLiteral(t):
+		case t.IsLiteral():
 			word = "?" + breaks
-		case isComment(t):
+		case t.IsComment():
 			word = breaks
 		}
-		if t.start <= offset && offset < t.end {
+		if t.Start <= offset && offset < t.End {
 			at, width = b.Len(), len(strings.TrimRight(word, "\n"))
 		}
 		b.WriteString(word)
-		last = t.end
+		last = t.End
 	}
 	b.WriteString(sql[last:])
 	return printable(b.String()), at, width

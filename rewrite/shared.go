@@ -314,7 +314,7 @@ func (f *fixer) gateActions(n *node, condition string) bool {
 		}
 		f.growth.of(when).member = f.expression(condition)
 		if own := when.get("condition"); own.is("BoolExpr") && own.str("boolop") == "OR_EXPR" {
-			f.insert(f.tokens[ands[i]+1].start, "(")
+			f.insert(f.tokens[ands[i]+1].Start, "(")
 			f.insert(f.before(thens[i]), ") AND "+condition)
 		} else {
 			f.insert(f.before(thens[i]), " AND "+condition)

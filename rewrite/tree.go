@@ -1,8 +1,6 @@
 package rewrite
 
-import (
-	"strconv"
-)
+import "strconv"
 
 // node is one node of a parse tree: a node of the grammar (kind is its name,
 // as in PostgreSQL's parsenodes.h), a list (kind is listKind) or a scalar

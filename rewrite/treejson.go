@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/pganalyze/pg_query_go/v5/parser"
+	"github.com/fencerow/fencerow/internal/parser"
 )
 
 // decoder reads the parser's JSON into nodes, checking it against the grammar.
@@ -23,7 +23,7 @@ var errTree = errors.New("unexpected form")
 
 // parse returns the statements of sql, made in the arena.
 func (a *arena) parse(sql string) ([]*node, error) {
-	tree, err := parser.ParseToJSON(sql)
+	tree, err := parser.ParseJSON(sql)
 	if err != nil {
 		return nil, err
 	}

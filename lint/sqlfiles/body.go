@@ -15,10 +15,10 @@ import (
 // as name the token column. Others may have the token in a variable.
 
 // writeWords begin a write in a body.
-var writeWords = map[pg_query.Token]bool{
-	pg_query.Token_UPDATE: true, pg_query.Token_DELETE_P: true, pg_query.Token_INSERT: true,
-	pg_query.Token_MERGE: true, pg_query.Token_TRUNCATE: true, pg_query.Token_WITH: true,
-	pg_query.Token_COPY: true,
+var writeWords = map[parser.TokenKind]bool{
+	parser.UPDATE: true, parser.DELETE: true, parser.INSERT: true,
+	parser.MERGE: true, parser.TRUNCATE: true, parser.WITH: true,
+	parser.COPY: true,
 }
 
 // beforeStatement are the words behind which a statement of PL/pgSQL begins.
@@ -27,16 +27,16 @@ var beforeStatement = map[string]bool{"": true, ";": true, ">>": true, "begin": 
 // bodies looks for plain writes in the bodies of a statement.
 func (c *fileCheck) bodies(statement int) {
 	s := c.file.statements[statement]
-	before := pg_query.Token_NUL
-	runs := c.file.tokens[s.first].kind == pg_query.Token_DO
+	before := parser.NOTOKEN
+	runs := c.file.tokens[s.first].kind == parser.DO
 	for _, t := range c.file.tokens[s.first : s.last+1] {
 		if t.isComment() {
 			continue
 		}
 		word := c.file.code[t.start:t.end]
-		isBody := runs || before == pg_query.Token_AS || word[0] == '$'
+		isBody := runs || before == parser.AS || word[0] == '$'
 		before = t.kind
-		if t.kind != pg_query.Token_SCONST && t.kind != pg_query.Token_USCONST || !isBody {
+		if t.kind != parser.SCONST && t.kind != parser.USCONST || !isBody {
 			continue
 		}
 		code, offsets := unquote(word)
@@ -63,7 +63,7 @@ func withoutInto(body string, tokens []token) string {
 		}
 		word := strings.ToLower(body[t.start:t.end])
 		switch {
-		case t.kind == pg_query.Token_INTO && before != "insert" && before != "merge":
+		case t.kind == parser.INTO && before != "insert" && before != "merge":
 			into, wanted = true, true
 		case into && wanted && word == "strict":
 		case into && wanted && t.isName():

@@ -150,24 +150,24 @@ func (f *file) split() {
 			continue
 		}
 		switch t.kind {
-		case pg_query.Token_ASCII_59: // ;
+		case parser.SEMICOLON: // ;
 			if brackets == 0 && blocks == 0 {
 				end()
 				continue
 			}
-		case pg_query.Token_ASCII_40: // (
+		case parser.LPAREN: // (
 			brackets++
-		case pg_query.Token_ASCII_41: // )
+		case parser.RPAREN: // )
 			brackets = max(0, brackets-1)
-		case pg_query.Token_ATOMIC:
-			if last >= 0 && f.tokens[last].kind == pg_query.Token_BEGIN_P {
+		case parser.ATOMIC:
+			if last >= 0 && f.tokens[last].kind == parser.BEGIN {
 				blocks++
 			}
-		case pg_query.Token_CASE:
+		case parser.CASE:
 			if blocks > 0 {
 				blocks++
 			}
-		case pg_query.Token_END_P:
+		case parser.END:
 			blocks = max(0, blocks-1)
 		}
 		if first < 0 {
@@ -189,11 +189,11 @@ func (f *file) beginsLine(offset int) bool {
 // changesStructure reports whether a statement changes the structure.
 func (f *file) changesStructure(s statement) bool {
 	switch f.tokens[s.first].kind {
-	case pg_query.Token_ALTER, pg_query.Token_DROP, pg_query.Token_COMMENT, pg_query.Token_GRANT, pg_query.Token_REVOKE:
+	case parser.ALTER, parser.DROP, parser.COMMENT, parser.GRANT, parser.REVOKE:
 		return true
-	case pg_query.Token_CREATE:
+	case parser.CREATE:
 		second := f.tokens[min(s.first+1, s.last)].kind
-		return second != pg_query.Token_TEMP && second != pg_query.Token_TEMPORARY
+		return second != parser.TEMP && second != parser.TEMPORARY
 	}
 	return false
 }

@@ -10,7 +10,7 @@ import (
 
 // token is one token of a file; comments are tokens, too.
 type token struct {
-	kind       pg_query.Token
+	kind       parser.TokenKind
 	keyword    pg_query.KeywordKind
 	start, end int
 }
@@ -101,12 +101,12 @@ func byteOffset(text string, character int) int {
 }
 
 func (t token) isComment() bool {
-	return t.kind == pg_query.Token_SQL_COMMENT || t.kind == pg_query.Token_C_COMMENT
+	return t.kind == parser.LINECOMMENT || t.kind == parser.BLOCKCOMMENT
 }
 
 func (t token) isLiteral() bool {
 	switch t.kind {
-	case pg_query.Token_SCONST, pg_query.Token_USCONST, pg_query.Token_ICONST, pg_query.Token_FCONST, pg_query.Token_BCONST, pg_query.Token_XCONST:
+	case parser.SCONST, parser.USCONST, parser.ICONST, parser.FCONST, parser.BCONST, parser.XCONST:
 		return true
 	}
 	return false
@@ -114,7 +114,7 @@ func (t token) isLiteral() bool {
 
 // isName reports whether the token can be the name of something.
 func (t token) isName() bool {
-	return t.kind == pg_query.Token_IDENT || t.keyword != pg_query.KeywordKind_NO_KEYWORD
+	return t.kind == parser.IDENT || t.keyword != pg_query.KeywordKind_NO_KEYWORD
 }
 
 // isReserved reports whether the token is a key word that is no name.

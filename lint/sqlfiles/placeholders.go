@@ -36,7 +36,7 @@ func readPlaceholders(code string, tokens []token, migration bool) query {
 	from := tokens[0].start
 	r := &placeholderReader{code: code, tokens: tokens, numbers: map[string]int{}, migration: migration}
 	for _, t := range tokens {
-		if t.kind == pg_query.Token_PARAM {
+		if t.kind == parser.PARAM {
 			n, _ := strconv.Atoi(code[t.start+1 : t.end])
 			r.last = max(r.last, n)
 			r.numbered = true
@@ -128,8 +128,8 @@ func (r *placeholderReader) stands(i int) bool {
 	}
 	if i > 0 {
 		switch before := r.tokens[i-1]; {
-		case before.kind == pg_query.Token_IDENT, before.isLiteral(), before.kind == pg_query.Token_PARAM,
-			before.kind == pg_query.Token_ASCII_41, before.kind == pg_query.Token_ASCII_93: // ) ]
+		case before.kind == parser.IDENT, before.isLiteral(), before.kind == parser.PARAM,
+			before.kind == parser.RPAREN, before.kind == parser.RBRACK: // ) ]
 			return false
 		case before.isName() && !before.isReserved():
 			return i+1 == len(r.tokens) || !r.operand(i+1)
@@ -141,7 +141,7 @@ func (r *placeholderReader) stands(i int) bool {
 // operand reports whether an operand may begin at i.
 func (r *placeholderReader) operand(i int) bool {
 	t := r.tokens[i]
-	return t.isLiteral() || t.kind == pg_query.Token_PARAM || t.kind == pg_query.Token_ASCII_40 || t.isName() && !t.isReserved()
+	return t.isLiteral() || t.kind == parser.PARAM || t.kind == parser.LPAREN || t.isName() && !t.isReserved()
 }
 
 // sqlc reads sqlc.arg(name) and the like.

@@ -20,8 +20,8 @@ import (
 const shortText = 100
 
 // setters begin the statements that may set it.
-var setters = map[pg_query.Token]bool{
-	pg_query.Token_SET: true, pg_query.Token_SELECT: true, pg_query.Token_DO: true, pg_query.Token_WITH: true, pg_query.Token_VALUES: true,
+var setters = map[parser.TokenKind]bool{
+	parser.SET: true, parser.SELECT: true, parser.DO: true, parser.WITH: true, parser.VALUES: true,
 }
 
 var gooseSection = regexp.MustCompile(`^--\s*\+goose\s+(?:Up|Down)\b`)
@@ -37,7 +37,7 @@ var onlyInWhere = map[rewrite.Rule]bool{
 func (c *fileCheck) deletes(statement int, plan *rewrite.Plan) []rewrite.Violation {
 	s := c.file.statements[statement]
 	first := c.file.tokens[s.first].kind
-	direct := first == pg_query.Token_DELETE_P || first == pg_query.Token_WITH
+	direct := first == parser.DELETE || first == parser.WITH
 	others := false
 	var lacking []*rewrite.Table
 	for _, w := range plan.Writes() {
@@ -92,7 +92,7 @@ func (c *fileCheck) addLacking(statement int, t *rewrite.Table, at int) {
 func (c *fileCheck) deletedAt(s statement) int {
 	tokens := c.file.tokens[s.first : s.last+1]
 	for i := range len(tokens) - 2 {
-		if tokens[i].kind == pg_query.Token_DELETE_P && tokens[i+1].kind == pg_query.Token_FROM {
+		if tokens[i].kind == parser.DELETE && tokens[i+1].kind == parser.FROM {
 			return tokens[i+2].start
 		}
 	}
@@ -115,7 +115,7 @@ func (c *fileCheck) settingBefore(statement int, t *rewrite.Table) bool {
 		if !setters[tokens[0].kind] {
 			continue // most are rows, and there may be many
 		}
-		if sets(compact(f.code, tokens, tokens[0].kind == pg_query.Token_DO), t) {
+		if sets(compact(f.code, tokens, tokens[0].kind == parser.DO), t) {
 			return true
 		}
 	}
@@ -131,7 +131,7 @@ func compact(code string, tokens []token, runs bool) string {
 			continue
 		}
 		word := code[t.start:t.end]
-		if inside, _ := unquote(word); runs && t.kind == pg_query.Token_SCONST {
+		if inside, _ := unquote(word); runs && t.kind == parser.SCONST {
 			in, _ := lex(inside)
 			word = compact(inside, in, false)
 		}

@@ -7,9 +7,9 @@ import (
 )
 
 // queryWords begin the statements that may have a placeholder.
-var queryWords = map[pg_query.Token]bool{
-	pg_query.Token_SELECT: true, pg_query.Token_INSERT: true, pg_query.Token_UPDATE: true, pg_query.Token_DELETE_P: true,
-	pg_query.Token_MERGE: true, pg_query.Token_WITH: true, pg_query.Token_VALUES: true, pg_query.Token_EXPLAIN: true, pg_query.Token_ASCII_40: true,
+var queryWords = map[parser.TokenKind]bool{
+	parser.SELECT: true, parser.INSERT: true, parser.UPDATE: true, parser.DELETE: true,
+	parser.MERGE: true, parser.WITH: true, parser.VALUES: true, parser.EXPLAIN: true, parser.LPAREN: true,
 }
 
 // variable reads psql's :name, :'name' and :"name", which no other lexer has.
@@ -21,7 +21,7 @@ func (r *placeholderReader) variable(i int) int {
 	}
 	next := r.tokens[i+1]
 	word := r.code[next.start:next.end]
-	literal := next.kind == pg_query.Token_SCONST && word[0] == '\''
+	literal := next.kind == parser.SCONST && word[0] == '\''
 	switch {
 	case !literal && !next.isName():
 		return 0
@@ -37,11 +37,11 @@ func (r *placeholderReader) variable(i int) int {
 }
 
 // first is the kind of the statement's first token.
-func (r *placeholderReader) first() pg_query.Token {
+func (r *placeholderReader) first() parser.TokenKind {
 	for _, t := range r.tokens {
 		if !t.isComment() {
 			return t.kind
 		}
 	}
-	return pg_query.Token_NUL
+	return parser.NOTOKEN
 }
