@@ -3,6 +3,8 @@ package rewrite
 import (
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // abridged is a long text without most items of its long lists, and with empty
@@ -142,7 +144,7 @@ func (a *abridger) next(kind wordKind, start, end int) {
 			*top = frame{list: true, rows: true}
 			return
 		}
-		top.list = top.list && listWords[lower(sql[start:end])]
+		top.list = top.list && listWords[sqltext.Lower(sql[start:end])]
 	case placeholder:
 		a.params = append(a.params, paramAt{decimal(sql[start+1 : end]), start})
 	case longText:

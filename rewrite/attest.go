@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // SettingName returns the name of the setting that carries the token of a
@@ -30,7 +31,7 @@ func SettingName(resource string) string {
 			fmt.Fprintf(&b, "$%02x", c)
 		}
 	}
-	if b.Len() > maxName {
+	if b.Len() > sqltext.MaxName {
 		hash := sha256.Sum256([]byte(resource))
 		return "fencing.token_$m" + hex.EncodeToString(hash[:])[:40]
 	}
@@ -111,7 +112,7 @@ func qualified(sql string, bare []*node) (string, bool) {
 			return "", false
 		}
 		b.WriteString(sql[last:at])
-		if at > 0 && joins(sql[at-1]) {
+		if at > 0 && sqltext.JoinsNext(sql[at-1]) {
 			b.WriteByte(' ')
 		}
 		b.WriteString("OPERATOR(pg_catalog." + op + ")")
@@ -184,8 +185,8 @@ func (f *fixer) qualifyComparisons(bare []*node) bool {
 
 // proves makes the edits, and reports whether nothing but those was made.
 func (f *fixer) proves() bool {
-	l := lexed{sql: f.apply()}
-	if l.check(f.tooDeep) != nil {
+	l := sqltext.Text{SQL: f.apply()}
+	if l.Check(f.tooDeep) != nil {
 		return false
 	}
 	stmts, err := parse(f.text)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // checkDo checks DO: its body runs at once.
@@ -24,7 +25,7 @@ func checkCreateFunction(c *checker, n *node, top bool) {
 	}
 	for _, o := range n.list("options") {
 		// its own search_path ends with the call
-		if set := o.get("arg"); set.is("VariableSetStmt") && lower(set.str("name")) != "search_path" {
+		if set := o.get("arg"); set.is("VariableSetStmt") && sqltext.Lower(set.str("name")) != "search_path" {
 			checkVariableSet(c, set, false)
 		}
 	}
@@ -141,7 +142,7 @@ func (p *Policy) bodyWord(body string) string {
 		}
 		inCopy = b.word(i-1) != ";" && inCopy || b.starts(i) && b.word(i) == "copy"
 		switch word := b.word(i); {
-		case t.Kind == parser.UIDENT || len(word) > maxName && !t.IsLiteral() || p.mayFold(body, t):
+		case t.Kind == parser.UIDENT || len(word) > sqltext.MaxName && !t.IsLiteral() || p.mayFold(body, t):
 			return "a name that may stand for another"
 		case t.IsLiteral():
 			// strings are no code: what could run them is refused
@@ -186,7 +187,7 @@ func (b bodyTokens) word(i int) string {
 	if b.tokens[i].Kind == parser.IDENT && s[0] == '"' {
 		return strings.ReplaceAll(s[1:len(s)-1], `""`, `"`)
 	}
-	return lower(s)
+	return sqltext.Lower(s)
 }
 
 // shown is word for messages: a literal is not repeated.
@@ -287,9 +288,9 @@ func (b bodyTokens) changesSession(i int) bool {
 	if word := b.word(i); !b.starts(i) || word != "set" && word != "reset" {
 		return false
 	}
-	next := lower(b.word(i + 1))
+	next := sqltext.Lower(b.word(i + 1))
 	if next == "local" || next == "session" {
-		next = lower(b.word(i + 2))
+		next = sqltext.Lower(b.word(i + 2))
 	}
 	return bodySettings[next]
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // Explain says in a few lines which protected tables the text writes, what
@@ -68,6 +69,5 @@ func shown(text string) string {
 	if err != nil {
 		return "a text that cannot be shown"
 	}
-	text, _, _ = redact(text, tokens, 0)
-	return strings.Join(strings.Fields(text), " ")
+	return sqltext.RedactTokens(text, tokens)
 }

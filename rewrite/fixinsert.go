@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // guardInsert adds the token column to the column list and the token to every
@@ -32,16 +33,16 @@ func (f *fixer) guardInsert(n *node, t target, c clauses) bool {
 	if f.policy.changesExcluded(table) {
 		return c.action >= 0 && f.guardUpdate(conflict, t, c, tokenOperand, nil)
 	}
-	return c.action >= 0 && f.guardUpdate(conflict, t, c, excludedReader(table), &operand{name: "EXCLUDED." + identifier(table.TokenColumn)})
+	return c.action >= 0 && f.guardUpdate(conflict, t, c, excludedReader(table), &operand{name: "EXCLUDED." + sqltext.QuoteIfNeeded(table.TokenColumn)})
 }
 
 // insteadOfDefaults writes a row of the token in the place of DEFAULT VALUES.
 func (f *fixer) insteadOfDefaults(n *node, table *Table, c clauses) bool {
-	row := parseOne("INSERT INTO t (" + identifier(table.TokenColumn) + ") VALUES (" + f.next(table) + ")")
+	row := parseOne("INSERT INTO t (" + sqltext.QuoteIfNeeded(table.TokenColumn) + ") VALUES (" + f.next(table) + ")")
 	if row == nil || !f.is(c.source-1, parser.DEFAULT) || !f.is(c.source, parser.VALUES) {
 		return false
 	}
-	f.replace(c.source-1, c.source+1, "("+identifier(table.TokenColumn)+") VALUES ("+f.next(table)+")")
+	f.replace(c.source-1, c.source+1, "("+sqltext.QuoteIfNeeded(table.TokenColumn)+") VALUES ("+f.next(table)+")")
 	f.growth.add(n, "cols", row.list("cols")...)
 	grown := f.growth.of(n)
 	grown.added = append(grown.added, row.get("selectStmt"))
@@ -55,16 +56,16 @@ func (f *fixer) addColumn(n *node, table *Table, c clauses) bool {
 		open++
 	}
 	end := f.closing(open)
-	column := parseOne("INSERT INTO t (" + identifier(table.TokenColumn) + ") VALUES (1)")
+	column := parseOne("INSERT INTO t (" + sqltext.QuoteIfNeeded(table.TokenColumn) + ") VALUES (1)")
 	if source := n.get("selectStmt"); column != nil && end >= 0 && end < c.source && hasStar(source) {
-		f.insert(f.tokens[open].End, identifier(table.TokenColumn)+", ")
+		f.insert(f.tokens[open].End, sqltext.QuoteIfNeeded(table.TokenColumn)+", ")
 		f.growth.addFirst(n, "cols", column.list("cols")[0])
 		return f.putFirst(source, c, table)
 	}
 	if end < 0 || end > c.source || column == nil || !f.addToSource(n.get("selectStmt"), c, table) {
 		return false
 	}
-	f.insert(f.before(end), ", "+identifier(table.TokenColumn))
+	f.insert(f.before(end), ", "+sqltext.QuoteIfNeeded(table.TokenColumn))
 	f.growth.add(n, "cols", column.list("cols")...)
 	return true
 }

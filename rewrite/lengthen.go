@@ -3,6 +3,8 @@ package rewrite
 import (
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // rewrittenLong is rewritten for a long text, from its abridged form. The text that
@@ -180,7 +182,7 @@ func (r *rowTokens) note(sql string, kind wordKind, words, at, end int) bool {
 	switch word := sql[at:end]; {
 	case kind == placeholder && (words == 1 || words == 4):
 		digits, cast, _ := strings.Cut(word[1:], "::")
-		switch cast = lower(cast); {
+		switch cast = sqltext.Lower(cast); {
 		case words == 1 || integerCasts[cast]:
 		case otherCasts[cast]:
 			r.values = append(r.values, edit{at, end, "$" + digits})
@@ -190,7 +192,7 @@ func (r *rowTokens) note(sql string, kind wordKind, words, at, end int) bool {
 		r.params = append(r.params, paramAt{decimal(digits), at})
 		return true
 	case words != 1:
-	case kind == numberWord || kind == longText || kind == plainWord && (lower(word) == "null" || lower(word) == "default"):
+	case kind == numberWord || kind == longText || kind == plainWord && (sqltext.Lower(word) == "null" || sqltext.Lower(word) == "default"):
 		r.values = append(r.values, edit{at: at, end: end})
 		return true
 	}

@@ -3,6 +3,8 @@ package rewrite
 import (
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // Makers are what makes, changes or drops objects of the database when a
@@ -70,8 +72,8 @@ func (p *Policy) makes(sql string) bool {
 	}
 	a := arenas.Get().(*arena)
 	defer a.release()
-	lex := lexed{sql: sql}
-	if lex.check(lex.tooDeep) != nil {
+	lex := sqltext.Text{SQL: sql}
+	if lex.Check(lex.IsTooDeep) != nil {
 		return true
 	}
 	stmts, err := a.parse(sql)

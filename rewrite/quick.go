@@ -4,6 +4,8 @@ import (
 	"maps"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // The quick way out clears, without the parser and whatever lexer reads it, a
@@ -76,8 +78,8 @@ func (p *Policy) newQuickSet() *quickSet {
 	}
 	calls := make(map[string]bool)
 	for _, n := range c.OwnCallers {
-		if strings.IndexFunc(n.Name, func(r rune) bool { return r >= utf8.RuneSelf || !isWordRune(r) }) < 0 {
-			calls[lower(n.Name)] = true
+		if strings.IndexFunc(n.Name, func(r rune) bool { return r >= utf8.RuneSelf || !sqltext.IsWordRune(r) }) < 0 {
+			calls[sqltext.Lower(n.Name)] = true
 		} else {
 			q.add(n.Name)
 		}
@@ -93,7 +95,7 @@ func (p *Policy) newQuickSet() *quickSet {
 
 // addWordOrOperator looks for a function's name or for an operator.
 func (q *quickSet) addWordOrOperator(name string) {
-	if isWordByte(name[0]) {
+	if sqltext.IsWordByte(name[0]) {
 		q.listed[name] = true
 	} else {
 		q.operators = append(q.operators, name)
@@ -106,19 +108,19 @@ func (q *quickSet) addWordOrOperator(name string) {
 // A longer identifier is cut to the name's length, which only its last run
 // doesn't show; where that may be, the last run is not the one to look for.
 func (q *quickSet) add(name string) {
-	q.beyond = q.beyond || !isASCII(name)
-	best, whole := "", strings.IndexFunc(name, func(r rune) bool { return !isWordRune(r) }) < 0
-	for rest := lower(name); rest != ""; {
-		start := strings.IndexFunc(rest, isWordRune)
+	q.beyond = q.beyond || !sqltext.IsASCII(name)
+	best, whole := "", strings.IndexFunc(name, func(r rune) bool { return !sqltext.IsWordRune(r) }) < 0
+	for rest := sqltext.Lower(name); rest != ""; {
+		start := strings.IndexFunc(rest, sqltext.IsWordRune)
 		if start < 0 {
 			break
 		}
 		rest = rest[start:]
-		end := strings.IndexFunc(rest, func(r rune) bool { return !isWordRune(r) })
+		end := strings.IndexFunc(rest, func(r rune) bool { return !sqltext.IsWordRune(r) })
 		if end < 0 {
 			end = len(rest)
 		}
-		last := end == len(rest) && !whole && len(name) > maxName-utf8.UTFMax
+		last := end == len(rest) && !whole && len(name) > sqltext.MaxName-utf8.UTFMax
 		if run := rest[:end]; !last && rank(run) > rank(best) {
 			best = run
 		}
@@ -134,16 +136,11 @@ func (q *quickSet) add(name string) {
 // rank prefers long words, and those that aren't SQL's own: nearly every text
 // has an ORDER.
 func rank(run string) int {
-	if reserved[run] {
+	if sqltext.IsReserved(run) {
 		return 1
 	}
 	return 2 * len(run)
 }
-
-func isWordRune(r rune) bool { return r >= utf8.RuneSelf || isWordByte(byte(r)) }
-
-// isRunByte tells the bytes of identifiers and numbers, "$" included.
-func isRunByte(c byte) bool { return c == '$' || isWordByte(c) }
 
 // clears reports whether the quick way out clears a text.
 func (p *Policy) clears(sql string) bool {
@@ -152,7 +149,7 @@ func (p *Policy) clears(sql string) bool {
 	}
 	rest := firstWord(sql)
 	end := 0
-	for end < len(rest) && isRunByte(rest[end]) {
+	for end < len(rest) && sqltext.IsNameByte(rest[end]) {
 		end++
 	}
 	if end > len("savepoint") || !isQuickKind(rest[:end]) {
@@ -164,16 +161,7 @@ func (p *Policy) clears(sql string) bool {
 	// letters beyond ASCII are others in another encoding, which a session may have come to
 	hit, found := p.quick.find(sql)
 	mayNameOwn := found&callWord != 0 || found&ownWord != 0 && found&writeWord != 0
-	return hit == "" && !mayNameOwn && (!p.quick.beyond || isASCII(sql))
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
+	return hit == "" && !mayNameOwn && (!p.quick.beyond || sqltext.IsASCII(sql))
 }
 
 func isQuickKind(word string) bool {
@@ -199,8 +187,8 @@ func firstWord(sql string) string {
 			}
 			sql = sql[end:]
 		case strings.HasPrefix(sql, "/*"):
-			end := commentEnd(sql)
-			if end < 0 {
+			end, ok := sqltext.CommentEnd(sql)
+			if !ok {
 				return ""
 			}
 			sql = sql[end:]
@@ -208,26 +196,6 @@ func firstWord(sql string) string {
 			return sql
 		}
 	}
-}
-
-// commentEnd returns where the comment ends that a text begins with, -1 if it
-// doesn't.
-func commentEnd(sql string) int {
-	depth := 0
-	for i := 0; i+1 < len(sql); i++ {
-		switch sql[i : i+2] {
-		case "/*":
-			depth++
-			i++
-		case "*/":
-			depth--
-			i++
-		}
-		if depth == 0 {
-			return i + 1
-		}
-	}
-	return -1
 }
 
 // hit returns the first word of a text by which it could reach a protected
@@ -252,21 +220,4 @@ func (q *quickSet) find(text string) (hit string, found int) {
 		return "NUL", 0
 	}
 	return q.words.search(text)
-}
-
-// lower folds ASCII letters, as PostgreSQL folds identifiers under UTF8. It
-// returns s itself where nothing is to fold.
-func lower(s string) string {
-	for i := range len(s) {
-		if s[i] >= 'A' && s[i] <= 'Z' {
-			b := []byte(s)
-			for ; i < len(b); i++ {
-				if b[i] >= 'A' && b[i] <= 'Z' {
-					b[i] += 'a' - 'A'
-				}
-			}
-			return string(b)
-		}
-	}
-	return s
 }

@@ -3,6 +3,8 @@ package rewrite
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // The search for words as it reads most plainly, which what is quick is held to.
@@ -22,7 +24,7 @@ func (p *Policy) plainHit(text string) string {
 	ascii, writes, system := true, false, ""
 	for i := 0; i < len(text); {
 		c := text[i]
-		if !isWordByte(c) {
+		if !sqltext.IsWordByte(c) {
 			if c == 0 {
 				return "NUL"
 			}
@@ -30,15 +32,15 @@ func (p *Policy) plainHit(text string) string {
 			continue
 		}
 		start := i
-		for i < len(text) && isWordByte(text[i]) {
+		for i < len(text) && sqltext.IsWordByte(text[i]) {
 			ascii = ascii && text[i] < utf8.RuneSelf
 			i++
 		}
 		run := text[start:i]
-		if len(run) > maxName || run[len(run)-1]|0x20 == 'u' && i < len(text) && text[i] == '&' {
+		if len(run) > sqltext.MaxName || run[len(run)-1]|0x20 == 'u' && i < len(text) && text[i] == '&' {
 			return run // may be cut to another name, or spell one with escapes
 		}
-		kind := q.plainKind(lower(run))
+		kind := q.plainKind(sqltext.Lower(run))
 		if kind&hitWord != 0 {
 			return run
 		}
@@ -60,8 +62,8 @@ func (p *Policy) plainHit(text string) string {
 // what follows is looked up too.
 func (q *quickSet) plainKind(run string) int {
 	kind := q.plainWord(run)
-	for i := 1; i < len(run) && isDigit(run[0]); i++ {
-		if isDigit(run[i-1]) && !isDigit(run[i]) {
+	for i := 1; i < len(run) && sqltext.IsDigit(run[0]); i++ {
+		if sqltext.IsDigit(run[i-1]) && !sqltext.IsDigit(run[i]) {
 			kind |= q.plainWord(run[i:])
 		}
 	}

@@ -6,11 +6,13 @@ import (
 	"strings"
 	"unicode/utf8"
 	"unsafe"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // window is how many bytes of a text are searched for words at once: one more
 // than the longest word that is looked up.
-const window = maxName + 1
+const window = sqltext.MaxName + 1
 
 // search returns the first word of a text that could reach a protected table, or
 // else one that may be a catalog if another may write it, or what is wrong with
@@ -77,7 +79,7 @@ func (s *search) window(text *[window + 8]byte) int {
 		switch begin := uint16(head); {
 		case s.table.may(hash) || begin == systemBegin || begin == dblinkBegin || s.escapes && text[start+n] == '&':
 			s.word(text, start, n)
-		case isDigit(byte(begin)):
+		case sqltext.IsDigit(byte(begin)):
 			s.number(text, start, n)
 		default:
 			continue
@@ -98,7 +100,7 @@ func (s *search) word(text *[window + 8]byte, at, n int) {
 	if kind != 0 {
 		s.note(string(text[at:at+n]), kind)
 	}
-	if isDigit(text[at]) {
+	if sqltext.IsDigit(text[at]) {
 		s.number(text, at, n)
 	}
 }
@@ -109,7 +111,7 @@ func (s *search) word(text *[window + 8]byte, at, n int) {
 // and no name begins with one that isn't quoted, and so a word of its own.
 func (s *search) number(text *[window + 8]byte, at, n int) {
 	for i, end := at+1, at+n; i < end; i++ {
-		if !isDigit(text[i]) && isDigit(text[i-1]) {
+		if !sqltext.IsDigit(text[i]) && sqltext.IsDigit(text[i-1]) {
 			if hash, head := hashAt(text, i, end-i); s.table.may(hash) || uint16(head) == systemBegin || uint16(head) == dblinkBegin {
 				s.word(text, i, end-i)
 			}
@@ -127,8 +129,6 @@ func (s *search) note(word string, kind int) {
 		s.hit = word
 	}
 }
-
-func isDigit(c byte) bool { return c-'0' <= 9 }
 
 // Eight bytes at once, of which each has the highest bit to itself.
 const (

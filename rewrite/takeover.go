@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // findGiven notes the placeholders that a write has in the place of a token
@@ -155,7 +156,7 @@ func (f *fixer) replace(first, end int, text string) {
 
 // setItem is an entry of a SET list.
 func setItem(column, value string) *node {
-	if update := parseOne("UPDATE t SET " + identifier(column) + " = " + value); update != nil {
+	if update := parseOne("UPDATE t SET " + sqltext.QuoteIfNeeded(column) + " = " + value); update != nil {
 		return update.list("targetList")[0]
 	}
 	return nil

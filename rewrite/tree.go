@@ -116,7 +116,3 @@ func appendStrings(into []string, list []*node) (parts []string, ok bool) {
 	}
 	return into, true
 }
-
-func isWordByte(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
-}

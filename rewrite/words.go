@@ -1,6 +1,10 @@
 package rewrite
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
+)
 
 // What a word of a text can be.
 const (
@@ -80,7 +84,7 @@ func (t *wordTable) may(hash uint64) bool {
 
 // word looks a word up, in whatever case it is written.
 func (t *wordTable) word(word string) int {
-	var folded [maxName]byte
+	var folded [sqltext.MaxName]byte
 	lowered := folded[:copy(folded[:], word)]
 	for i, c := range lowered {
 		if c >= 'A' && c <= 'Z' {
@@ -89,7 +93,7 @@ func (t *wordTable) word(word string) int {
 	}
 	kind, ok := t.kinds[string(lowered)]
 	switch {
-	case len(word) > maxName:
+	case len(word) > sqltext.MaxName:
 		return hitWord
 	case ok:
 		return kind

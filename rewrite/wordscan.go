@@ -1,6 +1,10 @@
 package rewrite
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
+)
 
 // wordKind is what eachWord has found.
 type wordKind byte
@@ -24,7 +28,7 @@ func eachWord(sql string, found func(kind wordKind, start, end int)) bool {
 	for i := 0; i < len(sql); {
 		start, kind := i, otherSign
 		switch c := sql[i]; {
-		case strings.IndexByte(blanks, c) >= 0:
+		case strings.IndexByte(sqltext.Blanks, c) >= 0:
 			i++
 			continue
 		case c == '(' || c == '[':
@@ -37,26 +41,27 @@ func eachWord(sql string, found func(kind wordKind, start, end int)) bool {
 			kind = commaSign
 			i++
 		case c == '\'' || c == '"':
-			if i = afterQuote(sql, i); i < 0 || c == '\'' && hasEscapes(sql, start) {
+			end, ok := sqltext.QuotedEnd(sql[i:], false)
+			if i += end; !ok || c == '\'' && hasEscapes(sql, start) {
 				return false
 			}
 			if c == '\'' && !joinsString(sql, start) {
 				kind = longText
 			}
 		case c == '$':
-			for i++; i < len(sql) && isDigit(sql[i]); i++ {
+			for i++; i < len(sql) && sqltext.IsDigit(sql[i]); i++ {
 			}
-			if kind = placeholder; i == start+1 || i < len(sql) && joins(sql[i]) {
+			if kind = placeholder; i == start+1 || i < len(sql) && sqltext.JoinsNext(sql[i]) {
 				return false
 			}
-		case isDigit(c):
+		case sqltext.IsDigit(c):
 			kind = numberWord
-			for i < len(sql) && (isWordByte(sql[i]) || sql[i] == '.') {
+			for i < len(sql) && (sqltext.IsWordByte(sql[i]) || sql[i] == '.') {
 				i++
 			}
-		case isWordByte(c):
+		case sqltext.IsWordByte(c):
 			kind = plainWord
-			for i < len(sql) && joins(sql[i]) {
+			for i < len(sql) && sqltext.JoinsNext(sql[i]) {
 				i++
 			}
 		case strings.HasPrefix(sql[i:], "--"):
@@ -65,9 +70,11 @@ func eachWord(sql string, found func(kind wordKind, start, end int)) bool {
 			}
 			continue
 		case strings.HasPrefix(sql[i:], "/*"):
-			if i = afterComment(sql, i); i < 0 {
+			end, ok := sqltext.CommentEnd(sql[i:])
+			if !ok {
 				return false
 			}
+			i += end
 			continue
 		default:
 			i++
@@ -77,45 +84,12 @@ func eachWord(sql string, found func(kind wordKind, start, end int)) bool {
 	return true
 }
 
-// afterQuote returns where a string or a quoted name ends, -1 if it doesn't.
-func afterQuote(sql string, at int) int {
-	quote := sql[at]
-	for at++; ; at += 2 {
-		n := strings.IndexByte(sql[at:], quote)
-		if n < 0 {
-			return -1
-		}
-		if at += n; at+1 == len(sql) || sql[at+1] != quote {
-			return at + 1
-		}
-	}
-}
-
 // hasEscapes reports whether the string at a place may have escapes: E'...'.
 func hasEscapes(sql string, at int) bool { return at > 0 && (sql[at-1] == 'e' || sql[at-1] == 'E') }
 
 // joinsString reports whether the string at a place has a letter before it, as
 // B'1' has, or may go on from the one before.
 func joinsString(sql string, at int) bool {
-	before := strings.TrimRight(sql[:at], blanks)
-	return before != "" && (before[len(before)-1] == '\'' || before[len(before)-1] == '&' || len(before) == at && joins(before[at-1]))
-}
-
-// afterComment returns where a comment ends that may have others in it, -1 if it
-// doesn't.
-func afterComment(sql string, at int) int {
-	depth := 0
-	for i := at; i+1 < len(sql); i++ {
-		switch sql[i : i+2] {
-		case "/*":
-			depth++
-			i++
-		case "*/":
-			i++
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		}
-	}
-	return -1
+	before := strings.TrimRight(sql[:at], sqltext.Blanks)
+	return before != "" && (before[len(before)-1] == '\'' || before[len(before)-1] == '&' || len(before) == at && sqltext.JoinsNext(before[at-1]))
 }

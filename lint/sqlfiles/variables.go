@@ -3,7 +3,7 @@ package sqlfiles
 import (
 	"strings"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/fencerow/fencerow/internal/parser"
 )
 
 // queryWords begin the statements that may have a placeholder.
@@ -16,22 +16,22 @@ var queryWords = map[parser.TokenKind]bool{
 // In the subscripts of an array a colon is the language's own.
 func (r *placeholderReader) variable(i int) int {
 	t := r.tokens[i]
-	if r.brackets > 0 || i+1 >= len(r.tokens) || r.tokens[i+1].start != t.end {
+	if r.brackets > 0 || i+1 >= len(r.tokens) || r.tokens[i+1].Start != t.End {
 		return 0
 	}
 	next := r.tokens[i+1]
-	word := r.code[next.start:next.end]
-	literal := next.kind == parser.SCONST && word[0] == '\''
+	word := r.code[next.Start:next.End]
+	literal := next.Kind == parser.SCONST && word[0] == '\''
 	switch {
-	case !literal && !next.isName():
+	case !literal && !next.IsName():
 		return 0
-	case !literal && i+2 < len(r.tokens) && r.code[r.tokens[i+2].start:r.tokens[i+2].end] == ".":
-		r.edits = append(r.edits, edit{t.start, r.tokens[i+2].end, ""}) // whatever schema it is
+	case !literal && i+2 < len(r.tokens) && r.code[r.tokens[i+2].Start:r.tokens[i+2].End] == ".":
+		r.edits = append(r.edits, edit{t.Start, r.tokens[i+2].End, ""}) // whatever schema it is
 		return 2
 	case word[0] == '"' || !queryWords[r.first()]:
-		r.edits = append(r.edits, edit{t.start, t.end, ""})
+		r.edits = append(r.edits, edit{t.Start, t.End, ""})
 	default:
-		r.named(t.start, next.end, strings.Trim(word, "'"))
+		r.named(t.Start, next.End, strings.Trim(word, "'"))
 	}
 	return 1
 }
@@ -39,8 +39,8 @@ func (r *placeholderReader) variable(i int) int {
 // first is the kind of the statement's first token.
 func (r *placeholderReader) first() parser.TokenKind {
 	for _, t := range r.tokens {
-		if !t.isComment() {
-			return t.kind
+		if !t.IsComment() {
+			return t.Kind
 		}
 	}
 	return parser.NOTOKEN
