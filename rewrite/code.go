@@ -7,6 +7,7 @@ import (
 
 	"github.com/fencerow/fencerow/internal/parser"
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/wordsearch"
 )
 
 // checkDo checks DO: its body runs at once.
@@ -155,7 +156,7 @@ func (p *Policy) bodyWord(body string) string {
 			return strings.TrimSpace(word + " " + b.shown(i+1))
 		case p.hasFencing() && b.namesOwn(i):
 			return word + " without a schema, which the schema fencing has, too"
-		case p.isWord(word), p.quick.words.word(word)&hitWord != 0 && word != "execute" && !p.partOfName(word):
+		case p.isWord(word), p.quick.words.Lookup(word)&wordsearch.Hit != 0 && word != "execute" && !p.partOfName(word):
 			return word
 		case word == "trigger":
 			inTrigger = inTrigger || b.creates(i)

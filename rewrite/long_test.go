@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/wordsearch"
 )
 
 // listOfRows repeats a row, "#" in which is the number of a placeholder that no
@@ -187,12 +188,12 @@ func TestEachWord(t *testing.T) {
 	}
 	for _, sql := range texts {
 		type sign struct {
-			kind  wordKind
+			kind  wordsearch.Sign
 			start int
 		}
 		var got, want []sign
-		ok := eachWord(sql, func(kind wordKind, start, _ int) {
-			if kind == openingSign || kind == closingSign || kind == commaSign || kind == placeholder {
+		ok := wordsearch.EachWord(sql, func(kind wordsearch.Sign, start, _ int) {
+			if kind == wordsearch.OpeningSign || kind == wordsearch.ClosingSign || kind == wordsearch.CommaSign || kind == wordsearch.Placeholder {
 				got = append(got, sign{kind, start})
 			}
 		})
@@ -200,9 +201,9 @@ func TestEachWord(t *testing.T) {
 		if !ok || err != nil {
 			continue
 		}
-		kinds := map[parser.TokenKind]wordKind{
-			parser.LPAREN: openingSign, parser.LBRACK: openingSign, parser.RPAREN: closingSign, parser.RBRACK: closingSign,
-			parser.COMMA: commaSign, parser.PARAM: placeholder,
+		kinds := map[parser.TokenKind]wordsearch.Sign{
+			parser.LPAREN: wordsearch.OpeningSign, parser.LBRACK: wordsearch.OpeningSign, parser.RPAREN: wordsearch.ClosingSign, parser.RBRACK: wordsearch.ClosingSign,
+			parser.COMMA: wordsearch.CommaSign, parser.PARAM: wordsearch.Placeholder,
 		}
 		for _, tok := range tokens {
 			if kind, is := kinds[tok.Kind]; is {

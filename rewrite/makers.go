@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/wordsearch"
 )
 
 // Makers are what makes, changes or drops objects of the database when a
@@ -51,7 +52,7 @@ func newMakerSet(m Makers) *makerSet {
 	for _, n := range m.Operators {
 		q.operators = append(q.operators, n.Name)
 	}
-	q.words = newWordTable(q.listed, nil, nil)
+	q.words = wordsearch.New(q.meanings(nil, nil))
 	return &makerSet{m, q}
 }
 

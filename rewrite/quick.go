@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/wordsearch"
 )
 
 // The quick way out clears, without the parser and whatever lexer reads it, a
@@ -35,8 +36,8 @@ var quickSystem = setOf("pg_catalog", "pg_advisory_lock", "pg_advisory_xact_lock
 
 // quickSet is what a policy's texts are searched for.
 type quickSet struct {
-	listed    map[string]bool // words by which a protected table can be reached
-	words     wordTable       // those, and the others that matter
+	listed    map[string]bool  // words by which a protected table can be reached
+	words     wordsearch.Table // those, and the others that matter
 	operators []string
 	never     bool // a name has no word to look for
 	beyond    bool // a name has letters beyond ASCII
@@ -86,11 +87,38 @@ func (p *Policy) newQuickSet() *quickSet {
 	}
 	if p.hasFencing() {
 		maps.Copy(calls, fencingChanges)
-		q.words = newWordTable(q.listed, fencingRelations, calls)
+		q.words = wordsearch.New(q.meanings(fencingRelations, calls))
 	} else {
-		q.words = newWordTable(q.listed, nil, calls)
+		q.words = wordsearch.New(q.meanings(nil, calls))
 	}
 	return q
+}
+
+// meanings returns what each word that matters can do: those by which the policy
+// reaches a protected table, the names of relations of the schema fencing and of
+// functions that may reach it, and the words of SQL.
+func (q *quickSet) meanings(relations, calls map[string]bool) map[string]wordsearch.Meaning {
+	words := make(map[string]wordsearch.Meaning, len(q.listed)+len(sqlFunctions)+len(quickWrites))
+	for word := range quickWrites {
+		words[word] = wordsearch.Write
+	}
+	words["information_schema"] = wordsearch.Catalog
+	for word := range quickSystem {
+		words[word] = 0
+	}
+	for word := range relations {
+		words[word] |= wordsearch.OwnRelation
+	}
+	for word := range calls {
+		words[word] |= wordsearch.OwnCaller
+	}
+	for word := range sqlFunctions {
+		words[word] = wordsearch.Hit
+	}
+	for word := range q.listed {
+		words[word] = wordsearch.Hit
+	}
+	return words
 }
 
 // addWordOrOperator looks for a function's name or for an operator.
@@ -160,7 +188,7 @@ func (p *Policy) clears(sql string) bool {
 	}
 	// letters beyond ASCII are others in another encoding, which a session may have come to
 	hit, found := p.quick.find(sql)
-	mayNameOwn := found&callWord != 0 || found&ownWord != 0 && found&writeWord != 0
+	mayNameOwn := found&wordsearch.OwnCaller != 0 || found&wordsearch.OwnRelation != 0 && found&wordsearch.Write != 0
 	return hit == "" && !mayNameOwn && (!p.quick.beyond || sqltext.IsASCII(sql))
 }
 
@@ -207,7 +235,7 @@ func (p *Policy) hit(text string) string {
 
 // find returns the first of the words in a text, and the kinds of the words of a text
 // without any.
-func (q *quickSet) find(text string) (hit string, found int) {
+func (q *quickSet) find(text string) (hit string, found wordsearch.Meaning) {
 	if q.never {
 		return text, 0
 	}
@@ -219,5 +247,5 @@ func (q *quickSet) find(text string) (hit string, found int) {
 	if strings.IndexByte(text, 0) >= 0 {
 		return "NUL", 0
 	}
-	return q.words.search(text)
+	return q.words.Search(text)
 }

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/wordsearch"
 )
 
 // The search for words as it reads most plainly, which what is quick is held to.
@@ -41,13 +42,13 @@ func (p *Policy) plainHit(text string) string {
 			return run // may be cut to another name, or spell one with escapes
 		}
 		kind := q.plainKind(sqltext.Lower(run))
-		if kind&hitWord != 0 {
+		if kind&wordsearch.Hit != 0 {
 			return run
 		}
-		if kind&systemWord != 0 {
+		if kind&wordsearch.Catalog != 0 {
 			system = run
 		}
-		writes = writes || kind&writeWord != 0
+		writes = writes || kind&wordsearch.Write != 0
 	}
 	if system != "" && writes {
 		return system // it may write a catalog
@@ -60,7 +61,7 @@ func (p *Policy) plainHit(text string) string {
 
 // plainKind looks a run up. Where a number or a placeholder may end inside it,
 // what follows is looked up too.
-func (q *quickSet) plainKind(run string) int {
+func (q *quickSet) plainKind(run string) wordsearch.Meaning {
 	kind := q.plainWord(run)
 	for i := 1; i < len(run) && sqltext.IsDigit(run[0]); i++ {
 		if sqltext.IsDigit(run[i-1]) && !sqltext.IsDigit(run[i]) {
@@ -70,14 +71,14 @@ func (q *quickSet) plainKind(run string) int {
 	return kind
 }
 
-func (q *quickSet) plainWord(word string) int {
+func (q *quickSet) plainWord(word string) wordsearch.Meaning {
 	switch {
 	case q.listed[word] || strings.HasPrefix(word, "dblink") || sqlFunctions[word]:
-		return hitWord
+		return wordsearch.Hit
 	case strings.HasPrefix(word, "pg_") && !quickSystem[word] || word == "information_schema":
-		return systemWord
+		return wordsearch.Catalog
 	case quickWrites[word]:
-		return writeWord
+		return wordsearch.Write
 	}
 	return 0
 }

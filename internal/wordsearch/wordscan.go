@@ -1,4 +1,4 @@
-package rewrite
+package wordsearch
 
 import (
 	"strings"
@@ -6,39 +6,39 @@ import (
 	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
-// wordKind is what eachWord has found.
-type wordKind byte
+// Sign is what eachWord has found.
+type Sign byte
 
 const (
-	otherSign   wordKind = iota
-	openingSign          // ( or [
-	closingSign
-	commaSign
-	plainWord // a name without quotes, or a key word
-	numberWord
-	placeholder // $1
-	longText    // a string
+	OtherSign   Sign = iota
+	OpeningSign      // ( or [
+	ClosingSign
+	CommaSign
+	PlainWord // a name without quotes, or a key word
+	NumberWord
+	Placeholder   // $1
+	StringLiteral // a string
 )
 
-// eachWord finds the words and signs of a text without PostgreSQL's lexer, which
+// EachWord finds the words and signs of a text without PostgreSQL's lexer, which
 // takes longer than its parser. It reports false for a text with anything in it
 // that needs that lexer: strings with escapes or in dollar quotes. Comments are
 // passed over.
-func eachWord(sql string, found func(kind wordKind, start, end int)) bool {
+func EachWord(sql string, found func(kind Sign, start, end int)) bool {
 	for i := 0; i < len(sql); {
-		start, kind := i, otherSign
+		start, kind := i, OtherSign
 		switch c := sql[i]; {
 		case strings.IndexByte(sqltext.Blanks, c) >= 0:
 			i++
 			continue
 		case c == '(' || c == '[':
-			kind = openingSign
+			kind = OpeningSign
 			i++
 		case c == ')' || c == ']':
-			kind = closingSign
+			kind = ClosingSign
 			i++
 		case c == ',':
-			kind = commaSign
+			kind = CommaSign
 			i++
 		case c == '\'' || c == '"':
 			end, ok := sqltext.QuotedEnd(sql[i:], false)
@@ -46,21 +46,21 @@ func eachWord(sql string, found func(kind wordKind, start, end int)) bool {
 				return false
 			}
 			if c == '\'' && !joinsString(sql, start) {
-				kind = longText
+				kind = StringLiteral
 			}
 		case c == '$':
 			for i++; i < len(sql) && sqltext.IsDigit(sql[i]); i++ {
 			}
-			if kind = placeholder; i == start+1 || i < len(sql) && sqltext.JoinsNext(sql[i]) {
+			if kind = Placeholder; i == start+1 || i < len(sql) && sqltext.JoinsNext(sql[i]) {
 				return false
 			}
 		case sqltext.IsDigit(c):
-			kind = numberWord
+			kind = NumberWord
 			for i < len(sql) && (sqltext.IsWordByte(sql[i]) || sql[i] == '.') {
 				i++
 			}
 		case sqltext.IsWordByte(c):
-			kind = plainWord
+			kind = PlainWord
 			for i < len(sql) && sqltext.JoinsNext(sql[i]) {
 				i++
 			}
