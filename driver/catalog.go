@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -167,7 +168,7 @@ func (c *Connector) readCatalog(ctx context.Context, conn *pgx.Conn, tables []he
 	row := answer.rows[0]
 	found.stamp = stampOf(row[0], row[1])
 	document := row[2]
-	if encoding := conn.PgConn().ParameterStatus("client_encoding"); encoding != "UTF8" && !ascii(document) {
+	if encoding := conn.PgConn().ParameterStatus("client_encoding"); encoding != "UTF8" && !sqltext.IsASCII(document) {
 		return nil, fmt.Errorf("fencerow: the database has names beyond ASCII, which are not read under client_encoding %s: put client_encoding=UTF8 into the DSN, and remove it from PGCLIENTENCODING and the role", encoding)
 	}
 	if err := json.Unmarshal([]byte(document), found); err != nil {

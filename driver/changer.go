@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -33,7 +34,7 @@ func (b *closureBuilder) changeOf(t *catalogTrigger) rowChange {
 	case f == nil || !t.Fires || t.Type&(rowTrigger|beforeTrigger) != rowTrigger|beforeTrigger || t.Type&(insertEvent|updateEvent) == 0:
 		return rowChange{}
 	case f.Language != "plpgsql":
-		return changeByArguments(f, strings.Split(strings.TrimSuffix(unescape(t.Args), "\x00"), "\x00"))
+		return changeByArguments(f, strings.Split(strings.TrimSuffix(sqltext.Unescape(t.Args), "\x00"), "\x00"))
 	}
 	change, known := b.changes[t.Function]
 	if !known {

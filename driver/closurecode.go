@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -46,7 +47,7 @@ func (b *closureBuilder) spreadCode() {
 		if f := b.routines[t.Function]; f != nil {
 			b.fires(t, f.unguarded())
 			if t.Args != "" && f.dynamic && !f.guarded {
-				b.fires(t, b.named(wordsOf(unescape(t.Args))))
+				b.fires(t, b.named(wordsOf(sqltext.Unescape(t.Args))))
 			}
 		}
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // What the role, the database or the DSN sets must change neither the answer to
@@ -166,7 +168,7 @@ const textOID = 25
 func interpolateOwn(pg *pgconn.PgConn, query string, args []string) (string, error) {
 	var places []string
 	for i, a := range args {
-		if encoding := pg.ParameterStatus("client_encoding"); encoding != "UTF8" && !ascii(a) {
+		if encoding := pg.ParameterStatus("client_encoding"); encoding != "UTF8" && !sqltext.IsASCII(a) {
 			return "", fmt.Errorf("names beyond ASCII are not sent under client_encoding %s by the simple protocol: put client_encoding=UTF8 into the DSN, and remove it from PGCLIENTENCODING and the role", encoding)
 		}
 		places = append(places, fmt.Sprintf("$%d", i+1), " E'"+strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(a)+"'")

@@ -2,9 +2,10 @@ package driver
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // bodyToken is a token of a body, with ASCII letters lower-cased.
@@ -34,14 +35,8 @@ func (t bodyToken) name() string {
 	return ""
 }
 
-const operatorBytes = "+-*/<>=~!@#%^&|`?"
-
 func (t bodyToken) isOperator() bool {
-	return t.kind == punctToken && t.text != "" && strings.IndexByte(operatorBytes, t.text[0]) >= 0
-}
-
-func isWordByte(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '$' || b >= 0x80
+	return t.kind == punctToken && t.text != "" && sqltext.IsOperatorByte(t.text[0])
 }
 
 // lexBody splits a body into tokens. In a string that isn't code (it may be a
@@ -54,19 +49,19 @@ func lexBody(s string, code bool) (into []bodyToken) {
 		case code && strings.HasPrefix(s, "--"):
 			n = endOf(s, strings.IndexAny(s, "\n\r"))
 		case code && strings.HasPrefix(s, "/*"):
-			n = endOfComment(s)
+			n, _ = sqltext.CommentEnd(s)
 		case s[0] == '"' || s[0] == '\'' || prefixed(s) > 0:
 			var joined []bodyToken
 			t, joined, n = lexQuoted(s, code)
 			into = append(into, joined...)
-		case isWordByte(s[0]) && s[0] != '$':
+		case sqltext.IsWordByte(s[0]):
 			n = runEnd(s)
 			t = bodyToken{text: cutName(lowerASCII(s[:n])), kind: wordToken}
-		case dollarTag(s) != "":
-			tag := dollarTag(s)
+		case sqltext.DollarTag(s) != "":
+			tag := sqltext.DollarTag(s)
 			n = endOf(s, strings.Index(s[len(tag):], tag)+2*len(tag)-1)
 			t = bodyToken{kind: stringToken, inner: lexBody(strings.TrimSuffix(s[len(tag):n], tag), code)}
-		case strings.IndexByte(operatorBytes, s[0]) >= 0:
+		case sqltext.IsOperatorByte(s[0]):
 			n = operatorEnd(s, code)
 			t.text = s[:n]
 		case s[0] > ' ':
@@ -92,11 +87,9 @@ func prefixed(s string) int {
 	return 0
 }
 
-// maxName is the longest name that PostgreSQL keeps, in bytes: a longer one is cut.
-const maxName = 63
-
+// cutName cuts a name that is longer than PostgreSQL keeps.
 func cutName(name string) string {
-	for len(name) > maxName {
+	for len(name) > sqltext.MaxName {
 		_, last := utf8.DecodeLastRuneInString(name)
 		name = name[:len(name)-last]
 	}
@@ -133,7 +126,8 @@ func endOfBlank(s string) int {
 		case strings.HasPrefix(s[n:], "--"):
 			n += endOf(s[n:], strings.IndexAny(s[n:], "\n\r"))
 		case strings.HasPrefix(s[n:], "/*"):
-			n += endOfComment(s[n:])
+			end, _ := sqltext.CommentEnd(s[n:])
+			n += end
 		default:
 			return n
 		}
@@ -148,7 +142,7 @@ func endOfBlank(s string) int {
 func lexQuoted(s string, code bool) (t bodyToken, pieces []bodyToken, n int) {
 	before := prefixed(s)
 	quote := s[before]
-	length, closed := closing(s[before:], quote, before == 1)
+	length, closed := sqltext.QuotedEnd(s[before:], before == 1)
 	n = before + length
 	if !closed && quote == '"' || !closed && !code {
 		return bodyToken{text: s[:1]}, nil, 1 // a piece of text, with a quote in it
@@ -160,7 +154,7 @@ func lexQuoted(s string, code bool) (t bodyToken, pieces []bodyToken, n int) {
 		if gap == 0 {
 			break
 		}
-		length, closed = closing(s[n+gap-1:], quote, before == 1)
+		length, closed = sqltext.QuotedEnd(s[n+gap-1:], before == 1)
 		if !closed && !code {
 			break
 		}
@@ -179,7 +173,7 @@ func lexQuoted(s string, code bool) (t bodyToken, pieces []bodyToken, n int) {
 		if other, length := readUescape(s[n:]); other != "" {
 			escape, n = other, n+length
 		}
-		whole = unescapeUnicode(whole, escape)
+		whole = sqltext.UnescapeUnicode(whole, escape)
 	}
 	if quote == '"' {
 		return bodyToken{text: cutName(lowerASCII(whole)), kind: nameToken}, nil, n
@@ -199,75 +193,16 @@ func unquote(s string, quote byte, escapes, closed bool) string {
 	}
 	text = strings.ReplaceAll(text, string([]byte{quote, quote}), string(quote))
 	if escapes {
-		text = unescape(text)
+		text = sqltext.Unescape(text)
 	}
 	return text
-}
-
-var unicodeEscape = regexp.MustCompile(`^(?:[0-9A-Fa-f]{4}|\+[0-9A-Fa-f]{6})`)
-
-// unescapeUnicode decodes the escapes of U&"".
-func unescapeUnicode(s, escape string) string {
-	var b strings.Builder
-	for {
-		before, rest, found := strings.Cut(s, escape)
-		b.WriteString(before)
-		if !found {
-			return b.String()
-		}
-		code := unicodeEscape.FindString(rest)
-		if code == "" { // doubled
-			b.WriteString(escape)
-			s = strings.TrimPrefix(rest, escape)
-			continue
-		}
-		writeRune(&b, strings.TrimPrefix(code, "+"), 16)
-		s = rest[len(code):]
-	}
-}
-
-var stringEscape = regexp.MustCompile(`^(?:[0-7]{1,3}|x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})`)
-
-// unescape decodes the escapes of an E string.
-func unescape(s string) string {
-	var b strings.Builder
-	for {
-		before, rest, found := strings.Cut(s, "\\")
-		b.WriteString(before)
-		if !found || rest == "" {
-			return b.String()
-		}
-		switch code := stringEscape.FindString(rest); {
-		case code == "":
-			r, size := utf8.DecodeRuneInString(rest)
-			if at := strings.IndexRune("bfnrt", r); at >= 0 {
-				r = rune("\b\f\n\r\t"[at])
-			}
-			b.WriteRune(r)
-			rest = rest[size:]
-		case code[0] == 'u' || code[0] == 'U':
-			writeRune(&b, code[1:], 16)
-			rest = rest[len(code):]
-		default:
-			digits, base := strings.CutPrefix(code, "x")
-			v, _ := strconv.ParseUint(digits, map[bool]int{true: 16, false: 8}[base], 16)
-			b.WriteByte(byte(v))
-			rest = rest[len(code):]
-		}
-		s = rest
-	}
-}
-
-func writeRune(b *strings.Builder, digits string, base int) {
-	v, _ := strconv.ParseUint(digits, base, 31)
-	b.WriteRune(rune(v))
 }
 
 // operatorEnd returns the length of a run of operator characters, which a
 // comment ends.
 func operatorEnd(s string, code bool) int {
 	n := 1
-	for n < len(s) && strings.IndexByte(operatorBytes, s[n]) >= 0 {
+	for n < len(s) && sqltext.IsOperatorByte(s[n]) {
 		if code && (strings.HasPrefix(s[n:], "--") || strings.HasPrefix(s[n:], "/*")) {
 			break
 		}
@@ -278,7 +213,7 @@ func operatorEnd(s string, code bool) int {
 
 func runEnd(s string) int {
 	n := 0
-	for n < len(s) && isWordByte(s[n]) {
+	for n < len(s) && sqltext.IsNameByte(s[n]) {
 		n++
 	}
 	return n
@@ -291,53 +226,4 @@ func endOf(s string, last int) int {
 		return len(s)
 	}
 	return last + 1
-}
-
-// closing returns the length of what stands between quotes, which are doubled
-// inside or, in an escape string, behind a backslash; and whether it ends.
-func closing(s string, quote byte, escapes bool) (int, bool) {
-	for i := 1; i < len(s); i++ {
-		switch {
-		case s[i] == '\\' && escapes:
-			i++
-		case s[i] != quote:
-		case i+1 < len(s) && s[i+1] == quote:
-			i++
-		default:
-			return i + 1, true
-		}
-	}
-	return len(s), false
-}
-
-// endOfComment returns the length of a comment; they nest.
-func endOfComment(s string) int {
-	depth := 0
-	for i := 0; i+1 < len(s); i++ {
-		switch s[i : i+2] {
-		case "/*":
-			depth, i = depth+1, i+1
-		case "*/":
-			if depth, i = depth-1, i+1; depth == 0 {
-				return i + 1
-			}
-		}
-	}
-	return len(s)
-}
-
-// dollarTag returns the $tag$ that a text begins with, if any.
-func dollarTag(s string) string {
-	if s[0] != '$' || len(s) > 1 && s[1] >= '0' && s[1] <= '9' {
-		return ""
-	}
-	for i := 1; i < len(s); i++ {
-		if s[i] == '$' {
-			return s[:i+1]
-		}
-		if !isWordByte(s[i]) {
-			break
-		}
-	}
-	return ""
 }

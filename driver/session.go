@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -263,7 +264,7 @@ func (col column) problem(t *rewrite.Table, encoding string) string {
 		return fmt.Sprintf("is %s by now, which cannot be protected: give the table its name back, or unregister it with migrations.Unregister and register what is meant", relationKind(col.Kind))
 	case !col.Found:
 		return fmt.Sprintf("is no table of this database: create it, or correct its name (schema %q, table %q); a view or a foreign table cannot be protected", t.Schema, t.Name)
-	case encoding != "UTF8" && !ascii(t.Schema+t.Name+name):
+	case encoding != "UTF8" && !sqltext.IsASCII(t.Schema+t.Name+name):
 		return fmt.Sprintf("has a name beyond ASCII, which is only compared safely in a database of encoding UTF8, not %s", encoding)
 	case !col.Column:
 		return fmt.Sprintf("has no column %s: register it with migrations.Register, or ALTER TABLE ... ADD COLUMN %s bigint NOT NULL DEFAULT 0 over a plain connection", name, name)
@@ -383,7 +384,7 @@ func registryError(err error, conn *pgx.Conn) error {
 // searchPath splits the setting search_path into schemas, with "$user"
 // replaced by the role.
 func searchPath(setting, user string) ([]string, error) {
-	schemas, err := identifiers(setting, ',')
+	schemas, err := sqltext.SplitNames(setting, ',')
 	if err != nil {
 		return nil, err
 	}
@@ -394,10 +395,6 @@ func searchPath(setting, user string) ([]string, error) {
 	}
 	// SET search_path = '' leaves one empty name
 	return slices.DeleteFunc(schemas, func(s string) bool { return s == "" }), nil
-}
-
-func ascii(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 }) < 0
 }
 
 // forgetPath says that a statement may have changed the search path.

@@ -3,6 +3,9 @@ package rewrite
 import (
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/wordsearch"
 )
 
 // abridged is a long text without most items of its long lists, and with empty
@@ -49,7 +52,7 @@ func abridge(sql string) *abridged {
 		return nil
 	}
 	a := &abridger{frames: make([]frame, 1, 16), out: &abridged{long: sql, strings: make(map[int]bool)}}
-	if !eachWord(sql, a.next) || len(a.frames) != 1 || a.unbalanced {
+	if !wordsearch.EachWord(sql, a.next) || len(a.frames) != 1 || a.unbalanced {
 		return nil
 	}
 	a.endRows()
@@ -118,9 +121,9 @@ type frame struct {
 func (a *abridger) top() *frame { return &a.frames[len(a.frames)-1] }
 
 // next takes the next word or sign.
-func (a *abridger) next(kind wordKind, start, end int) {
+func (a *abridger) next(kind wordsearch.Sign, start, end int) {
 	sql, top := a.out.long, a.top()
-	if kind == closingSign {
+	if kind == wordsearch.ClosingSign {
 		a.endRows()
 		if top.list && !top.rows {
 			a.cut(top, map[bool]int{false: longRows, true: longList}[top.plain])
@@ -130,22 +133,22 @@ func (a *abridger) next(kind wordKind, start, end int) {
 		}
 		return
 	}
-	if top.rows && kind != openingSign && kind != commaSign {
+	if top.rows && kind != wordsearch.OpeningSign && kind != wordsearch.CommaSign {
 		a.endRows()
 	}
 	switch kind {
-	case commaSign:
+	case wordsearch.CommaSign:
 		top.begun = false
 		return
-	case plainWord:
+	case wordsearch.PlainWord:
 		if strings.EqualFold(sql[start:end], "values") && (start == 0 || sql[start-1] != '.') {
 			*top = frame{list: true, rows: true}
 			return
 		}
-		top.list = top.list && listWords[lower(sql[start:end])]
-	case placeholder:
+		top.list = top.list && listWords[sqltext.Lower(sql[start:end])]
+	case wordsearch.Placeholder:
 		a.params = append(a.params, paramAt{decimal(sql[start+1 : end]), start})
-	case longText:
+	case wordsearch.StringLiteral:
 		if end-start > longString {
 			a.removed = append(a.removed, removal{from: start, to: end, instead: "''"})
 		}
@@ -154,9 +157,9 @@ func (a *abridger) next(kind wordKind, start, end int) {
 		if top.begun = true; top.items < len(top.begin) {
 			top.begin[top.items] = start
 		}
-		top.items, top.last, top.plain = top.items+1, start, top.plain || kind != openingSign
+		top.items, top.last, top.plain = top.items+1, start, top.plain || kind != wordsearch.OpeningSign
 	}
-	if kind == openingSign {
+	if kind == wordsearch.OpeningSign {
 		a.frames = append(a.frames, frame{list: true})
 	}
 }

@@ -1,6 +1,10 @@
 package rewrite
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
+)
 
 // arena is the memory of a check: nodes, and the lists of their children, come
 // from large pieces, since a tree is made of hundreds of either.
@@ -28,7 +32,7 @@ const (
 // check returns a checker of a text.
 func (a *arena) check(p *Policy, sql string) *checker {
 	c := &a.checker
-	c.policy, c.sql, c.arena, c.lex = p, sql, a, lexed{sql: sql}
+	c.policy, c.sql, c.arena, c.lex = p, sql, a, sqltext.Text{SQL: sql}
 	c.params, c.stmts, c.madeBy = c.room[:0], nil, nil
 	return c
 }

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // SettingName returns the name of the setting that carries the token of a
@@ -28,7 +31,7 @@ func SettingName(resource string) string {
 			fmt.Fprintf(&b, "$%02x", c)
 		}
 	}
-	if b.Len() > maxName {
+	if b.Len() > sqltext.MaxName {
 		hash := sha256.Sum256([]byte(resource))
 		return "fencing.token_$m" + hex.EncodeToString(hash[:])[:40]
 	}
@@ -109,7 +112,7 @@ func qualified(sql string, bare []*node) (string, bool) {
 			return "", false
 		}
 		b.WriteString(sql[last:at])
-		if at > 0 && joins(sql[at-1]) {
+		if at > 0 && sqltext.JoinsNext(sql[at-1]) {
 			b.WriteByte(' ')
 		}
 		b.WriteString("OPERATOR(pg_catalog." + op + ")")
@@ -171,7 +174,7 @@ func (f *fixer) qualifyComparisons(bare []*node) bool {
 		qualified := "OPERATOR(pg_catalog." + op + ")"
 		like := f.expression("a " + qualified + " b")
 		at := f.tokenAt(n.offset())
-		if like == nil || at < 0 || f.sql[f.tokens[at].start:f.tokens[at].end] != op {
+		if like == nil || at < 0 || f.sql[f.tokens[at].Start:f.tokens[at].End] != op {
 			return false
 		}
 		f.replace(at, at+1, qualified)
@@ -182,8 +185,8 @@ func (f *fixer) qualifyComparisons(bare []*node) bool {
 
 // proves makes the edits, and reports whether nothing but those was made.
 func (f *fixer) proves() bool {
-	l := lexed{sql: f.apply()}
-	if l.check(f.tooDeep) != nil {
+	l := sqltext.Text{SQL: f.apply()}
+	if l.Check(f.tooDeep) != nil {
 		return false
 	}
 	stmts, err := parse(f.text)
@@ -278,7 +281,7 @@ func (f *fixer) conditionEnd(d change) (int, bool) {
 
 // tokenAt returns the token that begins at a place of the text, -1 if none does.
 func (f *fixer) tokenAt(offset int) int {
-	at, ok := slices.BinarySearchFunc(f.tokens, offset, func(t token, offset int) int { return cmp.Compare(t.start, offset) })
+	at, ok := slices.BinarySearchFunc(f.tokens, offset, func(t parser.Token, offset int) int { return cmp.Compare(t.Start, offset) })
 	if !ok {
 		return -1
 	}
@@ -293,11 +296,11 @@ func (f *fixer) callInstead(o operand, call string) bool {
 		return false
 	}
 	t := f.tokens[at]
-	before, after, ok := strings.Cut(call, " THEN "+f.sql[t.start:t.end])
+	before, after, ok := strings.Cut(call, " THEN "+f.sql[t.Start:t.End])
 	if !ok {
 		return false
 	}
-	f.insert(t.start, before+" THEN ")
-	f.insert(t.end, after)
+	f.insert(t.Start, before+" THEN ")
+	f.insert(t.End, after)
 	return true
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fencerow/fencerow/internal/localpg"
+	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -208,7 +209,7 @@ func TestAttestedLongTexts(t *testing.T) {
 	sql, want := unmarked(head + strings.Repeat(", 2", 3*maxFixed) + tail + `{$1}`)
 	require.Equal(t, want, p.Plan(sql).Attested())
 
-	sql = head + strings.Repeat(" ", maxText-len(head)-len(tail)) + tail
+	sql = head + strings.Repeat(" ", sqltext.MaxLength-len(head)-len(tail)) + tail
 	plan := p.Plan(sql)
 	require.NoError(t, plan.Refusal())
 	require.Equal(t, sql, plan.Attested())

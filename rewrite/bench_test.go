@@ -4,8 +4,7 @@ import (
 	"database/sql/driver"
 	"testing"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
-
+	"github.com/fencerow/fencerow/internal/parser"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -30,7 +29,7 @@ func BenchmarkPlan(b *testing.B) {
 	b.Run("pg_query.Parse", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := pg_query.Parse(benchGuarded); err != nil {
+			if _, err := parser.ParseMessages(benchGuarded); err != nil {
 				b.Fatal(err)
 			}
 		}

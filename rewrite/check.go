@@ -1,13 +1,17 @@
 package rewrite
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
+)
 
 // checker examines one text under one policy and collects what it finds.
 type checker struct {
 	policy *Policy
 	sql    string
-	arena  *arena // what the tree is made in
-	lex    lexed  // the text's tokens
+	arena  *arena       // what the tree is made in
+	lex    sqltext.Text // the text's tokens
 	stmts  []*node
 	madeBy *fixer // what made the text out of another one's tree, nil if it is as it was given
 

@@ -3,7 +3,7 @@ package rewrite
 import (
 	"slices"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/fencerow/fencerow/internal/parser"
 )
 
 // clauses says where the clauses of one statement stand, as indexes of tokens.
@@ -21,7 +21,7 @@ type clauses struct {
 // clauses finds the clauses of a write by its key words outside brackets.
 func (f *fixer) clauses(n *node) (clauses, bool) {
 	rel := n.get("relation").offset()
-	first := slices.IndexFunc(f.tokens, func(t token) bool { return t.start == rel })
+	first := slices.IndexFunc(f.tokens, func(t parser.Token) bool { return t.Start == rel })
 	if first < 0 {
 		return clauses{}, false
 	}
@@ -33,25 +33,25 @@ func (f *fixer) clauses(n *node) (clauses, bool) {
 	fromToken, conflict, depth := -1, -1, 0
 	i := first
 	for ; i < len(f.tokens) && depth >= 0; i++ {
-		switch kind := f.tokens[i].kind; {
-		case kind == pg_query.Token_ASCII_40 || kind == pg_query.Token_ASCII_91:
+		switch kind := f.tokens[i].Kind; {
+		case kind == parser.LPAREN || kind == parser.LBRACK:
 			depth++
-		case kind == pg_query.Token_ASCII_41 || kind == pg_query.Token_ASCII_93:
+		case kind == parser.RPAREN || kind == parser.RBRACK:
 			depth--
-		case depth > 0 || f.is(i-1, pg_query.Token_ASCII_46): // a key word behind a dot is a name
-		case kind == pg_query.Token_ASCII_59:
+		case depth > 0 || f.is(i-1, parser.PERIOD): // a key word behind a dot is a name
+		case kind == parser.SEMICOLON:
 			depth = -1
-		case kind == pg_query.Token_FROM && f.tokens[i].start < from:
+		case kind == parser.FROM && f.tokens[i].Start < from:
 			fromToken = i // the last one before FROM's first item
-		case kind == pg_query.Token_ON && n.kind() == "InsertStmt" && f.is(i+1, pg_query.Token_CONFLICT):
+		case kind == parser.ON && n.kind() == "InsertStmt" && f.is(i+1, parser.CONFLICT):
 			conflict = i
-		case kind == pg_query.Token_WHERE && (n.kind() != "InsertStmt" || c.action >= 0):
+		case kind == parser.WHERE && (n.kind() != "InsertStmt" || c.action >= 0):
 			c.where = i
-		case kind == pg_query.Token_SET && conflict >= 0 && c.action < 0:
+		case kind == parser.SET && conflict >= 0 && c.action < 0:
 			c.action = i
-		case (kind == pg_query.Token_VALUES || kind == pg_query.Token_SELECT) && c.source < 0:
+		case (kind == parser.VALUES || kind == parser.SELECT) && c.source < 0:
 			c.source = i
-		case kind == pg_query.Token_RETURNING:
+		case kind == parser.RETURNING:
 			depth = -1
 		}
 		if depth < 0 {
@@ -72,18 +72,18 @@ func (f *fixer) clauses(n *node) (clauses, bool) {
 	return c, true
 }
 
-func (f *fixer) is(i int, kind pg_query.Token) bool {
-	return i < len(f.tokens) && f.tokens[i].kind == kind
+func (f *fixer) is(i int, kind parser.TokenKind) bool {
+	return i < len(f.tokens) && f.tokens[i].Kind == kind
 }
 
 // closing returns the token that closes the bracket at the given one.
 func (f *fixer) closing(open int) int {
 	depth := 0
 	for i := open; i < len(f.tokens); i++ {
-		switch f.tokens[i].kind {
-		case pg_query.Token_ASCII_40:
+		switch f.tokens[i].Kind {
+		case parser.LPAREN:
 			depth++
-		case pg_query.Token_ASCII_41:
+		case parser.RPAREN:
 			if depth--; depth == 0 {
 				return i
 			}
@@ -93,37 +93,37 @@ func (f *fixer) closing(open int) int {
 }
 
 // thens returns the THEN of each action of a MERGE.
-func (f *fixer) thens(n *node) []int { return f.actionWords(n, pg_query.Token_THEN) }
+func (f *fixer) thens(n *node) []int { return f.actionWords(n, parser.THEN) }
 
 // ands returns what stands behind WHEN MATCHED or WHEN NOT MATCHED of each action of
 // a MERGE: AND, if it has a condition.
 func (f *fixer) ands(n *node) []int {
-	out := f.actionWords(n, pg_query.Token_WHEN)
+	out := f.actionWords(n, parser.WHEN)
 	for i := range out {
-		for out[i]++; f.is(out[i], pg_query.Token_NOT) || f.is(out[i], pg_query.Token_MATCHED); out[i]++ {
+		for out[i]++; f.is(out[i], parser.NOT) || f.is(out[i], parser.MATCHED); out[i]++ {
 		}
 	}
 	return out
 }
 
 // actionWords returns a key word of each action of a MERGE.
-func (f *fixer) actionWords(n *node, word pg_query.Token) []int {
+func (f *fixer) actionWords(n *node, word parser.TokenKind) []int {
 	rel := n.get("relation").offset()
-	first := slices.IndexFunc(f.tokens, func(t token) bool { return t.start == rel })
+	first := slices.IndexFunc(f.tokens, func(t parser.Token) bool { return t.Start == rel })
 	var out []int
 	depth, cases := 0, 0
 	for i := max(first, 1); i < len(f.tokens) && depth >= 0; i++ {
-		switch kind := f.tokens[i].kind; {
-		case kind == pg_query.Token_ASCII_40 || kind == pg_query.Token_ASCII_91:
+		switch kind := f.tokens[i].Kind; {
+		case kind == parser.LPAREN || kind == parser.LBRACK:
 			depth++
-		case kind == pg_query.Token_ASCII_41 || kind == pg_query.Token_ASCII_93:
+		case kind == parser.RPAREN || kind == parser.RBRACK:
 			depth--
-		case depth > 0 || f.is(i-1, pg_query.Token_ASCII_46):
-		case kind == pg_query.Token_CASE:
+		case depth > 0 || f.is(i-1, parser.PERIOD):
+		case kind == parser.CASE:
 			cases++
-		case kind == pg_query.Token_END_P:
+		case kind == parser.END:
 			cases--
-		case kind == pg_query.Token_ASCII_59:
+		case kind == parser.SEMICOLON:
 			depth = -1
 		case kind == word && cases == 0:
 			out = append(out, i)
@@ -137,12 +137,12 @@ func (f *fixer) actionWords(n *node, word pg_query.Token) []int {
 func (f *fixer) items(first, end int) (out [][2]int) {
 	depth, start := 0, first
 	for i := first; i < end; i++ {
-		switch f.tokens[i].kind {
-		case pg_query.Token_ASCII_40, pg_query.Token_ASCII_91:
+		switch f.tokens[i].Kind {
+		case parser.LPAREN, parser.LBRACK:
 			depth++
-		case pg_query.Token_ASCII_41, pg_query.Token_ASCII_93:
+		case parser.RPAREN, parser.RBRACK:
 			depth--
-		case pg_query.Token_ASCII_44:
+		case parser.COMMA:
 			if depth == 0 {
 				out, start = append(out, [2]int{start, i}), i+1
 			}
@@ -152,9 +152,9 @@ func (f *fixer) items(first, end int) (out [][2]int) {
 }
 
 // listEnds are the key words that end the list of a SELECT without FROM.
-var listEnds = []pg_query.Token{
-	pg_query.Token_WHERE, pg_query.Token_GROUP_P, pg_query.Token_HAVING, pg_query.Token_WINDOW, pg_query.Token_ORDER,
-	pg_query.Token_LIMIT, pg_query.Token_OFFSET, pg_query.Token_FETCH, pg_query.Token_FOR,
+var listEnds = []parser.TokenKind{
+	parser.WHERE, parser.GROUP, parser.HAVING, parser.WINDOW, parser.ORDER,
+	parser.LIMIT, parser.OFFSET, parser.FETCH, parser.FOR,
 }
 
 // listEnd returns what ends the list of a SELECT that is an INSERT's source.
@@ -165,15 +165,15 @@ func (f *fixer) listEnd(source *node, c clauses) int {
 	}
 	depth, last := 0, c.rest
 	for i := c.source; i < c.rest; i++ {
-		switch kind := f.tokens[i].kind; {
-		case kind == pg_query.Token_ASCII_40 || kind == pg_query.Token_ASCII_91:
+		switch kind := f.tokens[i].Kind; {
+		case kind == parser.LPAREN || kind == parser.LBRACK:
 			depth++
-		case kind == pg_query.Token_ASCII_41 || kind == pg_query.Token_ASCII_93:
+		case kind == parser.RPAREN || kind == parser.RBRACK:
 			depth--
 		case depth > 0:
-		case from == nil && slices.Contains(listEnds, kind) && !f.is(i-1, pg_query.Token_WITHIN):
+		case from == nil && slices.Contains(listEnds, kind) && !f.is(i-1, parser.WITHIN):
 			return i
-		case kind == pg_query.Token_FROM && f.tokens[i].start < at:
+		case kind == parser.FROM && f.tokens[i].Start < at:
 			last = i // the last one before FROM's first item: IS DISTINCT FROM has one too
 		}
 	}

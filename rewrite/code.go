@@ -5,7 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/wordsearch"
 )
 
 // checkDo checks DO: its body runs at once.
@@ -24,7 +26,7 @@ func checkCreateFunction(c *checker, n *node, top bool) {
 	}
 	for _, o := range n.list("options") {
 		// its own search_path ends with the call
-		if set := o.get("arg"); set.is("VariableSetStmt") && lower(set.str("name")) != "search_path" {
+		if set := o.get("arg"); set.is("VariableSetStmt") && sqltext.Lower(set.str("name")) != "search_path" {
 			checkVariableSet(c, set, false)
 		}
 	}
@@ -129,11 +131,11 @@ func (c *checker) checkBody(n *node, options []*node) {
 
 // bodyWord returns the word for which a body can't be cleared, "" if it can.
 func (p *Policy) bodyWord(body string) string {
-	all, err := scan(body)
+	all, err := parser.Scan(body)
 	if err != nil || strings.IndexByte(body, 0) >= 0 {
 		return "what the parser cannot read"
 	}
-	b := bodyTokens{text: body, tokens: slices.DeleteFunc(all, isComment)}
+	b := bodyTokens{text: body, tokens: slices.DeleteFunc(all, parser.Token.IsComment)}
 	inTrigger, inCopy := false, false
 	for i, t := range b.tokens {
 		if b.starts(i) {
@@ -141,20 +143,20 @@ func (p *Policy) bodyWord(body string) string {
 		}
 		inCopy = b.word(i-1) != ";" && inCopy || b.starts(i) && b.word(i) == "copy"
 		switch word := b.word(i); {
-		case t.kind == pg_query.Token_UIDENT || len(word) > maxName && !isLiteral(t) || p.mayFold(body, t):
+		case t.Kind == parser.UIDENT || len(word) > sqltext.MaxName && !t.IsLiteral() || p.mayFold(body, t):
 			return "a name that may stand for another"
-		case isLiteral(t):
+		case t.IsLiteral():
 			// strings are no code: what could run them is refused
 			if p.hit(strings.ReplaceAll(word, "'", " ")) != "" {
 				return "a string that names what the protection rests on"
 			}
 		case inCopy && word == "to" && b.shown(i+1) == "?":
 			return "copy to a file of the server"
-		case t.kind == pg_query.Token_EXECUTE && !b.harmlessExecute(i, inTrigger), b.changesSession(i), b.pair(i), b.writesCatalog(i):
+		case t.Kind == parser.EXECUTE && !b.harmlessExecute(i, inTrigger), b.changesSession(i), b.pair(i), b.writesCatalog(i):
 			return strings.TrimSpace(word + " " + b.shown(i+1))
 		case p.hasFencing() && b.namesOwn(i):
 			return word + " without a schema, which the schema fencing has, too"
-		case p.isWord(word), p.quick.words.word(word)&hitWord != 0 && word != "execute" && !p.partOfName(word):
+		case p.isWord(word), p.quick.words.Lookup(word)&wordsearch.Hit != 0 && word != "execute" && !p.partOfName(word):
 			return word
 		case word == "trigger":
 			inTrigger = inTrigger || b.creates(i)
@@ -174,7 +176,7 @@ func (p *Policy) partOfName(word string) bool {
 // bodyTokens are the tokens of a body in SQL or PL/pgSQL.
 type bodyTokens struct {
 	text   string
-	tokens []token
+	tokens []parser.Token
 }
 
 // word returns a token's text: folded, and without the quotes of an identifier.
@@ -182,16 +184,16 @@ func (b bodyTokens) word(i int) string {
 	if i < 0 || i >= len(b.tokens) {
 		return ""
 	}
-	s := b.text[b.tokens[i].start:b.tokens[i].end]
-	if b.tokens[i].kind == pg_query.Token_IDENT && s[0] == '"' {
+	s := b.text[b.tokens[i].Start:b.tokens[i].End]
+	if b.tokens[i].Kind == parser.IDENT && s[0] == '"' {
 		return strings.ReplaceAll(s[1:len(s)-1], `""`, `"`)
 	}
-	return lower(s)
+	return sqltext.Lower(s)
 }
 
 // shown is word for messages: a literal is not repeated.
 func (b bodyTokens) shown(i int) string {
-	if i < len(b.tokens) && isLiteral(b.tokens[i]) {
+	if i < len(b.tokens) && b.tokens[i].IsLiteral() {
 		return "?"
 	}
 	return b.word(i)
@@ -287,9 +289,9 @@ func (b bodyTokens) changesSession(i int) bool {
 	if word := b.word(i); !b.starts(i) || word != "set" && word != "reset" {
 		return false
 	}
-	next := lower(b.word(i + 1))
+	next := sqltext.Lower(b.word(i + 1))
 	if next == "local" || next == "session" {
-		next = lower(b.word(i + 2))
+		next = sqltext.Lower(b.word(i + 2))
 	}
 	return bodySettings[next]
 }
@@ -299,7 +301,7 @@ var bodySettings = setOf("role", "authorization", "session_authorization", "name
 // pair reports whether two words together change objects that they don't name,
 // or run another body.
 func (b bodyTokens) pair(i int) bool {
-	next, literal := b.word(i+1), i+1 < len(b.tokens) && isLiteral(b.tokens[i+1])
+	next, literal := b.word(i+1), i+1 < len(b.tokens) && b.tokens[i+1].IsLiteral()
 	switch word := b.word(i); word {
 	case "do", "load":
 		return literal || word == "do" && next == "language"

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // Explain says in a few lines which protected tables the text writes, what
@@ -62,10 +65,9 @@ func (p *Plan) explainWrite(b *strings.Builder, w Write) {
 
 // shown is a text on one line and without literals.
 func shown(text string) string {
-	tokens, err := scan(text)
+	tokens, err := parser.Scan(text)
 	if err != nil {
 		return "a text that cannot be shown"
 	}
-	text, _, _ = redact(text, tokens, 0)
-	return strings.Join(strings.Fields(text), " ")
+	return sqltext.RedactTokens(text, tokens)
 }

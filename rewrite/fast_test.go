@@ -6,10 +6,12 @@ import (
 	"strconv"
 	"testing"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"pgregory.net/rapid"
+
+	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // FuzzFastAndSlow looks for texts on which what is fast in the check says
@@ -43,41 +45,41 @@ func TestFastAndSlowGenerated(t *testing.T) {
 
 func requireFastIsSlow(t require.TestingT, p *Policy, sql string) {
 	require.Equal(t, p.plainHit(sql) == "", p.hit(sql) == "", "%q: plainly %q, fast %q", sql, p.plainHit(sql), p.hit(sql))
-	if tokens, err := scan(sql); err == nil && utf8Text(sql) && !hasList(sql) {
-		require.False(t, repeats(slices.DeleteFunc(tokens, isComment)), "%q", sql)
+	if tokens, err := parser.Scan(sql); err == nil && utf8Text(sql) && !sqltext.MaySetColumns(sql) {
+		require.False(t, sqltext.CopiesColumns(slices.DeleteFunc(tokens, parser.Token.IsComment)), "%q", sql)
 	}
-	if checkText(sql) == nil {
+	if sqltext.Check(sql) == nil {
 		requireSameTree(t, sql)
 	}
 	require.Equal(t, said(p.planIn(new(arena), sql)), said(p.fullPlan(sql)), "%q", sql)
 }
 
 func utf8Text(sql string) bool {
-	v := checkText(sql)
-	return v == nil || v.Rule != BadText
+	v := sqltext.Check(sql)
+	return v == nil || v.Kind != sqltext.NulByte && v.Kind != sqltext.NotUTF8
 }
 
 // requireSameTree compares a text's tree with the parser's own, and the bounds of
 // its depth.
 func requireSameTree(t require.TestingT, sql string) {
 	stmts, err := parse(sql)
-	parsed, slowErr := pg_query.Parse(sql)
+	parsed, slowErr := parser.ParseMessages(sql)
 	require.Equal(t, slowErr == nil, err == nil, "%q: %v, %v", sql, err, slowErr)
 	if err != nil {
 		return
 	}
-	tokens, err := scan(sql)
+	tokens, err := parser.Scan(sql)
 	require.NoError(t, err, "%q", sql)
-	require.LessOrEqual(t, depth(tokens), marks(sql), "%q", sql)
-	require.Len(t, stmts, len(parsed.Stmts), "%q", sql)
-	for i, stmt := range parsed.Stmts {
-		require.Empty(t, treeDifference(stmts[i], stmt.ProtoReflect()), "%q", sql)
+	require.LessOrEqual(t, sqltext.Depth(tokens), sqltext.CountMarks(sql), "%q", sql)
+	require.Len(t, stmts, len(parsed), "%q", sql)
+	for i, stmt := range parsed {
+		require.Empty(t, treeDifference(stmts[i], stmt), "%q", sql)
 	}
 }
 
 // treeDifference says what of a node is not as in the parser's message.
 func treeDifference(n *node, m protoreflect.Message) string {
-	if m.Descriptor().Name() == anyNode {
+	if m.Descriptor().Name() == parser.AnyNode {
 		of := m.WhichOneof(m.Descriptor().Oneofs().Get(0))
 		switch {
 		case of == nil && n.of == nullNode:

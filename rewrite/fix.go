@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // ErrNotGuardable is what Guard returns for a text that cannot be guarded by
@@ -58,18 +61,18 @@ func (p *Policy) guarded(c *checker) *Plan {
 // fixer adds guards to one text.
 type fixer struct {
 	checker
-	root    *node   // the statement
-	roots   []*node // and those beside it, if there are several
-	tokens  []token // without comments
+	root    *node          // the statement
+	roots   []*node        // and those beside it, if there are several
+	tokens  []parser.Token // without comments
 	edits   []edit
 	growth  growth
-	text    string             // with the edits
-	known   map[string]*node   // expressions that have been parsed
-	pieces  map[string][]token // the tokens of edits
-	writes  []*node            // the writes to protected tables
-	params  map[int64][]int32  // where each placeholder stands
-	highest int64              // the highest placeholder
-	added   []string           // the resources whose tokens are new placeholders, in order
+	text    string                    // with the edits
+	known   map[string]*node          // expressions that have been parsed
+	pieces  map[string][]parser.Token // the tokens of edits
+	writes  []*node                   // the writes to protected tables
+	params  map[int64][]int32         // where each placeholder stands
+	highest int64                     // the highest placeholder
+	added   []string                  // the resources whose tokens are new placeholders, in order
 
 	takeover  bool           // values that stand in the place of a token give way to it
 	given     map[int]bool   // where placeholders are such values
@@ -113,10 +116,10 @@ func (p *Policy) scriptFixer(c *checker) *fixer {
 	return f
 }
 
-func newFixer(p *Policy, sql string, root *node, lex *lexed) *fixer {
+func newFixer(p *Policy, sql string, root *node, lex *sqltext.Text) *fixer {
 	return &fixer{
-		checker: checker{policy: p, sql: sql}, root: root, roots: []*node{root}, tokens: lex.significant(),
-		growth: newGrowth(), known: make(map[string]*node), pieces: make(map[string][]token),
+		checker: checker{policy: p, sql: sql}, root: root, roots: []*node{root}, tokens: lex.Significant(),
+		growth: newGrowth(), known: make(map[string]*node), pieces: make(map[string][]parser.Token),
 	}
 }
 
@@ -242,7 +245,7 @@ func (f *fixer) guardUpdate(at *node, t target, c clauses, read operandReader, f
 	case f.takeover && item == nil && len(guards) > 0 && len(t.namesakes) > 0:
 		return false // the guard is there, so nothing would have a gate
 	case item == nil:
-		f.insert(f.before(c.setEnd), ", "+identifier(table.TokenColumn)+" = "+token)
+		f.insert(f.before(c.setEnd), ", "+sqltext.QuoteIfNeeded(table.TokenColumn)+" = "+token)
 		f.growth.add(at, "targetList", setItem(table.TokenColumn, token))
 	case isToken && (len(guards) > 0 || token == f.spell(raised)):
 	case !f.takeover || !f.replaceSet(item, c, token):
@@ -276,7 +279,7 @@ func (f *fixer) restrict(at *node, c clauses, condition string) bool {
 	case where == nil:
 		condition = " WHERE " + condition
 	case where.is("BoolExpr") && where.str("boolop") == "OR_EXPR":
-		f.insert(f.tokens[c.where+1].start, "(")
+		f.insert(f.tokens[c.where+1].Start, "(")
 		condition = ") AND " + condition
 	default:
 		condition = " AND " + condition
@@ -306,7 +309,7 @@ func (f *fixer) spell(o operand) string {
 
 // before returns where the token before the given one ends: what is inserted
 // there stands before any comment in between.
-func (f *fixer) before(token int) int { return f.tokens[token-1].end }
+func (f *fixer) before(token int) int { return f.tokens[token-1].End }
 
 func (f *fixer) insert(at int, text string) { f.edits = append(f.edits, edit{at, at, text}) }
 
@@ -344,11 +347,11 @@ func (f *fixer) apply() string {
 	last := 0
 	for _, e := range f.edits {
 		b.WriteString(f.sql[last:e.at])
-		if e.at > 0 && joins(f.sql[e.at-1]) && joinsBefore(e.text) {
+		if e.at > 0 && sqltext.JoinsNext(f.sql[e.at-1]) && joinsBefore(e.text) {
 			b.WriteByte(' ')
 		}
 		b.WriteString(e.text)
-		if e.end < len(f.sql) && joins(e.text[len(e.text)-1]) && joinsBefore(f.sql[e.end:]) {
+		if e.end < len(f.sql) && sqltext.JoinsNext(e.text[len(e.text)-1]) && joinsBefore(f.sql[e.end:]) {
 			b.WriteByte(' ')
 		}
 		last = e.end
@@ -361,35 +364,35 @@ func (f *fixer) apply() string {
 // tooDeep reports whether the tree of the text with the edits may be deeper than a
 // limit. Its tokens are those of the text without them, and those of the edits.
 func (f *fixer) tooDeep(limit int) bool {
-	if len(f.text) <= limit || marks(f.text) <= limit {
+	if len(f.text) <= limit || sqltext.CountMarks(f.text) <= limit {
 		return false
 	}
-	d, edits, until := newDepthCounter(), f.edits, 0
+	d, edits, until := sqltext.NewDepthCounter(), f.edits, 0
 	for _, t := range f.tokens {
-		for ; len(edits) > 0 && edits[0].at <= t.start; edits = edits[1:] {
+		for ; len(edits) > 0 && edits[0].at <= t.Start; edits = edits[1:] {
 			for _, added := range f.piece(edits[0].text) {
-				d.next(added)
+				d.Add(added)
 			}
 			until = edits[0].end
 		}
-		if t.start >= until {
-			d.next(t)
+		if t.Start >= until {
+			d.Add(t)
 		}
 	}
 	for _, e := range edits {
 		for _, added := range f.piece(e.text) {
-			d.next(added)
+			d.Add(added)
 		}
 	}
-	return d.deepest > limit
+	return d.Deepest > limit
 }
 
 // piece returns the tokens of an edit. Only their kinds count, so those that
 // differ in the numbers of placeholders are read once.
-func (f *fixer) piece(text string) []token {
+func (f *fixer) piece(text string) []parser.Token {
 	key := make([]byte, 0, 128)
 	for i := range len(text) {
-		if !isDigit(text[i]) || i == 0 || text[i-1] != '$' && !isDigit(text[i-1]) {
+		if !sqltext.IsDigit(text[i]) || i == 0 || text[i-1] != '$' && !sqltext.IsDigit(text[i-1]) {
 			key = append(key, text[i])
 		}
 		if text[i] == '$' {
@@ -398,7 +401,7 @@ func (f *fixer) piece(text string) []token {
 	}
 	tokens, ok := f.pieces[string(key)]
 	if !ok {
-		tokens, _ = scan(string(key))
+		tokens, _ = parser.Scan(string(key))
 		f.pieces[string(key)] = tokens
 	}
 	return tokens
@@ -406,12 +409,14 @@ func (f *fixer) piece(text string) []token {
 
 // joinsBefore reports whether a text would go on with the word before it: "$1"
 // before "WHERE" is no placeholder to the server, though it is to the parser.
-func joinsBefore(text string) bool { return text[0] == '\'' || text[0] == '"' || joins(text[0]) }
+func joinsBefore(text string) bool {
+	return text[0] == '\'' || text[0] == '"' || sqltext.JoinsNext(text[0])
+}
 
 // showFix puts the guarded statement into a violation, on one line and without
 // literals.
 func (v *Violation) showFix(guarded string) {
-	if text := Redact(guarded); text != "" && len(text) <= 4*snippetLength {
+	if text := Redact(guarded); text != "" && len(text) <= 4*sqltext.SnippetLength {
 		v.Fix = text
 		if strings.Contains(text, "?") {
 			v.Fix += "   (? stands for your literal)"

@@ -3,7 +3,8 @@ package rewrite
 import (
 	"slices"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // guardInsert adds the token column to the column list and the token to every
@@ -32,16 +33,16 @@ func (f *fixer) guardInsert(n *node, t target, c clauses) bool {
 	if f.policy.changesExcluded(table) {
 		return c.action >= 0 && f.guardUpdate(conflict, t, c, tokenOperand, nil)
 	}
-	return c.action >= 0 && f.guardUpdate(conflict, t, c, excludedReader(table), &operand{name: "EXCLUDED." + identifier(table.TokenColumn)})
+	return c.action >= 0 && f.guardUpdate(conflict, t, c, excludedReader(table), &operand{name: "EXCLUDED." + sqltext.QuoteIfNeeded(table.TokenColumn)})
 }
 
 // insteadOfDefaults writes a row of the token in the place of DEFAULT VALUES.
 func (f *fixer) insteadOfDefaults(n *node, table *Table, c clauses) bool {
-	row := parseOne("INSERT INTO t (" + identifier(table.TokenColumn) + ") VALUES (" + f.next(table) + ")")
-	if row == nil || !f.is(c.source-1, pg_query.Token_DEFAULT) || !f.is(c.source, pg_query.Token_VALUES) {
+	row := parseOne("INSERT INTO t (" + sqltext.QuoteIfNeeded(table.TokenColumn) + ") VALUES (" + f.next(table) + ")")
+	if row == nil || !f.is(c.source-1, parser.DEFAULT) || !f.is(c.source, parser.VALUES) {
 		return false
 	}
-	f.replace(c.source-1, c.source+1, "("+identifier(table.TokenColumn)+") VALUES ("+f.next(table)+")")
+	f.replace(c.source-1, c.source+1, "("+sqltext.QuoteIfNeeded(table.TokenColumn)+") VALUES ("+f.next(table)+")")
 	f.growth.add(n, "cols", row.list("cols")...)
 	grown := f.growth.of(n)
 	grown.added = append(grown.added, row.get("selectStmt"))
@@ -51,20 +52,20 @@ func (f *fixer) insteadOfDefaults(n *node, table *Table, c clauses) bool {
 // addColumn adds the token column, and the token to each row of the source.
 func (f *fixer) addColumn(n *node, table *Table, c clauses) bool {
 	open := c.first
-	for open < c.source && f.tokens[open].kind != pg_query.Token_ASCII_40 {
+	for open < c.source && f.tokens[open].Kind != parser.LPAREN {
 		open++
 	}
 	end := f.closing(open)
-	column := parseOne("INSERT INTO t (" + identifier(table.TokenColumn) + ") VALUES (1)")
+	column := parseOne("INSERT INTO t (" + sqltext.QuoteIfNeeded(table.TokenColumn) + ") VALUES (1)")
 	if source := n.get("selectStmt"); column != nil && end >= 0 && end < c.source && hasStar(source) {
-		f.insert(f.tokens[open].end, identifier(table.TokenColumn)+", ")
+		f.insert(f.tokens[open].End, sqltext.QuoteIfNeeded(table.TokenColumn)+", ")
 		f.growth.addFirst(n, "cols", column.list("cols")[0])
 		return f.putFirst(source, c, table)
 	}
 	if end < 0 || end > c.source || column == nil || !f.addToSource(n.get("selectStmt"), c, table) {
 		return false
 	}
-	f.insert(f.before(end), ", "+identifier(table.TokenColumn))
+	f.insert(f.before(end), ", "+sqltext.QuoteIfNeeded(table.TokenColumn))
 	f.growth.add(n, "cols", column.list("cols")...)
 	return true
 }
@@ -87,14 +88,14 @@ func (f *fixer) putFirst(source *node, c clauses, table *Table) bool {
 		}
 	}
 	at := c.source + 1
-	if f.is(at, pg_query.Token_ALL) {
+	if f.is(at, parser.ALL) {
 		at++
 	}
 	if at >= len(f.tokens) {
 		return false
 	}
 	token := f.next(table) + "::bigint"
-	f.insert(f.tokens[at].start, token+", ")
+	f.insert(f.tokens[at].Start, token+", ")
 	f.growth.addFirst(source, "targetList", outputItem(token))
 	return true
 }
@@ -193,7 +194,7 @@ func (f *fixer) rowBrackets(rows int, c clauses) (out [][2]int, ok bool) {
 	out = make([][2]int, 0, rows)
 	for range rows {
 		end := f.closing(open)
-		if !f.is(open, pg_query.Token_ASCII_40) || end < 0 {
+		if !f.is(open, parser.LPAREN) || end < 0 {
 			return nil, false
 		}
 		out = append(out, [2]int{open, end})

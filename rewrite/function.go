@@ -3,6 +3,8 @@ package rewrite
 import (
 	"regexp"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // fencingFunctions are the functions of schema fencing that an application
@@ -66,7 +68,7 @@ func checkFunction(c *checker, n *node) {
 // it.
 func givesWord(args []*node, word string) bool {
 	for _, arg := range args {
-		isIn := func(s string) bool { return strings.Contains(lower(s), word) }
+		isIn := func(s string) bool { return strings.Contains(sqltext.Lower(s), word) }
 		if arg.is("A_Const") && arg.get("sval") != nil && isIn(arg.get("sval").str("sval")) || !arg.is("SelectStmt") && !arg.is("FuncCall") && givesWord(arg.kids, word) {
 			return true
 		}
@@ -193,7 +195,7 @@ func customSetting(n *node) bool {
 	}
 	prefix, ok := textConstant(n)
 	name, _, dot := strings.Cut(prefix, ".")
-	return ok && dot && name != "" && lower(name) != "fencing"
+	return ok && dot && name != "" && sqltext.Lower(name) != "fencing"
 }
 
 // checkSetval allows setval on a sequence that is named by a constant, or by
@@ -236,9 +238,9 @@ func plainName(n *node) (parts []string, ok bool) {
 		if part[0] == '"' {
 			parts = append(parts, part[1:len(part)-1])
 		} else {
-			parts = append(parts, lower(part))
+			parts = append(parts, sqltext.Lower(part))
 		}
-		if len(parts[len(parts)-1]) > maxName {
+		if len(parts[len(parts)-1]) > sqltext.MaxName {
 			return nil, false // would be cut to another name
 		}
 	}

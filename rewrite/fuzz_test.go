@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // seed adds every statement of testdata to a fuzz target.
@@ -246,8 +248,8 @@ func numbered(format string, n int) string {
 // enough room.
 func TestDeepestTexts(t *testing.T) {
 	p := casesPolicy(t, Strict)
-	slack := max(16, maxNesting/40)
-	n := maxNesting - slack
+	slack := max(16, sqltext.MaxNesting/40)
+	n := sqltext.MaxNesting - slack
 	for name, sql := range map[string]string{
 		"operators":     "SELECT protected_rows" + strings.Repeat("+1", n),
 		"casts":         "SELECT protected_rows" + strings.Repeat("::int", n/2-slack),
@@ -257,7 +259,7 @@ func TestDeepestTexts(t *testing.T) {
 		"sub-selects":   "SELECT protected_rows, " + strings.Repeat("(SELECT ", n/3-slack) + "1" + strings.Repeat(")", n/3-slack),
 		"case":          "SELECT protected_rows, " + strings.Repeat("CASE WHEN a THEN ", n/2-slack) + "1" + strings.Repeat(" END", n/2-slack),
 		"guarded":       "UPDATE protected_rows SET last_token = 8 WHERE id = 1" + strings.Repeat("+1", n) + " AND last_token < 8",
-		"probed":        "UPDATE protected_rows SET last_token = 8 WHERE id = 1" + strings.Repeat("+1", maxProbeNesting-20) + " AND last_token < 8",
+		"probed":        "UPDATE protected_rows SET last_token = 8 WHERE id = 1" + strings.Repeat("+1", sqltext.MaxDeparseNesting-20) + " AND last_token < 8",
 		"operands":      "UPDATE protected_rows SET last_token = 8 WHERE " + strings.Repeat("(", 3) + "id" + strings.Repeat(strings.Repeat("+1", n/3-slack)+")", 3) + " > 0 AND last_token < 8",
 		"bulk insert":   "INSERT INTO protected_rows (id, last_token) VALUES " + strings.Repeat("(1+1::bigint, 8), ", 30_000) + "(1, 8)",
 		"long or":       "DELETE FROM protected_rows WHERE last_token < 8 AND (id = 1" + strings.Repeat(" OR id = 1", 30_000) + ")",
@@ -286,7 +288,7 @@ func TestDeepestTextsOnSmallStacks(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s KB: %.2000s", kilobytes, out)
 	}
-	require.Equal(t, 256, nestingFor(128<<10, 256))
-	require.Equal(t, 256, nestingFor(0, 256))
-	require.Equal(t, mostNesting, nestingFor(8<<20, 256))
+	require.Equal(t, 256, sqltext.NestingFor(128<<10, 256))
+	require.Equal(t, 256, sqltext.NestingFor(0, 256))
+	require.Equal(t, sqltext.NestingLimit, sqltext.NestingFor(8<<20, 256))
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // A write that is given a token by its bare name could reach a namesake that isn't
@@ -121,7 +123,7 @@ func (f *fixer) gateRows(n *node, c clauses, condition string) bool {
 // token is one.
 func (f *fixer) statementEnd(i int) int {
 	for depth := 0; i < len(f.tokens); i++ {
-		switch f.sql[f.tokens[i].start:f.tokens[i].end] {
+		switch f.sql[f.tokens[i].Start:f.tokens[i].End] {
 		case "(", "[":
 			depth++
 		case ")", "]":
@@ -152,19 +154,19 @@ func (f *fixer) beside(n *node) []*node {
 // stands for, so that it doesn't pass for one that found nothing.
 func gateCondition(t target, onceToo bool) string {
 	list := anyOf(t.name, t.namesakes)
-	row := identifier(t.ref()) + ".tableoid"
+	row := sqltext.QuoteIfNeeded(t.ref()) + ".tableoid"
 	condition := gateCase(t.name, row, row+" OPERATOR(pg_catalog.=) "+list+" OR pg_catalog.pg_partition_root("+row+")::pg_catalog.oid OPERATOR(pg_catalog.=) "+list, false)
 	if !onceToo {
 		return condition
 	}
-	named := oidOf(quoteName(t.name))
+	named := oidOf(sqltext.QuoteName(t.name))
 	return "(" + gateCase(t.name, named, named+" OPERATOR(pg_catalog.=) "+list, false) + " AND " + condition + ")"
 }
 
 // oidOf writes the oid of what a name, in quotes, stands for when the statement runs,
 // which is NULL for nothing.
 func oidOf(quoted string) string {
-	return "pg_catalog.to_regclass(" + literal(quoted) + ")::pg_catalog.oid"
+	return "pg_catalog.to_regclass(" + sqltext.QuoteLiteral(quoted) + ")::pg_catalog.oid"
 }
 
 // anyOf writes the right side of a comparison of an oid with those that namesakes
@@ -174,29 +176,22 @@ func oidOf(quoted string) string {
 func anyOf(name string, namesakes []Namesake) string {
 	schemas := make([]string, len(namesakes))
 	for i, n := range namesakes {
-		schemas[i] = literal(n.Schema)
+		schemas[i] = sqltext.QuoteLiteral(n.Schema)
 	}
 	return "ANY (ARRAY(SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace" +
-		" WHERE c.relname OPERATOR(pg_catalog.=) " + literal(name) + " AND n.nspname OPERATOR(pg_catalog.=) ANY (ARRAY[" + strings.Join(schemas, ", ") + "]::pg_catalog.name[])))"
+		" WHERE c.relname OPERATOR(pg_catalog.=) " + sqltext.QuoteLiteral(name) + " AND n.nspname OPERATOR(pg_catalog.=) ANY (ARRAY[" + strings.Join(schemas, ", ") + "]::pg_catalog.name[])))"
 }
 
 // gateCase writes a condition that is true or an error: the one or the other by
 // whether the given one holds. The error is a text that is no number; the oid in it
 // keeps PostgreSQL from working it out before the statement runs.
 func gateCase(name, oid, condition string, isOpen bool) string {
-	closed := fmt.Sprintf("pg_catalog.concat(%s, %s, ')')::pg_catalog.int8 IS NOT NULL", literal(gateMark+name+" (oid "), oid)
+	closed := fmt.Sprintf("pg_catalog.concat(%s, %s, ')')::pg_catalog.int8 IS NOT NULL", sqltext.QuoteLiteral(gateMark+name+" (oid "), oid)
 	if isOpen {
 		return "(CASE WHEN " + condition + " THEN true ELSE " + closed + " END)"
 	}
 	return "(CASE WHEN " + condition + " THEN " + closed + " ELSE true END)"
 }
-
-// quoteName writes a name between quotes, whatever it is.
-func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
-
-// literal writes a string constant, which standard_conforming_strings keeps from
-// having escapes.
-func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // Gated reports whether the text was given a gate, which ends the statement with
 // an error where a bare name means a protected table when it runs; see

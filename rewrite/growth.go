@@ -3,6 +3,8 @@ package rewrite
 import (
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // growth is what is added to a statement, as its tree shows it. A text that is
@@ -261,7 +263,7 @@ func ordered(fields []*node) []*node {
 
 // parseOne parses a text of one statement, nil if it is none.
 func parseOne(text string) *node {
-	if checkText(text) != nil {
+	if sqltext.Check(text) != nil {
 		return nil
 	}
 	stmts, err := parse(text)

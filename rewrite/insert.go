@@ -1,6 +1,10 @@
 package rewrite
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
+)
 
 // checkInsert checks an INSERT. On a protected table it is provable if its
 // column list names the token column, and every row has the token there; an
@@ -45,7 +49,7 @@ func (c *checker) insertedTokens(n *node, t target, table *Table) ([]operand, bo
 		why = "does not have the token itself at the place of " + table.TokenColumn + " in every row"
 	}
 	v := violation(UnguardedInsert, t.at, "INSERT into protected table %s %s", quoted(table), why)
-	v.Fix = fmt.Sprintf("name %s in the column list, and put the token's placeholder at its place in every row ($n::bigint in a SELECT with UNION)", identifier(table.TokenColumn))
+	v.Fix = fmt.Sprintf("name %s in the column list, and put the token's placeholder at its place in every row ($n::bigint in a SELECT with UNION)", sqltext.QuoteIfNeeded(table.TokenColumn))
 	c.report(v.on(table))
 	return nil, false
 }
@@ -138,13 +142,13 @@ func (c *checker) proveUpsert(conflict *node, t target, table *Table, top bool) 
 	guards := c.findGuards(t, table, conjuncts(where), read)
 	if len(guards) == 0 {
 		v := c.noGuard(where, t, table, "ON CONFLICT DO UPDATE of", UnguardedUpsert)
-		token := "EXCLUDED." + identifier(table.TokenColumn)
+		token := "EXCLUDED." + sqltext.QuoteIfNeeded(table.TokenColumn)
 		if c.policy.changesExcluded(table) {
 			token = "$n"
 			v.Message += "; EXCLUDED does not count, since a BEFORE INSERT trigger of this table may change it"
 		}
 		op := map[Mode]string{Strict: "<", Lease: "<="}[table.Mode]
-		v.Fix = fmt.Sprintf("end the action with: SET ..., %s = %s WHERE %s %s %s", identifier(table.TokenColumn), token, c.qualified(t, table.TokenColumn), op, token)
+		v.Fix = fmt.Sprintf("end the action with: SET ..., %s = %s WHERE %s %s %s", sqltext.QuoteIfNeeded(table.TokenColumn), token, c.qualified(t, table.TokenColumn), op, token)
 		c.report(v)
 		return
 	}
@@ -158,7 +162,7 @@ func (c *checker) proveUpsert(conflict *node, t target, table *Table, top bool) 
 func excludedReader(table *Table) operandReader {
 	return func(n *node) (operand, bool) {
 		if isExcluded(n, table.TokenColumn) {
-			return operand{name: "EXCLUDED." + identifier(table.TokenColumn), at: n}, true
+			return operand{name: "EXCLUDED." + sqltext.QuoteIfNeeded(table.TokenColumn), at: n}, true
 		}
 		return tokenOperand(n)
 	}

@@ -1,74 +1,10 @@
 package rewrite
 
-import (
-	"strings"
-
-	pg_query "github.com/pganalyze/pg_query_go/v5"
-)
+import "github.com/fencerow/fencerow/internal/sqltext"
 
 // PlainPlaceholders reports whether a client that writes the arguments into a
 // text itself is certain to find its placeholders where PostgreSQL does: "$"
 // and backslashes stand in placeholders, comments, and strings and quoted names
 // that every lexer reads alike. Another text could be changed by an argument
 // into one that was never checked.
-func PlainPlaceholders(sql string) bool {
-	if onlyPlaceholders(sql) {
-		return true
-	}
-	if checkText(sql) != nil {
-		return false
-	}
-	tokens, err := scan(sql)
-	if err != nil {
-		return false
-	}
-	for _, t := range tokens {
-		text := sql[t.start:t.end]
-		if strings.ContainsAny(text, `\$`) && (t.start > 0 && joins(sql[t.start-1]) || !readAlike(t.kind, text)) {
-			return false
-		}
-	}
-	return true
-}
-
-// onlyPlaceholders reports whether "$" stands in placeholders only and no
-// backslash in the text at all.
-func onlyPlaceholders(sql string) bool {
-	for i := range len(sql) {
-		switch sql[i] {
-		case '\\':
-			return false
-		case '$':
-			if i+1 == len(sql) || sql[i+1] < '0' || sql[i+1] > '9' || i > 0 && joins(sql[i-1]) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// joins reports whether a byte may belong to what follows it: as part of a name
-// or as the prefix of a string.
-func joins(c byte) bool { return c == '&' || isRunByte(c) }
-
-// readAlike reports whether every lexer takes a token for the same.
-func readAlike(kind pg_query.Token, text string) bool {
-	switch kind {
-	case pg_query.Token_PARAM, pg_query.Token_SQL_COMMENT, pg_query.Token_C_COMMENT:
-		return true
-	case pg_query.Token_SCONST:
-		return text[0] == '$' || quotedOnce(text, "'")
-	case pg_query.Token_IDENT:
-		return quotedOnce(text, `"`)
-	}
-	return false
-}
-
-// quotedOnce reports whether a token is one quoted piece: no prefix, and not
-// continued on another line.
-func quotedOnce(text, quote string) bool {
-	if len(text) < 2 || !strings.HasPrefix(text, quote) || !strings.HasSuffix(text, quote) {
-		return false
-	}
-	return !strings.Contains(strings.ReplaceAll(text[1:len(text)-1], quote+quote, ""), quote)
-}
+func PlainPlaceholders(sql string) bool { return sqltext.ArePlaceholdersPlain(sql) }

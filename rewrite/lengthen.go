@@ -3,6 +3,9 @@ package rewrite
 import (
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/wordsearch"
 )
 
 // rewrittenLong is rewritten for a long text, from its abridged form. The text that
@@ -139,21 +142,21 @@ func (f *fixer) readRowTokens(n *node, short *abridged) bool {
 // read reads the rows of a cut that were left out, each of as many items.
 func (r *rowTokens) read(sql string, c *cut, position, width int) bool {
 	depth, item, words, plain := 0, 0, 0, true
-	var first wordKind
+	var first wordsearch.Sign
 	var at, end int
-	ok := eachWord(sql[c.from:c.to], func(k wordKind, from, to int) {
+	ok := wordsearch.EachWord(sql[c.from:c.to], func(k wordsearch.Sign, from, to int) {
 		switch {
-		case k == openingSign:
+		case k == wordsearch.OpeningSign:
 			if depth++; depth == 1 {
 				item, words = 0, 0
 				return
 			}
-		case k == closingSign:
+		case k == wordsearch.ClosingSign:
 			if depth--; depth == 0 {
 				plain = plain && item == width-1 && r.note(sql, first, words, at, end)
 			}
 			return
-		case k == commaSign && depth == 1:
+		case k == wordsearch.CommaSign && depth == 1:
 			item++
 			return
 		}
@@ -176,11 +179,11 @@ var (
 
 // note notes what stands in the place of the token in one row: a placeholder, or a
 // constant.
-func (r *rowTokens) note(sql string, kind wordKind, words, at, end int) bool {
+func (r *rowTokens) note(sql string, kind wordsearch.Sign, words, at, end int) bool {
 	switch word := sql[at:end]; {
-	case kind == placeholder && (words == 1 || words == 4):
+	case kind == wordsearch.Placeholder && (words == 1 || words == 4):
 		digits, cast, _ := strings.Cut(word[1:], "::")
-		switch cast = lower(cast); {
+		switch cast = sqltext.Lower(cast); {
 		case words == 1 || integerCasts[cast]:
 		case otherCasts[cast]:
 			r.values = append(r.values, edit{at, end, "$" + digits})
@@ -190,7 +193,7 @@ func (r *rowTokens) note(sql string, kind wordKind, words, at, end int) bool {
 		r.params = append(r.params, paramAt{decimal(digits), at})
 		return true
 	case words != 1:
-	case kind == numberWord || kind == longText || kind == plainWord && (lower(word) == "null" || lower(word) == "default"):
+	case kind == wordsearch.NumberWord || kind == wordsearch.StringLiteral || kind == wordsearch.PlainWord && (sqltext.Lower(word) == "null" || sqltext.Lower(word) == "default"):
 		r.values = append(r.values, edit{at: at, end: end})
 		return true
 	}
@@ -238,11 +241,11 @@ func (a *abridged) edits(short []edit) ([]edit, bool) {
 func (a *abridged) addToRows(edits []edit, c *cut, second *edit) ([]edit, bool) {
 	edits = slices.Grow(edits, c.items)
 	depth, last, rows, atEnd := 0, c.second, 0, false
-	ok := eachWord(a.long[c.second:c.to], func(kind wordKind, start, end int) {
+	ok := wordsearch.EachWord(a.long[c.second:c.to], func(kind wordsearch.Sign, start, end int) {
 		switch kind {
-		case openingSign:
+		case wordsearch.OpeningSign:
 			depth++
-		case closingSign:
+		case wordsearch.ClosingSign:
 			if depth--; depth == 0 && rows == 0 {
 				atEnd = second.at == last
 			} else if depth == 0 {

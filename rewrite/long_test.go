@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/wordsearch"
 )
 
 // listOfRows repeats a row, "#" in which is the number of a placeholder that no
@@ -186,26 +188,26 @@ func TestEachWord(t *testing.T) {
 	}
 	for _, sql := range texts {
 		type sign struct {
-			kind  wordKind
+			kind  wordsearch.Sign
 			start int
 		}
 		var got, want []sign
-		ok := eachWord(sql, func(kind wordKind, start, _ int) {
-			if kind == openingSign || kind == closingSign || kind == commaSign || kind == placeholder {
+		ok := wordsearch.EachWord(sql, func(kind wordsearch.Sign, start, _ int) {
+			if kind == wordsearch.OpeningSign || kind == wordsearch.ClosingSign || kind == wordsearch.CommaSign || kind == wordsearch.Placeholder {
 				got = append(got, sign{kind, start})
 			}
 		})
-		tokens, err := scan(sql)
+		tokens, err := parser.Scan(sql)
 		if !ok || err != nil {
 			continue
 		}
-		kinds := map[pg_query.Token]wordKind{
-			pg_query.Token_ASCII_40: openingSign, pg_query.Token_ASCII_91: openingSign, pg_query.Token_ASCII_41: closingSign, pg_query.Token_ASCII_93: closingSign,
-			pg_query.Token_ASCII_44: commaSign, pg_query.Token_PARAM: placeholder,
+		kinds := map[parser.TokenKind]wordsearch.Sign{
+			parser.LPAREN: wordsearch.OpeningSign, parser.LBRACK: wordsearch.OpeningSign, parser.RPAREN: wordsearch.ClosingSign, parser.RBRACK: wordsearch.ClosingSign,
+			parser.COMMA: wordsearch.CommaSign, parser.PARAM: wordsearch.Placeholder,
 		}
 		for _, tok := range tokens {
-			if kind, is := kinds[tok.kind]; is {
-				want = append(want, sign{kind, tok.start})
+			if kind, is := kinds[tok.Kind]; is {
+				want = append(want, sign{kind, tok.Start})
 			}
 		}
 		require.Equal(t, want, got, "%q", sql)

@@ -3,6 +3,9 @@ package rewrite
 import (
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/wordsearch"
 )
 
 // Makers are what makes, changes or drops objects of the database when a
@@ -49,7 +52,7 @@ func newMakerSet(m Makers) *makerSet {
 	for _, n := range m.Operators {
 		q.operators = append(q.operators, n.Name)
 	}
-	q.words = newWordTable(q.listed, nil, nil)
+	q.words = wordsearch.New(q.meanings(nil, nil))
 	return &makerSet{m, q}
 }
 
@@ -70,8 +73,8 @@ func (p *Policy) makes(sql string) bool {
 	}
 	a := arenas.Get().(*arena)
 	defer a.release()
-	lex := lexed{sql: sql}
-	if lex.check(lex.tooDeep) != nil {
+	lex := sqltext.Text{SQL: sql}
+	if lex.Check(lex.IsTooDeep) != nil {
 		return true
 	}
 	stmts, err := a.parse(sql)

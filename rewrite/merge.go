@@ -1,6 +1,10 @@
 package rewrite
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
+)
 
 // checkMerge checks a MERGE. On a protected table every WHEN MATCHED action
 // needs the guard in its own AND list, an UPDATE the raise and an INSERT the
@@ -39,7 +43,7 @@ func (c *checker) proveWhen(n, when *node, t target, table *Table, read operandR
 		v := violation(UnguardedMerge, t.at, "MERGE into protected table %s: "+format, append([]any{quoted(table)}, args...)...)
 		op := map[Mode]string{Strict: "<", Lease: "<="}[table.Mode]
 		v.Fix = fmt.Sprintf("WHEN MATCHED AND %s %s $n THEN UPDATE SET ..., %s = $n; WHEN NOT MATCHED THEN INSERT (..., %s) VALUES (..., $n)",
-			c.qualified(t, table.TokenColumn), op, identifier(table.TokenColumn), identifier(table.TokenColumn))
+			c.qualified(t, table.TokenColumn), op, sqltext.QuoteIfNeeded(table.TokenColumn), sqltext.QuoteIfNeeded(table.TokenColumn))
 		c.report(v.on(table))
 	}
 	switch kind := when.str("commandType"); {

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/pganalyze/pg_query_go/v5/parser"
+	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // Plan is what one SQL text does to protected tables, and what proves that it
@@ -242,8 +243,7 @@ func (c *checker) text() {
 			c.found = append(c.found, &Violation{Rule: CheckerPanic, Message: fmt.Sprintf("the check failed on this text (%v); please report it", r), offset: -1})
 		}
 	}()
-	if v := c.checkText(); v != nil {
-		v.offset = -1
+	if v := refuseFault(c.checkText()); v != nil {
 		c.found = append(c.found, v)
 		return
 	}
@@ -274,69 +274,30 @@ func (c *checker) text() {
 }
 
 // checkText refuses what must not reach the parser.
-func (c *checker) checkText() *Violation {
+func (c *checker) checkText() *sqltext.Fault {
 	if c.madeBy != nil && c.madeBy.growth.short == nil {
-		return c.lex.check(c.madeBy.tooDeep)
+		return c.lex.Check(c.madeBy.tooDeep)
 	}
-	return c.lex.check(c.lex.tooDeep)
+	return c.lex.Check(c.lex.IsTooDeep)
 }
 
 // parseViolation names the place of a syntax error. The parser's own text is
 // left out where it may quote a literal.
-func parseViolation(l *lexed, err error) *Violation {
+func parseViolation(l *sqltext.Text, err error) *Violation {
 	v := &Violation{Rule: Unparsable, offset: -1}
 	near := ""
 	var perr *parser.Error
-	if errors.As(err, &perr) && perr.Cursorpos > 0 {
-		v.offset = byteOffset(l.sql, perr.Cursorpos-1)
-		near = l.wordAt(v.offset)
+	if errors.As(err, &perr) && perr.Character > 0 {
+		v.offset = sqltext.ByteOffset(l.SQL, perr.Character-1)
+		near = l.WordAt(v.offset)
 	}
 	advice := "correct the syntax, or send it over a plain connection if the server's grammar is newer and it touches no protected table"
 	if near != "" {
 		near = fmt.Sprintf(" (syntax error at or near %q)", near)
 	}
-	if l.hasOtherPlaceholders() {
+	if l.HasOtherPlaceholders() {
 		advice = "write placeholders as $1, $2, or pass pgx.NamedArgs for @name"
 	}
 	v.Message = "SQL text cannot be parsed, so it cannot be checked" + near + ": " + advice
 	return v
-}
-
-// byteOffset is where a character of a text begins: the parser counts characters
-// in its errors, and bytes everywhere else.
-func byteOffset(sql string, character int) int {
-	for i := range sql {
-		if character == 0 {
-			return i
-		}
-		character--
-	}
-	return len(sql)
-}
-
-// hasOtherPlaceholders reports whether the text may have placeholders of another
-// kind than PostgreSQL's.
-func (l *lexed) hasOtherPlaceholders() bool {
-	tokens, err := l.scan()
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(tokens, func(t token) bool {
-		word := l.sql[t.start:t.end]
-		return word == "?" || word == "@" || word == ":"
-	})
-}
-
-// wordAt returns the token at an offset, "" if it is a literal.
-func (l *lexed) wordAt(offset int) string {
-	tokens, err := l.scan()
-	if err != nil {
-		return ""
-	}
-	for _, t := range tokens {
-		if t.start == offset && !isLiteral(t) {
-			return l.sql[t.start:t.end]
-		}
-	}
-	return ""
 }

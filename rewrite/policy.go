@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // Mode says which tokens a protected table takes. There is no default: it is
@@ -203,15 +205,12 @@ func (t *Table) check() error {
 	return nil
 }
 
-// maxName is the longest identifier PostgreSQL keeps, in bytes (NAMEDATALEN-1).
-const maxName = 63
-
 func checkName(name string) error {
 	switch {
 	case name == "":
 		return errors.New("a name is empty: give schema, table and column as PostgreSQL stores them")
-	case len(name) > maxName:
-		return fmt.Errorf("name %q is longer than PostgreSQL's %d bytes", name, maxName)
+	case len(name) > sqltext.MaxName:
+		return fmt.Errorf("name %q is longer than PostgreSQL's %d bytes", name, sqltext.MaxName)
 	case !utf8.ValidString(name) || strings.ContainsRune(name, 0):
 		return fmt.Errorf("name %q is not valid UTF-8 or contains a NUL byte", name)
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // Probe is a query after the rows that a guarded write meant. Args lists which
@@ -60,7 +62,7 @@ func (p *Plan) makeProbes() {
 
 // meant returns the conditions that find the rows which a guarded write meant.
 func (p *proof) meant() []meant {
-	if p.tree == nil || len(p.text) > maxProbed || tooDeep(p.text, maxProbeNesting) {
+	if p.tree == nil || len(p.text) > maxProbed || sqltext.IsTooDeep(p.text, sqltext.MaxDeparseNesting) {
 		return nil
 	}
 	if p.tree.get("withClause") != nil && !p.tree.is("UpdateStmt") && !p.tree.is("DeleteStmt") {

@@ -1,5 +1,7 @@
 package rewrite
 
+import "github.com/fencerow/fencerow/internal/sqltext"
+
 // proof is what a text's check has found in its tree. A plan needs it seldom, to
 // ask after a write that changed no row or to put a token into a setting, so it
 // is made again then: the tree is twenty times as large as the text.
@@ -11,7 +13,7 @@ type proof struct {
 	changes []change    // the places where it changes rows whose token goes into a setting
 	inserts []insertion // the places where it inserts such rows
 	bare    []*node     // the guards whose operator has to be qualified
-	lex     lexed
+	lex     sqltext.Text
 }
 
 func (p *Plan) proof() *proof {

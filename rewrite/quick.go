@@ -4,6 +4,9 @@ import (
 	"maps"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/wordsearch"
 )
 
 // The quick way out clears, without the parser and whatever lexer reads it, a
@@ -33,8 +36,8 @@ var quickSystem = setOf("pg_catalog", "pg_advisory_lock", "pg_advisory_xact_lock
 
 // quickSet is what a policy's texts are searched for.
 type quickSet struct {
-	listed    map[string]bool // words by which a protected table can be reached
-	words     wordTable       // those, and the others that matter
+	listed    map[string]bool  // words by which a protected table can be reached
+	words     wordsearch.Table // those, and the others that matter
 	operators []string
 	never     bool // a name has no word to look for
 	beyond    bool // a name has letters beyond ASCII
@@ -76,24 +79,51 @@ func (p *Policy) newQuickSet() *quickSet {
 	}
 	calls := make(map[string]bool)
 	for _, n := range c.OwnCallers {
-		if strings.IndexFunc(n.Name, func(r rune) bool { return r >= utf8.RuneSelf || !isWordRune(r) }) < 0 {
-			calls[lower(n.Name)] = true
+		if strings.IndexFunc(n.Name, func(r rune) bool { return r >= utf8.RuneSelf || !sqltext.IsWordRune(r) }) < 0 {
+			calls[sqltext.Lower(n.Name)] = true
 		} else {
 			q.add(n.Name)
 		}
 	}
 	if p.hasFencing() {
 		maps.Copy(calls, fencingChanges)
-		q.words = newWordTable(q.listed, fencingRelations, calls)
+		q.words = wordsearch.New(q.meanings(fencingRelations, calls))
 	} else {
-		q.words = newWordTable(q.listed, nil, calls)
+		q.words = wordsearch.New(q.meanings(nil, calls))
 	}
 	return q
 }
 
+// meanings returns what each word that matters can do: those by which the policy
+// reaches a protected table, the names of relations of the schema fencing and of
+// functions that may reach it, and the words of SQL.
+func (q *quickSet) meanings(relations, calls map[string]bool) map[string]wordsearch.Meaning {
+	words := make(map[string]wordsearch.Meaning, len(q.listed)+len(sqlFunctions)+len(quickWrites))
+	for word := range quickWrites {
+		words[word] = wordsearch.Write
+	}
+	words["information_schema"] = wordsearch.Catalog
+	for word := range quickSystem {
+		words[word] = 0
+	}
+	for word := range relations {
+		words[word] |= wordsearch.OwnRelation
+	}
+	for word := range calls {
+		words[word] |= wordsearch.OwnCaller
+	}
+	for word := range sqlFunctions {
+		words[word] = wordsearch.Hit
+	}
+	for word := range q.listed {
+		words[word] = wordsearch.Hit
+	}
+	return words
+}
+
 // addWordOrOperator looks for a function's name or for an operator.
 func (q *quickSet) addWordOrOperator(name string) {
-	if isWordByte(name[0]) {
+	if sqltext.IsWordByte(name[0]) {
 		q.listed[name] = true
 	} else {
 		q.operators = append(q.operators, name)
@@ -106,19 +136,19 @@ func (q *quickSet) addWordOrOperator(name string) {
 // A longer identifier is cut to the name's length, which only its last run
 // doesn't show; where that may be, the last run is not the one to look for.
 func (q *quickSet) add(name string) {
-	q.beyond = q.beyond || !isASCII(name)
-	best, whole := "", strings.IndexFunc(name, func(r rune) bool { return !isWordRune(r) }) < 0
-	for rest := lower(name); rest != ""; {
-		start := strings.IndexFunc(rest, isWordRune)
+	q.beyond = q.beyond || !sqltext.IsASCII(name)
+	best, whole := "", strings.IndexFunc(name, func(r rune) bool { return !sqltext.IsWordRune(r) }) < 0
+	for rest := sqltext.Lower(name); rest != ""; {
+		start := strings.IndexFunc(rest, sqltext.IsWordRune)
 		if start < 0 {
 			break
 		}
 		rest = rest[start:]
-		end := strings.IndexFunc(rest, func(r rune) bool { return !isWordRune(r) })
+		end := strings.IndexFunc(rest, func(r rune) bool { return !sqltext.IsWordRune(r) })
 		if end < 0 {
 			end = len(rest)
 		}
-		last := end == len(rest) && !whole && len(name) > maxName-utf8.UTFMax
+		last := end == len(rest) && !whole && len(name) > sqltext.MaxName-utf8.UTFMax
 		if run := rest[:end]; !last && rank(run) > rank(best) {
 			best = run
 		}
@@ -134,16 +164,11 @@ func (q *quickSet) add(name string) {
 // rank prefers long words, and those that aren't SQL's own: nearly every text
 // has an ORDER.
 func rank(run string) int {
-	if reserved[run] {
+	if sqltext.IsReserved(run) {
 		return 1
 	}
 	return 2 * len(run)
 }
-
-func isWordRune(r rune) bool { return r >= utf8.RuneSelf || isWordByte(byte(r)) }
-
-// isRunByte tells the bytes of identifiers and numbers, "$" included.
-func isRunByte(c byte) bool { return c == '$' || isWordByte(c) }
 
 // clears reports whether the quick way out clears a text.
 func (p *Policy) clears(sql string) bool {
@@ -152,7 +177,7 @@ func (p *Policy) clears(sql string) bool {
 	}
 	rest := firstWord(sql)
 	end := 0
-	for end < len(rest) && isRunByte(rest[end]) {
+	for end < len(rest) && sqltext.IsNameByte(rest[end]) {
 		end++
 	}
 	if end > len("savepoint") || !isQuickKind(rest[:end]) {
@@ -163,17 +188,8 @@ func (p *Policy) clears(sql string) bool {
 	}
 	// letters beyond ASCII are others in another encoding, which a session may have come to
 	hit, found := p.quick.find(sql)
-	mayNameOwn := found&callWord != 0 || found&ownWord != 0 && found&writeWord != 0
-	return hit == "" && !mayNameOwn && (!p.quick.beyond || isASCII(sql))
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
+	mayNameOwn := found&wordsearch.OwnCaller != 0 || found&wordsearch.OwnRelation != 0 && found&wordsearch.Write != 0
+	return hit == "" && !mayNameOwn && (!p.quick.beyond || sqltext.IsASCII(sql))
 }
 
 func isQuickKind(word string) bool {
@@ -199,8 +215,8 @@ func firstWord(sql string) string {
 			}
 			sql = sql[end:]
 		case strings.HasPrefix(sql, "/*"):
-			end := commentEnd(sql)
-			if end < 0 {
+			end, ok := sqltext.CommentEnd(sql)
+			if !ok {
 				return ""
 			}
 			sql = sql[end:]
@@ -208,26 +224,6 @@ func firstWord(sql string) string {
 			return sql
 		}
 	}
-}
-
-// commentEnd returns where the comment ends that a text begins with, -1 if it
-// doesn't.
-func commentEnd(sql string) int {
-	depth := 0
-	for i := 0; i+1 < len(sql); i++ {
-		switch sql[i : i+2] {
-		case "/*":
-			depth++
-			i++
-		case "*/":
-			depth--
-			i++
-		}
-		if depth == 0 {
-			return i + 1
-		}
-	}
-	return -1
 }
 
 // hit returns the first word of a text by which it could reach a protected
@@ -239,7 +235,7 @@ func (p *Policy) hit(text string) string {
 
 // find returns the first of the words in a text, and the kinds of the words of a text
 // without any.
-func (q *quickSet) find(text string) (hit string, found int) {
+func (q *quickSet) find(text string) (hit string, found wordsearch.Meaning) {
 	if q.never {
 		return text, 0
 	}
@@ -251,22 +247,5 @@ func (q *quickSet) find(text string) (hit string, found int) {
 	if strings.IndexByte(text, 0) >= 0 {
 		return "NUL", 0
 	}
-	return q.words.search(text)
-}
-
-// lower folds ASCII letters, as PostgreSQL folds identifiers under UTF8. It
-// returns s itself where nothing is to fold.
-func lower(s string) string {
-	for i := range len(s) {
-		if s[i] >= 'A' && s[i] <= 'Z' {
-			b := []byte(s)
-			for ; i < len(b); i++ {
-				if b[i] >= 'A' && b[i] <= 'Z' {
-					b[i] += 'a' - 'A'
-				}
-			}
-			return string(b)
-		}
-	}
-	return s
+	return q.words.Search(text)
 }

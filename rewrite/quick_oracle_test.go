@@ -3,6 +3,9 @@ package rewrite
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/wordsearch"
 )
 
 // The search for words as it reads most plainly, which what is quick is held to.
@@ -22,7 +25,7 @@ func (p *Policy) plainHit(text string) string {
 	ascii, writes, system := true, false, ""
 	for i := 0; i < len(text); {
 		c := text[i]
-		if !isWordByte(c) {
+		if !sqltext.IsWordByte(c) {
 			if c == 0 {
 				return "NUL"
 			}
@@ -30,22 +33,22 @@ func (p *Policy) plainHit(text string) string {
 			continue
 		}
 		start := i
-		for i < len(text) && isWordByte(text[i]) {
+		for i < len(text) && sqltext.IsWordByte(text[i]) {
 			ascii = ascii && text[i] < utf8.RuneSelf
 			i++
 		}
 		run := text[start:i]
-		if len(run) > maxName || run[len(run)-1]|0x20 == 'u' && i < len(text) && text[i] == '&' {
+		if len(run) > sqltext.MaxName || run[len(run)-1]|0x20 == 'u' && i < len(text) && text[i] == '&' {
 			return run // may be cut to another name, or spell one with escapes
 		}
-		kind := q.plainKind(lower(run))
-		if kind&hitWord != 0 {
+		kind := q.plainKind(sqltext.Lower(run))
+		if kind&wordsearch.Hit != 0 {
 			return run
 		}
-		if kind&systemWord != 0 {
+		if kind&wordsearch.Catalog != 0 {
 			system = run
 		}
-		writes = writes || kind&writeWord != 0
+		writes = writes || kind&wordsearch.Write != 0
 	}
 	if system != "" && writes {
 		return system // it may write a catalog
@@ -58,24 +61,24 @@ func (p *Policy) plainHit(text string) string {
 
 // plainKind looks a run up. Where a number or a placeholder may end inside it,
 // what follows is looked up too.
-func (q *quickSet) plainKind(run string) int {
+func (q *quickSet) plainKind(run string) wordsearch.Meaning {
 	kind := q.plainWord(run)
-	for i := 1; i < len(run) && isDigit(run[0]); i++ {
-		if isDigit(run[i-1]) && !isDigit(run[i]) {
+	for i := 1; i < len(run) && sqltext.IsDigit(run[0]); i++ {
+		if sqltext.IsDigit(run[i-1]) && !sqltext.IsDigit(run[i]) {
 			kind |= q.plainWord(run[i:])
 		}
 	}
 	return kind
 }
 
-func (q *quickSet) plainWord(word string) int {
+func (q *quickSet) plainWord(word string) wordsearch.Meaning {
 	switch {
 	case q.listed[word] || strings.HasPrefix(word, "dblink") || sqlFunctions[word]:
-		return hitWord
+		return wordsearch.Hit
 	case strings.HasPrefix(word, "pg_") && !quickSystem[word] || word == "information_schema":
-		return systemWord
+		return wordsearch.Catalog
 	case quickWrites[word]:
-		return writeWord
+		return wordsearch.Write
 	}
 	return 0
 }

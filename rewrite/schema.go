@@ -3,8 +3,7 @@ package rewrite
 import (
 	"sync"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
-	"google.golang.org/protobuf/reflect/protoreflect"
+	"github.com/fencerow/fencerow/internal/parser"
 )
 
 // nodeKind is what the grammar says of a kind of node.
@@ -45,10 +44,6 @@ func (k *nodeKind) field(name string) *nodeField {
 	return nil
 }
 
-// anyNode is the kind of a field that holds a node of any kind in the parser's
-// descriptors.
-const anyNode = "Node"
-
 // grammar is all kinds of nodes. Most are found by their length and four of
 // their letters.
 type grammar struct {
@@ -60,39 +55,32 @@ type grammar struct {
 // from the parser's own descriptors, so that a tree that doesn't fit it comes
 // from a grammar this package has never seen.
 var nodeKinds = sync.OnceValue(func() *grammar {
-	messages := pg_query.File_pg_query_proto.Messages()
-	g := &grammar{kinds: make(map[string]*nodeKind, messages.Len())}
-	for i := range messages.Len() {
-		k := &nodeKind{name: string(messages.Get(i).Name())}
+	described := parser.Grammar()
+	g := &grammar{kinds: make(map[string]*nodeKind, len(described))}
+	for _, d := range described {
+		k := &nodeKind{name: d.Name}
 		k.plain = plainNodes[k.name]
 		g.kinds[k.name] = k
 		if at := &g.quick[place(k.name)]; *at == nil || frequent[k.name] || k.plain && !frequent[(*at).name] {
 			*at = k
 		}
 	}
-	for i := range messages.Len() {
-		m := messages.Get(i)
-		k := g.kinds[string(m.Name())]
-		for j := range m.Fields().Len() {
-			field := g.field(m.Fields().Get(j))
-			k.fields = append(k.fields, field)
-			k.placed = k.placed || field.place
+	for _, d := range described {
+		k := g.kinds[d.Name]
+		for _, f := range d.Fields {
+			k.fields = append(k.fields, g.field(f))
+			k.placed = k.placed || f.IsLocation
 		}
 	}
 	return g
 })
 
-func (g *grammar) field(f protoreflect.FieldDescriptor) nodeField {
-	out := nodeField{name: f.JSONName(), key: `"` + f.JSONName() + `":`}
-	switch {
-	case f.Kind() == protoreflect.Int32Kind:
-		out.place = f.Name() == "location"
-	case f.Kind() == protoreflect.MessageKind && f.Message().Name() == anyNode:
-		out.any = true
-	case f.Kind() == protoreflect.MessageKind:
-		out.kind = g.kinds[string(f.Message().Name())]
+func (g *grammar) field(f parser.NodeField) nodeField {
+	field := nodeField{name: f.Name, key: `"` + f.Name + `":`, place: f.IsLocation, any: f.Kind == parser.AnyNode}
+	if !field.any {
+		field.kind = g.kinds[f.Kind]
 	}
-	return out
+	return field
 }
 
 // named returns the kind of that name, nil if there is none.

@@ -3,6 +3,8 @@ package rewrite
 import (
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // checkVariableSet checks SET, SET LOCAL and RESET.
@@ -30,11 +32,11 @@ func checkStoredSetting(c *checker, n *node, _ bool) {
 	if set == nil {
 		return
 	}
-	if lower(set.str("name")) == "search_path" || set.str("kind") == "VAR_RESET_ALL" {
+	if sqltext.Lower(set.str("name")) == "search_path" || set.str("kind") == "VAR_RESET_ALL" {
 		c.report(violation(SessionSetting, n, "%s of search_path or of all settings changes sessions to come: use a plain connection", statementName(n.kind())))
 		return
 	}
-	if name := lower(set.str("name")); strings.HasSuffix(name, "_command") || strings.HasSuffix(name, "_libraries") || strings.HasSuffix(name, "_library") {
+	if name := sqltext.Lower(set.str("name")); strings.HasSuffix(name, "_command") || strings.HasSuffix(name, "_libraries") || strings.HasSuffix(name, "_library") {
 		c.report(violation(SessionSetting, n, "setting %s makes the server run commands or code: use a plain connection", name))
 		return
 	}

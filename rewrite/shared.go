@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // A bare name may stand for a protected table in one schema and for a namesake in
@@ -112,11 +114,11 @@ const (
 func (s *Shared) Question() string {
 	answers := make([]string, len(s.names))
 	for i, name := range s.names {
-		oid := oidOf(quoteName(name))
+		oid := oidOf(sqltext.QuoteName(name))
 		answers[i] = "COALESCE((SELECT pg_catalog.concat(CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_rewrite r WHERE r.ev_class OPERATOR(pg_catalog.=) c.oid AND r.ev_type OPERATOR(pg_catalog.=) '3') THEN " +
-			literal(hasRules) + " ELSE " + literal(isRelation) + " END, c.oid, ' ', n.nspname)" +
+			sqltext.QuoteLiteral(hasRules) + " ELSE " + sqltext.QuoteLiteral(isRelation) + " END, c.oid, ' ', n.nspname)" +
 			" FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace WHERE c.oid OPERATOR(pg_catalog.=) " + oid + ")," +
-			" CASE WHEN " + oid + " IS NULL THEN pg_catalog.concat(" + literal(isMissing+"0 ") + ", pg_catalog.current_schema()) END)"
+			" CASE WHEN " + oid + " IS NULL THEN pg_catalog.concat(" + sqltext.QuoteLiteral(isMissing+"0 ") + ", pg_catalog.current_schema()) END)"
 	}
 	return "SELECT " + strings.Join(answers, ", ")
 }
@@ -262,7 +264,7 @@ func (f *fixer) qualify(n *node, meanings map[string]meaning, hasGates bool) boo
 		if at < 0 || m.schema == "" {
 			return false
 		}
-		f.insert(rel.offset(), quoteName(m.schema)+".")
+		f.insert(rel.offset(), sqltext.QuoteName(m.schema)+".")
 		f.growth.of(rel).added = append(f.growth.of(rel).added, &node{of: scalarNode, in: rel.of.field("schemaname"), text: m.schema})
 		if hasGates && !f.gateMeaning(n, rel.str("relname"), m) {
 			return false
@@ -280,10 +282,10 @@ func (f *fixer) qualify(n *node, meanings map[string]meaning, hasGates bool) boo
 // the bare name means what it did when the server was asked. The gate reads no
 // column, and so takes no right on the table but that of the write.
 func (f *fixer) gateMeaning(n *node, name string, m meaning) bool {
-	named := oidOf(quoteName(name))
-	meant := literal(m.oid) + "::pg_catalog.oid"
+	named := oidOf(sqltext.QuoteName(name))
+	meant := sqltext.QuoteLiteral(m.oid) + "::pg_catalog.oid"
 	if m.oid == "0" {
-		meant = oidOf(quoteName(m.schema) + "." + quoteName(name))
+		meant = oidOf(sqltext.QuoteName(m.schema) + "." + sqltext.QuoteName(name))
 	}
 	condition := gateCase(name, named, named+" OPERATOR(pg_catalog.=) "+meant, true)
 	switch n.kind() {
@@ -314,7 +316,7 @@ func (f *fixer) gateActions(n *node, condition string) bool {
 		}
 		f.growth.of(when).member = f.expression(condition)
 		if own := when.get("condition"); own.is("BoolExpr") && own.str("boolop") == "OR_EXPR" {
-			f.insert(f.tokens[ands[i]+1].start, "(")
+			f.insert(f.tokens[ands[i]+1].Start, "(")
 			f.insert(f.before(thens[i]), ") AND "+condition)
 		} else {
 			f.insert(f.before(thens[i]), " AND "+condition)

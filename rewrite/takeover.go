@@ -3,7 +3,8 @@ package rewrite
 import (
 	"slices"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // findGiven notes the placeholders that a write has in the place of a token
@@ -133,12 +134,12 @@ func (f *fixer) replaceSet(item *node, c clauses, token string) bool {
 		return false
 	}
 	for first := c.first; first < c.setEnd; first++ {
-		if f.tokens[first].start != item.offset() {
+		if f.tokens[first].Start != item.offset() {
 			continue
 		}
 		place := f.items(first, c.setEnd)[0]
 		for i := first; i < place[1]; i++ {
-			if f.is(i, pg_query.Token_ASCII_61) {
+			if f.is(i, parser.EQUAL) {
 				f.replace(i+1, place[1], token)
 				f.growth.of(item.get("val")).instead = f.placeholder(token)
 				return true
@@ -150,12 +151,12 @@ func (f *fixer) replaceSet(item *node, c clauses, token string) bool {
 
 // replace puts a text in the place of tokens.
 func (f *fixer) replace(first, end int, text string) {
-	f.edits = append(f.edits, edit{f.tokens[first].start, f.before(end), text})
+	f.edits = append(f.edits, edit{f.tokens[first].Start, f.before(end), text})
 }
 
 // setItem is an entry of a SET list.
 func setItem(column, value string) *node {
-	if update := parseOne("UPDATE t SET " + identifier(column) + " = " + value); update != nil {
+	if update := parseOne("UPDATE t SET " + sqltext.QuoteIfNeeded(column) + " = " + value); update != nil {
 		return update.list("targetList")[0]
 	}
 	return nil

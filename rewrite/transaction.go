@@ -3,6 +3,8 @@ package rewrite
 import (
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // EndsTransaction reports whether a text may end the transaction that it is sent
@@ -13,7 +15,7 @@ func EndsTransaction(sql string) bool {
 	if !hasEndingWord(sql) {
 		return false
 	}
-	if checkText(sql) != nil {
+	if sqltext.Check(sql) != nil {
 		return true
 	}
 	a := arenas.Get().(*arena)
@@ -36,7 +38,7 @@ var endings = []string{"TRANS_STMT_COMMIT", "TRANS_STMT_ROLLBACK", "TRANS_STMT_P
 func hasEndingWord(sql string) bool {
 	start := 0
 	for i := 0; i <= len(sql); i++ {
-		if i < len(sql) && isWordByte(sql[i]) {
+		if i < len(sql) && sqltext.IsWordByte(sql[i]) {
 			continue
 		}
 		switch word := sql[start:i]; len(word) {

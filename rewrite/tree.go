@@ -1,8 +1,6 @@
 package rewrite
 
-import (
-	"strconv"
-)
+import "strconv"
 
 // node is one node of a parse tree: a node of the grammar (kind is its name,
 // as in PostgreSQL's parsenodes.h), a list (kind is listKind) or a scalar
@@ -117,8 +115,4 @@ func appendStrings(into []string, list []*node) (parts []string, ok bool) {
 		into = append(into, n.str("sval"))
 	}
 	return into, true
-}
-
-func isWordByte(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/pganalyze/pg_query_go/v5/parser"
+	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // decoder reads the parser's JSON into nodes, checking it against the grammar.
@@ -23,7 +24,7 @@ var errTree = errors.New("unexpected form")
 
 // parse returns the statements of sql, made in the arena.
 func (a *arena) parse(sql string) ([]*node, error) {
-	tree, err := parser.ParseToJSON(sql)
+	tree, err := parser.ParseJSON(sql)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +104,7 @@ func plainDecimal(sql string, at int) bool {
 	for end >= 0 && end < len(sql) && sql[end] >= '0' && sql[end] <= '9' {
 		end++
 	}
-	return end > at && (end == len(sql) || !isWordByte(sql[end]) && sql[end] != '.')
+	return end > at && (end == len(sql) || !sqltext.IsWordByte(sql[end]) && sql[end] != '.')
 }
 
 // wrapped reads a node that carries its kind: {"ColumnRef":{...}}. An empty
@@ -191,10 +192,10 @@ func (d *decoder) literal() (*node, error) {
 // place reads the number of a location.
 func (d *decoder) place() (int32, error) {
 	v, start := int32(0), d.pos
-	for ; d.pos < len(d.src) && isDigit(d.src[d.pos]) && d.pos < start+9; d.pos++ {
+	for ; d.pos < len(d.src) && sqltext.IsDigit(d.src[d.pos]) && d.pos < start+9; d.pos++ {
 		v = 10*v + int32(d.src[d.pos]-'0')
 	}
-	if d.pos < len(d.src) && d.pos > start && !isWordByte(d.src[d.pos]) {
+	if d.pos < len(d.src) && d.pos > start && !sqltext.IsWordByte(d.src[d.pos]) {
 		return v, nil
 	}
 	d.pos = start
@@ -208,7 +209,7 @@ func (d *decoder) place() (int32, error) {
 // bare reads what stands without quotes.
 func (d *decoder) bare() string {
 	start := d.pos
-	for d.pos < len(d.src) && (isWordByte(d.src[d.pos]) || d.src[d.pos] == '-' || d.src[d.pos] == '+' || d.src[d.pos] == '.') {
+	for d.pos < len(d.src) && (sqltext.IsWordByte(d.src[d.pos]) || d.src[d.pos] == '-' || d.src[d.pos] == '+' || d.src[d.pos] == '.') {
 		d.pos++
 	}
 	return d.src[start:d.pos]

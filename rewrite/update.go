@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // checkUpdate checks an UPDATE. On a protected table it is provable with a
@@ -48,14 +50,14 @@ func (c *checker) findRaise(sets []*node, t target, table *Table, verb, token st
 	value, at, ok := raise(sets, table.TokenColumn)
 	if at == nil {
 		v := violation(UnraisedUpdate, t.at, "%s protected table %s compares %s but does not set it to the token", verb, quoted(table), table.TokenColumn)
-		v.Fix = fmt.Sprintf("add to SET: %s = %s", identifier(table.TokenColumn), token)
+		v.Fix = fmt.Sprintf("add to SET: %s = %s", sqltext.QuoteIfNeeded(table.TokenColumn), token)
 		c.report(v.on(table))
 		return operand{}, false
 	}
 	raised, isToken := read(value)
 	if !ok || !isToken {
 		v := violation(RaiseValue, at, "%s protected table %s sets %s to something other than the token: write it once, as the token's placeholder or literal itself, bare or cast by ::bigint", verb, quoted(table), table.TokenColumn)
-		v.Fix = fmt.Sprintf("SET %s = %s", identifier(table.TokenColumn), token)
+		v.Fix = fmt.Sprintf("SET %s = %s", sqltext.QuoteIfNeeded(table.TokenColumn), token)
 		c.report(v.on(table))
 		return operand{}, false
 	}
@@ -112,7 +114,7 @@ func (c *checker) noGuard(where *node, t target, table *Table, verb string, none
 	v := violation(none, t.at, "%s protected table %s has no %s guard", verb, quoted(table), column)
 	v.Fix = fmt.Sprintf("add to WHERE: AND %s %s $n", c.qualified(t, column), op)
 	if none != UnguardedDelete {
-		v.Fix = fmt.Sprintf("add to SET: %s = $n; %s", identifier(column), v.Fix)
+		v.Fix = fmt.Sprintf("add to SET: %s = $n; %s", sqltext.QuoteIfNeeded(column), v.Fix)
 	}
 	v.Fix += ", where $n is the token (tokenctx.Arg)"
 	return v.on(table)
@@ -139,7 +141,7 @@ func exprSides(n *node) (column, ok bool) {
 // qualified writes the token column as the statement has to.
 func (c *checker) qualified(t target, column string) string {
 	if t.alone {
-		return identifier(column)
+		return sqltext.QuoteIfNeeded(column)
 	}
-	return identifier(t.ref()) + "." + identifier(column)
+	return sqltext.QuoteIfNeeded(t.ref()) + "." + sqltext.QuoteIfNeeded(column)
 }

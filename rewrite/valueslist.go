@@ -1,6 +1,10 @@
 package rewrite
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
+)
 
 // valuesList is a list of VALUES that a statement reads in FROM under a name.
 type valuesList struct {
@@ -106,7 +110,7 @@ func (lists valuesSources) token(n *node) (operand, bool) {
 	if read == nil {
 		return operand{}, false
 	}
-	return operand{name: identifier(parts[0]) + "." + identifier(parts[1]), rows: read.rows, at: n}, true
+	return operand{name: sqltext.QuoteIfNeeded(parts[0]) + "." + sqltext.QuoteIfNeeded(parts[1]), rows: read.rows, at: n}, true
 }
 
 // column reads a column as tokens, nil if one of its rows has none there.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
-
+	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -15,10 +15,10 @@ import (
 // as name the token column. Others may have the token in a variable.
 
 // writeWords begin a write in a body.
-var writeWords = map[pg_query.Token]bool{
-	pg_query.Token_UPDATE: true, pg_query.Token_DELETE_P: true, pg_query.Token_INSERT: true,
-	pg_query.Token_MERGE: true, pg_query.Token_TRUNCATE: true, pg_query.Token_WITH: true,
-	pg_query.Token_COPY: true,
+var writeWords = map[parser.TokenKind]bool{
+	parser.UPDATE: true, parser.DELETE: true, parser.INSERT: true,
+	parser.MERGE: true, parser.TRUNCATE: true, parser.WITH: true,
+	parser.COPY: true,
 }
 
 // beforeStatement are the words behind which a statement of PL/pgSQL begins.
@@ -27,27 +27,27 @@ var beforeStatement = map[string]bool{"": true, ";": true, ">>": true, "begin": 
 // bodies looks for plain writes in the bodies of a statement.
 func (c *fileCheck) bodies(statement int) {
 	s := c.file.statements[statement]
-	before := pg_query.Token_NUL
-	runs := c.file.tokens[s.first].kind == pg_query.Token_DO
+	before := parser.NOTOKEN
+	runs := c.file.tokens[s.first].Kind == parser.DO
 	for _, t := range c.file.tokens[s.first : s.last+1] {
-		if t.isComment() {
+		if t.IsComment() {
 			continue
 		}
-		word := c.file.code[t.start:t.end]
-		isBody := runs || before == pg_query.Token_AS || word[0] == '$'
-		before = t.kind
-		if t.kind != pg_query.Token_SCONST && t.kind != pg_query.Token_USCONST || !isBody {
+		word := c.file.code[t.Start:t.End]
+		isBody := runs || before == parser.AS || word[0] == '$'
+		before = t.Kind
+		if t.Kind != parser.SCONST && t.Kind != parser.USCONST || !isBody {
 			continue
 		}
 		code, offsets := unquote(word)
-		tokens, _ := lex(code)
+		tokens, _ := sqltext.ScanPrefix(code)
 		code = withoutInto(code, tokens)
 		for _, w := range writesIn(code, tokens) {
 			c.bodyWrite(statement, bodyOf{code, tokens, runs}, w, func(at int) int {
 				if offsets != nil {
 					at = offsets[min(at, len(offsets)-1)]
 				}
-				return t.start + at
+				return t.Start + at
 			})
 		}
 	}
@@ -55,18 +55,18 @@ func (c *fileCheck) bodies(statement int) {
 
 // withoutInto blanks INTO and the variables behind it, which PL/pgSQL takes out
 // of a statement before the parser sees it.
-func withoutInto(body string, tokens []token) string {
+func withoutInto(body string, tokens []parser.Token) string {
 	code, before, into, wanted := []byte(body), "", false, false
 	for _, t := range tokens {
-		if t.isComment() {
+		if t.IsComment() {
 			continue
 		}
-		word := strings.ToLower(body[t.start:t.end])
+		word := strings.ToLower(body[t.Start:t.End])
 		switch {
-		case t.kind == pg_query.Token_INTO && before != "insert" && before != "merge":
+		case t.Kind == parser.INTO && before != "insert" && before != "merge":
 			into, wanted = true, true
 		case into && wanted && word == "strict":
-		case into && wanted && t.isName():
+		case into && wanted && t.IsName():
 			wanted = false
 		case into && !wanted && (word == "," || word == "."):
 			wanted = true
@@ -74,7 +74,7 @@ func withoutInto(body string, tokens []token) string {
 			into = false
 		}
 		if into {
-			copy(code[t.start:t.end], strings.Repeat(" ", t.end-t.start))
+			copy(code[t.Start:t.End], strings.Repeat(" ", t.End-t.Start))
 		}
 		before = word
 	}
@@ -84,23 +84,23 @@ func withoutInto(body string, tokens []token) string {
 // bodyOf is a body: its code, and whether it runs where it stands.
 type bodyOf struct {
 	code   string
-	tokens []token
+	tokens []parser.Token
 	runs   bool
 }
 
 // writesIn returns where the writes in a body begin and end. RETURNING is left
 // out: behind it PL/pgSQL says INTO what.
-func writesIn(code string, tokens []token) [][2]int {
+func writesIn(code string, tokens []parser.Token) [][2]int {
 	var found [][2]int
 	before, start, end, brackets, returning := "", -1, 0, 0, false
 	for _, t := range tokens {
-		if t.isComment() {
+		if t.IsComment() {
 			continue
 		}
-		word := strings.ToLower(code[t.start:t.end])
+		word := strings.ToLower(code[t.Start:t.End])
 		switch {
-		case start < 0 && writeWords[t.kind] && beforeStatement[before]:
-			start, brackets, returning = t.start, 0, false
+		case start < 0 && writeWords[t.Kind] && beforeStatement[before]:
+			start, brackets, returning = t.Start, 0, false
 		case start >= 0 && brackets == 0 && (word == ";" || word == "loop"):
 			found = append(found, [2]int{start, end})
 			start = -1
@@ -113,7 +113,7 @@ func writesIn(code string, tokens []token) [][2]int {
 		}
 		before = word
 		if !returning {
-			end = t.end
+			end = t.End
 		}
 	}
 	if start >= 0 {
@@ -128,7 +128,7 @@ func (c *fileCheck) bodyWrite(statement int, b bodyOf, w [2]int, place func(int)
 	q := query{text: b.code[w[0]:w[1]]}
 	plan := c.policy.Plan(q.text)
 	isSet := func(t *rewrite.Table) bool {
-		earlier := b.tokens[:slices.IndexFunc(b.tokens, func(t token) bool { return t.start == w[0] })]
+		earlier := b.tokens[:slices.IndexFunc(b.tokens, func(t parser.Token) bool { return t.Start == w[0] })]
 		return sets(compact(b.code, earlier, false), t) || b.runs && c.settingBefore(statement, t)
 	}
 	for _, v := range plan.Violations {
@@ -161,11 +161,11 @@ func (c *fileCheck) bodyWrite(statement int, b bodyOf, w [2]int, place func(int)
 
 // namesToken reports whether a text names the token column of a table.
 func (c *fileCheck) namesToken(text, table string) bool {
-	tokens, _ := lex(text)
+	tokens, _ := sqltext.ScanPrefix(text)
 	for _, t := range c.policy.Tables() {
 		if t.String() == table {
-			return slices.ContainsFunc(tokens, func(word token) bool {
-				return word.isName() && strings.EqualFold(strings.Trim(text[word.start:word.end], `"`), t.TokenColumn)
+			return slices.ContainsFunc(tokens, func(word parser.Token) bool {
+				return word.IsName() && strings.EqualFold(strings.Trim(text[word.Start:word.End], `"`), t.TokenColumn)
 			})
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/lint"
 	"github.com/fencerow/fencerow/rewrite"
 )
@@ -38,19 +40,19 @@ func (c *fileCheck) run() {
 }
 
 // fault tells where the rest of the file can't be read.
-func (c *fileCheck) fault(f fault) {
-	c.result.Unparsed[f.reason]++
-	v := rewrite.Refuse(rewrite.Unparsable, fmt.Sprintf("the file cannot be read from here on (%s): what follows is not checked; correct it, or exclude the file if it is not for PostgreSQL", f.reason))
+func (c *fileCheck) fault(f sqltext.Stop) {
+	c.result.Unparsed[f.Reason]++
+	v := rewrite.Refuse(rewrite.Unparsable, fmt.Sprintf("the file cannot be read from here on (%s): what follows is not checked; correct it, or exclude the file if it is not for PostgreSQL", f.Reason))
 	finding := lint.Of(v)
 	finding.Path = c.file.path
-	finding.Line, finding.Column = c.file.place(f.offset)
+	finding.Line, finding.Column = c.file.lines.Place(f.Offset)
 	c.result.Findings = append(c.result.Findings, finding)
 }
 
 func (c *fileCheck) statement(i int) {
 	s := c.file.statements[i]
 	tokens := c.file.tokens[s.first : s.last+1]
-	start := tokens[0].start
+	start := tokens[0].Start
 	migration := c.file.migrates(s)
 	q := readPlaceholders(c.file.code, tokens, migration)
 	plan := c.policy.Plan(q.text)
@@ -65,7 +67,7 @@ func (c *fileCheck) statement(i int) {
 	for _, v := range violations {
 		at := start
 		if offset, ok := v.Offset(); ok {
-			at = min(start+q.offset(offset), tokens[len(tokens)-1].start)
+			at = min(start+q.offset(offset), tokens[len(tokens)-1].Start)
 		}
 		verdict := inMigrations[v.Rule].verdict
 		names := v.Rule == rewrite.Unparsable && c.namesTable(tokens)
@@ -74,7 +76,7 @@ func (c *fileCheck) statement(i int) {
 			reason := c.reason(v, at)
 			c.result.Unparsed[reason]++
 			if migration && !names {
-				c.result.NotAnalysed = append(c.result.NotAnalysed, Note{c.file.path, c.file.line(at), reason})
+				c.result.NotAnalysed = append(c.result.NotAnalysed, Note{c.file.path, c.file.lines.Line(at), reason})
 			}
 		}
 		if names && migration {
@@ -92,12 +94,12 @@ func (c *fileCheck) statement(i int) {
 
 // namesTable reports whether a statement has the name of a protected table in it
 // as a word: where it doesn't parse, it may write that.
-func (c *fileCheck) namesTable(tokens []token) bool {
+func (c *fileCheck) namesTable(tokens []parser.Token) bool {
 	for _, t := range tokens {
-		if t.isComment() {
+		if t.IsComment() {
 			continue
 		}
-		text := strings.ToLower(c.file.code[t.start:t.end])
+		text := strings.ToLower(c.file.code[t.Start:t.End])
 		for _, table := range c.policy.Tables() {
 			if hasWord(text, strings.ToLower(table.Name)) {
 				return true
@@ -114,7 +116,7 @@ func hasWord(text, word string) bool {
 			return false
 		}
 		start, end := from+i, from+i+len(word)
-		if (start == 0 || !isNameByte(text[start-1])) && (end == len(text) || !isNameByte(text[end])) {
+		if (start == 0 || !sqltext.IsNameByte(text[start-1])) && (end == len(text) || !sqltext.IsNameByte(text[end])) {
 			return true
 		}
 		from = start + 1
@@ -132,7 +134,7 @@ func (c *fileCheck) add(statement int, v rewrite.Violation, q *query, at int) {
 
 // finding is a violation at its place in the file.
 func (c *fileCheck) finding(v rewrite.Violation, q *query, at int) lint.Finding {
-	line, column := c.file.place(at)
+	line, column := c.file.lines.Place(at)
 	if v.Line > 0 {
 		v.Line = line
 		var after int
@@ -160,13 +162,13 @@ func (c *fileCheck) reason(v rewrite.Violation, at int) string {
 	if v.Rule != rewrite.Unparsable {
 		return v.Rule.Slug()
 	}
-	i, ok := slices.BinarySearchFunc(c.file.tokens, at, func(t token, at int) int { return t.start - at })
+	i, ok := slices.BinarySearchFunc(c.file.tokens, at, func(t parser.Token, at int) int { return t.Start - at })
 	if !ok {
 		return "syntax error"
 	}
 	t := c.file.tokens[i]
-	if t.isLiteral() {
+	if t.IsLiteral() {
 		return "syntax error at or near a literal"
 	}
-	return "syntax error at or near " + strings.ToLower(c.file.code[t.start:t.end])
+	return "syntax error at or near " + strings.ToLower(c.file.code[t.Start:t.End])
 }

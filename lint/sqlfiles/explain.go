@@ -1,18 +1,21 @@
 package sqlfiles
 
-import "github.com/fencerow/fencerow/rewrite"
+import (
+	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/rewrite"
+)
 
 // Explain says what a statement does to the policy's tables, as
 // [rewrite.Plan.Explain] does, and whether it is refused. It may have the
 // placeholders that files have, and is shown with them.
 func Explain(policy *rewrite.Policy, sql string) (text string, refused bool) {
-	tokens, fault := lex(sql)
+	tokens, fault := sqltext.ScanPrefix(sql)
 	q := query{}
 	if fault == nil {
 		q = placeholders(sql, tokens)
 	}
 	if len(q.edits) > 0 {
-		sql = sql[:tokens[0].start] + q.text + sql[tokens[len(tokens)-1].end:]
+		sql = sql[:tokens[0].Start] + q.text + sql[tokens[len(tokens)-1].End:]
 	}
 	plan := policy.Plan(sql)
 	for i := range plan.Violations {

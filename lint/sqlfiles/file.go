@@ -5,21 +5,21 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // file is a file of SQL, taken apart.
 type file struct {
 	path       string
-	text       string // as it is, without a byte order mark
-	code       string // what is lexed: as long as text, with blanks for what isn't SQL
-	lines      []int  // where each begins
-	tokens     []token
+	text       string        // as it is, without a byte order mark
+	code       string        // what is lexed: as long as text, with blanks for what isn't SQL
+	lines      sqltext.Lines // where each begins
+	tokens     []parser.Token
 	statements []statement
-	fault      *fault // where the rest can't be read
+	fault      *sqltext.Stop // where the rest can't be read
 	migration  bool
 	queries    bool // it has queries of sqlc's
 	notes      []Note
@@ -46,17 +46,12 @@ const byteOrderMark = "\ufeff"
 // readFile takes a text apart. migration says that it is known to be one.
 func readFile(name, text string, migration bool) *file {
 	f := &file{path: name, text: strings.TrimPrefix(text, byteOrderMark), migration: migration}
-	f.lines = []int{0}
-	for i := range len(f.text) {
-		if f.text[i] == '\n' {
-			f.lines = append(f.lines, i+1)
-		}
-	}
+	f.lines = sqltext.NewLines(f.text)
 	f.code = f.substituted(f.text)
 	var found []psqlNote
 	f.code, found = blankPsql(f.code)
 	f.note(found)
-	f.tokens, f.fault = lex(f.code)
+	f.tokens, f.fault = sqltext.ScanPrefix(f.code)
 	f.split()
 	f.migration = f.migration || len(found) > 0 || migrateName.MatchString(path.Base(name)) ||
 		!f.queries && slices.ContainsFunc(f.statements, f.changesStructure)
@@ -97,7 +92,7 @@ func (f *file) substituted(text string) string {
 	b.WriteString(text[last:])
 	text = b.String()
 	if text != f.text {
-		f.notes = append(f.notes, Note{f.path, f.line(strings.Index(f.text, "${")), "variables of the environment are read as their default or as a name"})
+		f.notes = append(f.notes, Note{f.path, f.lines.Line(strings.Index(f.text, "${")), "variables of the environment are read as their default or as a name"})
 	}
 	return text
 }
@@ -122,7 +117,7 @@ func (f *file) note(found []psqlNote) {
 		if times > 1 {
 			n.command += fmt.Sprintf(" (%d times)", times)
 		}
-		f.notes = append(f.notes, Note{f.path, f.line(n.offset), n.command + " passed over"})
+		f.notes = append(f.notes, Note{f.path, f.lines.Line(n.offset), n.command + " passed over"})
 	}
 }
 
@@ -139,35 +134,35 @@ func (f *file) split() {
 		first, brackets, blocks = -1, 0, 0
 	}
 	for i, t := range f.tokens {
-		if t.isComment() {
-			word := f.code[t.start:t.end]
+		if t.IsComment() {
+			word := f.code[t.Start:t.End]
 			isName := sqlcLine.MatchString(word)
-			if f.beginsLine(t.start) && (isName || gooseLine.MatchString(word)) {
+			if f.beginsLine(t.Start) && (isName || gooseLine.MatchString(word)) {
 				end()
 				named, f.queries = isName, f.queries || isName
 				f.migration = f.migration || !isName
 			}
 			continue
 		}
-		switch t.kind {
-		case pg_query.Token_ASCII_59: // ;
+		switch t.Kind {
+		case parser.SEMICOLON: // ;
 			if brackets == 0 && blocks == 0 {
 				end()
 				continue
 			}
-		case pg_query.Token_ASCII_40: // (
+		case parser.LPAREN: // (
 			brackets++
-		case pg_query.Token_ASCII_41: // )
+		case parser.RPAREN: // )
 			brackets = max(0, brackets-1)
-		case pg_query.Token_ATOMIC:
-			if last >= 0 && f.tokens[last].kind == pg_query.Token_BEGIN_P {
+		case parser.ATOMIC:
+			if last >= 0 && f.tokens[last].Kind == parser.BEGIN {
 				blocks++
 			}
-		case pg_query.Token_CASE:
+		case parser.CASE:
 			if blocks > 0 {
 				blocks++
 			}
-		case pg_query.Token_END_P:
+		case parser.END:
 			blocks = max(0, blocks-1)
 		}
 		if first < 0 {
@@ -183,17 +178,17 @@ func (f *file) split() {
 // beginsLine reports whether nothing but white space stands before an offset in
 // its line: goose and sqlc look for their comments only there.
 func (f *file) beginsLine(offset int) bool {
-	return strings.TrimSpace(f.text[f.lines[f.line(offset)-1]:offset]) == ""
+	return strings.TrimSpace(f.text[f.lines.Start(f.lines.Line(offset)):offset]) == ""
 }
 
 // changesStructure reports whether a statement changes the structure.
 func (f *file) changesStructure(s statement) bool {
-	switch f.tokens[s.first].kind {
-	case pg_query.Token_ALTER, pg_query.Token_DROP, pg_query.Token_COMMENT, pg_query.Token_GRANT, pg_query.Token_REVOKE:
+	switch f.tokens[s.first].Kind {
+	case parser.ALTER, parser.DROP, parser.COMMENT, parser.GRANT, parser.REVOKE:
 		return true
-	case pg_query.Token_CREATE:
-		second := f.tokens[min(s.first+1, s.last)].kind
-		return second != pg_query.Token_TEMP && second != pg_query.Token_TEMPORARY
+	case parser.CREATE:
+		second := f.tokens[min(s.first+1, s.last)].Kind
+		return second != parser.TEMP && second != parser.TEMPORARY
 	}
 	return false
 }
@@ -203,15 +198,4 @@ func (f *file) changesStructure(s statement) bool {
 // read, and isn't sent.
 func (f *file) migrates(s statement) bool {
 	return f.migration || f.queries && !s.named && f.changesStructure(s)
-}
-
-// place returns the line and the column of an offset, both from 1. Columns count
-// bytes, as Go's tools do.
-func (f *file) place(offset int) (line, column int) {
-	line = f.line(offset)
-	return line, offset - f.lines[line-1] + 1
-}
-
-func (f *file) line(offset int) int {
-	return sort.Search(len(f.lines), func(i int) bool { return f.lines[i] > offset })
 }

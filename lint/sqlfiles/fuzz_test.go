@@ -27,10 +27,10 @@ func FuzzText(f *testing.F) {
 		file := readFile("a.sql", text, migration)
 		require.Len(t, file.code, len(file.text))
 		for _, finding := range l.result.Findings {
-			require.LessOrEqual(t, finding.Line, len(file.lines))
+			require.LessOrEqual(t, finding.Line, file.lines.Count())
 			require.Positive(t, finding.Line)
 			require.Positive(t, finding.Column)
-			require.LessOrEqual(t, file.lines[finding.Line-1]+finding.Column-1, len(file.text))
+			require.LessOrEqual(t, file.lines.Start(finding.Line)+finding.Column-1, len(file.text))
 			require.NotEmpty(t, finding.String())
 		}
 	})

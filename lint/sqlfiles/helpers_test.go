@@ -49,7 +49,7 @@ func places(findings []lint.Finding) []string {
 func statementsOf(f *file) []string {
 	out := []string{}
 	for _, s := range f.statements {
-		text := f.code[f.tokens[s.first].start:f.tokens[s.last].end]
+		text := f.code[f.tokens[s.first].Start:f.tokens[s.last].End]
 		out = append(out, strings.Join(strings.Fields(text), " "))
 	}
 	return out

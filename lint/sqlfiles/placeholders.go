@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/fencerow/fencerow/internal/parser"
 )
 
 // query is a statement with PostgreSQL's placeholders.
@@ -24,20 +24,20 @@ type edit struct {
 
 // placeholders returns a statement with $n for what sqlc, pgx.NamedArgs and
 // others write: @name, sqlc.arg(name) and its like, and ?, and psql's variables.
-func placeholders(code string, tokens []token) query {
+func placeholders(code string, tokens []parser.Token) query {
 	return readPlaceholders(code, tokens, false)
 }
 
 // readPlaceholders is placeholders, or in a migration psql's variables alone.
-func readPlaceholders(code string, tokens []token, migration bool) query {
+func readPlaceholders(code string, tokens []parser.Token, migration bool) query {
 	if len(tokens) == 0 {
 		return query{}
 	}
-	from := tokens[0].start
+	from := tokens[0].Start
 	r := &placeholderReader{code: code, tokens: tokens, numbers: map[string]int{}, migration: migration}
 	for _, t := range tokens {
-		if t.kind == pg_query.Token_PARAM {
-			n, _ := strconv.Atoi(code[t.start+1 : t.end])
+		if t.Kind == parser.PARAM {
+			n, _ := strconv.Atoi(code[t.Start+1 : t.End])
 			r.last = max(r.last, n)
 			r.numbered = true
 		}
@@ -45,7 +45,7 @@ func readPlaceholders(code string, tokens []token, migration bool) query {
 	for i := 0; i < len(tokens); i++ {
 		i += r.at(i)
 	}
-	q := query{text: code[from:tokens[len(tokens)-1].end]}
+	q := query{text: code[from:tokens[len(tokens)-1].End]}
 	if len(r.edits) == 0 {
 		return q
 	}
@@ -68,7 +68,7 @@ func readPlaceholders(code string, tokens []token, migration bool) query {
 // placeholderReader looks for placeholders of another kind.
 type placeholderReader struct {
 	code       string
-	tokens     []token
+	tokens     []parser.Token
 	edits      []edit
 	numbers    map[string]int // by name
 	names      []string       // in the order of their numbers
@@ -82,9 +82,9 @@ type placeholderReader struct {
 // at looks at the token at i, and returns how many of the following it took.
 func (r *placeholderReader) at(i int) int {
 	t := r.tokens[i]
-	word := r.code[t.start:t.end]
+	word := r.code[t.Start:t.End]
 	switch {
-	case t.isComment():
+	case t.IsComment():
 		return 0
 	case word == "[":
 		r.brackets++
@@ -96,23 +96,23 @@ func (r *placeholderReader) at(i int) int {
 		return 0
 	case strings.EqualFold(word, "sqlc"):
 		return r.sqlc(i)
-	case word == "@" && i+1 < len(r.tokens) && r.tokens[i+1].start == t.end && r.tokens[i+1].isName():
+	case word == "@" && i+1 < len(r.tokens) && r.tokens[i+1].Start == t.End && r.tokens[i+1].IsName():
 		next := r.tokens[i+1]
-		r.named(t.start, next.end, r.code[next.start:next.end])
+		r.named(t.Start, next.End, r.code[next.Start:next.End])
 		return 1
-	case len(word) > 1 && word != "<@" && comparisons[word[:len(word)-1]] && word[len(word)-1] == '@' && i+1 < len(r.tokens) && r.tokens[i+1].start == t.end && r.tokens[i+1].isName():
+	case len(word) > 1 && word != "<@" && comparisons[word[:len(word)-1]] && word[len(word)-1] == '@' && i+1 < len(r.tokens) && r.tokens[i+1].Start == t.End && r.tokens[i+1].IsName():
 		next := r.tokens[i+1] // of these PostgreSQL has only <@ itself
-		r.named(t.end-1, next.end, r.code[next.start:next.end])
+		r.named(t.End-1, next.End, r.code[next.Start:next.End])
 		r.edits[len(r.edits)-1].text = " " + r.edits[len(r.edits)-1].text
 		return 1
 	case word == "?" && r.stands(i):
 		r.positional = true
 		r.last++
-		r.edits = append(r.edits, edit{t.start, t.end, "$" + strconv.Itoa(r.last)})
+		r.edits = append(r.edits, edit{t.Start, t.End, "$" + strconv.Itoa(r.last)})
 	case len(word) > 1 && comparisons[word[:len(word)-1]] && word[len(word)-1] == '?' && r.stands(i):
 		r.positional = true
 		r.last++
-		r.edits = append(r.edits, edit{t.end - 1, t.end, " $" + strconv.Itoa(r.last)})
+		r.edits = append(r.edits, edit{t.End - 1, t.End, " $" + strconv.Itoa(r.last)})
 	}
 	return 0
 }
@@ -123,15 +123,15 @@ var comparisons = map[string]bool{"=": true, "<": true, ">": true, "<=": true, "
 // stands reports whether the ? at i, or at the end of the operator there, is a
 // placeholder: jsonb's operator of that name has an operand on both sides.
 func (r *placeholderReader) stands(i int) bool {
-	if r.code[r.tokens[i].start] != '?' {
+	if r.code[r.tokens[i].Start] != '?' {
 		return i+1 == len(r.tokens) || !r.operand(i+1)
 	}
 	if i > 0 {
 		switch before := r.tokens[i-1]; {
-		case before.kind == pg_query.Token_IDENT, before.isLiteral(), before.kind == pg_query.Token_PARAM,
-			before.kind == pg_query.Token_ASCII_41, before.kind == pg_query.Token_ASCII_93: // ) ]
+		case before.Kind == parser.IDENT, before.IsLiteral(), before.Kind == parser.PARAM,
+			before.Kind == parser.RPAREN, before.Kind == parser.RBRACK: // ) ]
 			return false
-		case before.isName() && !before.isReserved():
+		case before.IsName() && !before.IsReserved():
 			return i+1 == len(r.tokens) || !r.operand(i+1)
 		}
 	}
@@ -141,7 +141,7 @@ func (r *placeholderReader) stands(i int) bool {
 // operand reports whether an operand may begin at i.
 func (r *placeholderReader) operand(i int) bool {
 	t := r.tokens[i]
-	return t.isLiteral() || t.kind == pg_query.Token_PARAM || t.kind == pg_query.Token_ASCII_40 || t.isName() && !t.isReserved()
+	return t.IsLiteral() || t.Kind == parser.PARAM || t.Kind == parser.LPAREN || t.IsName() && !t.IsReserved()
 }
 
 // sqlc reads sqlc.arg(name) and the like.
@@ -150,11 +150,11 @@ func (r *placeholderReader) sqlc(i int) int {
 	if i+shut >= len(r.tokens) {
 		return 0
 	}
-	word := func(at int) string { return r.code[r.tokens[i+at].start:r.tokens[i+at].end] }
+	word := func(at int) string { return r.code[r.tokens[i+at].Start:r.tokens[i+at].End] }
 	if word(dot) != "." || word(open) != "(" || word(shut) != ")" {
 		return 0
 	}
-	start, end, name := r.tokens[i].start, r.tokens[i+shut].end, strings.Trim(word(argument), `'"`)
+	start, end, name := r.tokens[i].Start, r.tokens[i+shut].End, strings.Trim(word(argument), `'"`)
 	switch strings.ToLower(word(function)) {
 	case "arg", "narg", "slice":
 		r.named(start, end, name)

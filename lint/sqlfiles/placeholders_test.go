@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 func queryOf(t *testing.T, text string) query {
 	t.Helper()
-	tokens, found := lex(text)
+	tokens, found := sqltext.ScanPrefix(text)
 	require.Nil(t, found, text)
 	return placeholders(text, tokens)
 }

@@ -3,6 +3,8 @@ package sqlfiles
 import (
 	"regexp"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // What psql reads itself, and never sends: its commands, which begin with a
@@ -27,7 +29,6 @@ var (
 	copyFromStdin = regexp.MustCompile(`(?is)^copy\b[^']*\bfrom\s+stdin\b`)
 	endOfRows     = regexp.MustCompile(`(?m)^\\\.\r?$\n?`)
 	sendCommand   = regexp.MustCompile(`^\\(?:g|gx|gset|gexec|gdesc|watch|crosstabview|bind|parse)\b`)
-	dollarQuote   = regexp.MustCompile(`^\$(?:[A-Za-z_\x80-\xff][A-Za-z_0-9\x80-\xff]*)?\$`)
 	metaCommand   = regexp.MustCompile(`^\\[A-Za-z_?!]+`)
 	wholeLine     = regexp.MustCompile(`^\\(?:!|copy|h|help|ef|ev|sf|sv)$`) // for these nothing ends the arguments but the line
 	copyInto      = regexp.MustCompile(`(?i)^\\copy[ \t]+(?:"[^"\n]*"|[^\s("])+[ \t]*(?:\([^)\n]*\))?[ \t]*\bfrom\b[ \t][^\n]`)
@@ -54,7 +55,8 @@ func (r *psqlReader) next(i int) int {
 	case strings.HasPrefix(rest, "--"):
 		return i + lineLength(rest)
 	case strings.HasPrefix(rest, "/*"):
-		return i + commentLength(rest)
+		end, _ := sqltext.CommentEnd(rest)
+		return i + end
 	case c == ' ' || c == '\t' || c == '\n' || c == '\r':
 		return i + 1
 	case c == '\\':
@@ -71,12 +73,11 @@ func (r *psqlReader) next(i int) int {
 		r.start = i
 	}
 	switch c := rest[0]; {
-	case c == '\'':
-		return i + quotedLength(rest, r.escapes(i))
-	case c == '"':
-		return i + quotedLength(rest, false)
-	case c == '$' && (i == 0 || !isNameByte(r.text[i-1])):
-		if tag := dollarQuote.FindString(rest); tag != "" {
+	case c == '\'' || c == '"':
+		end, _ := sqltext.QuotedEnd(rest, c == '\'' && r.hasEscapes(i))
+		return i + end
+	case c == '$' && (i == 0 || !sqltext.IsNameByte(r.text[i-1])):
+		if tag := sqltext.DollarTag(rest); tag != "" {
 			if end := strings.Index(rest[len(tag):], tag); end >= 0 {
 				return i + len(tag) + end + len(tag)
 			}
@@ -155,9 +156,9 @@ func (r *psqlReader) blank(start, end int) {
 	}
 }
 
-// escapes reports whether the string at i is one with escapes: E'...'.
-func (r *psqlReader) escapes(i int) bool {
-	return i > 0 && r.text[i-1]|0x20 == 'e' && (i == 1 || !isNameByte(r.text[i-2]))
+// hasEscapes reports whether the string at i is one with escapes: E'...'.
+func (r *psqlReader) hasEscapes(i int) bool {
+	return i > 0 && r.text[i-1]|0x20 == 'e' && (i == 1 || !sqltext.IsNameByte(r.text[i-2]))
 }
 
 // argumentsLength is where the arguments of a command end in its line: behind two
@@ -168,7 +169,8 @@ func argumentsLength(line string, from int) int {
 		case strings.HasPrefix(line[i:], `\\`):
 			return i + 2
 		case c == '\'' || c == '"' || c == '`':
-			i += quotedLength(line[i:], c == '\'') - 1
+			end, _ := sqltext.QuotedEnd(line[i:], c == '\'')
+			i += end - 1
 		}
 	}
 	return len(line)
@@ -179,43 +181,4 @@ func lineLength(text string) int {
 		return i
 	}
 	return len(text)
-}
-
-// commentLength is the length of a comment, in which others may be.
-func commentLength(text string) int {
-	depth := 0
-	for i := 0; i+1 < len(text); i++ {
-		switch text[i : i+2] {
-		case "/*":
-			depth++
-			i++
-		case "*/":
-			depth--
-			i++
-		}
-		if depth == 0 {
-			return i + 1
-		}
-	}
-	return len(text)
-}
-
-// quotedLength is the length of a string or quoted name. A doubled quote reads
-// as two of them, side by side.
-func quotedLength(text string, escapes bool) int {
-	for i := 1; i < len(text); i++ {
-		switch {
-		case escapes && text[i] == '\\':
-			i++
-		case text[i] == text[0] && escapes && i+1 < len(text) && text[i+1] == text[0]:
-			i++
-		case text[i] == text[0]:
-			return i + 1
-		}
-	}
-	return len(text)
-}
-
-func isNameByte(c byte) bool {
-	return c == '_' || c == '$' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
-
+	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/lint"
 	"github.com/fencerow/fencerow/rewrite"
 )
@@ -20,8 +20,8 @@ import (
 const shortText = 100
 
 // setters begin the statements that may set it.
-var setters = map[pg_query.Token]bool{
-	pg_query.Token_SET: true, pg_query.Token_SELECT: true, pg_query.Token_DO: true, pg_query.Token_WITH: true, pg_query.Token_VALUES: true,
+var setters = map[parser.TokenKind]bool{
+	parser.SET: true, parser.SELECT: true, parser.DO: true, parser.WITH: true, parser.VALUES: true,
 }
 
 var gooseSection = regexp.MustCompile(`^--\s*\+goose\s+(?:Up|Down)\b`)
@@ -36,8 +36,8 @@ var onlyInWhere = map[rewrite.Rule]bool{
 // returns the violations that are left to judge.
 func (c *fileCheck) deletes(statement int, plan *rewrite.Plan) []rewrite.Violation {
 	s := c.file.statements[statement]
-	first := c.file.tokens[s.first].kind
-	direct := first == pg_query.Token_DELETE_P || first == pg_query.Token_WITH
+	first := c.file.tokens[s.first].Kind
+	direct := first == parser.DELETE || first == parser.WITH
 	others := false
 	var lacking []*rewrite.Table
 	for _, w := range plan.Writes() {
@@ -84,7 +84,7 @@ func (c *fileCheck) addLacking(statement int, t *rewrite.Table, at int) {
 	v.Table, v.Fix = t.String(), fix
 	f := lint.Of(v)
 	f.Path = c.file.path
-	f.Line, f.Column = c.file.place(at)
+	f.Line, f.Column = c.file.lines.Place(at)
 	c.result.Findings = append(c.result.Findings, f)
 }
 
@@ -92,11 +92,11 @@ func (c *fileCheck) addLacking(statement int, t *rewrite.Table, at int) {
 func (c *fileCheck) deletedAt(s statement) int {
 	tokens := c.file.tokens[s.first : s.last+1]
 	for i := range len(tokens) - 2 {
-		if tokens[i].kind == pg_query.Token_DELETE_P && tokens[i+1].kind == pg_query.Token_FROM {
-			return tokens[i+2].start
+		if tokens[i].Kind == parser.DELETE && tokens[i+1].Kind == parser.FROM {
+			return tokens[i+2].Start
 		}
 	}
-	return tokens[0].start
+	return tokens[0].Start
 }
 
 // settingBefore reports whether a statement before this one sets the token of a
@@ -106,16 +106,16 @@ func (c *fileCheck) settingBefore(statement int, t *rewrite.Table) bool {
 	for i := statement - 1; i >= 0; i-- {
 		s := f.statements[i]
 		between := f.tokens[s.last+1 : f.statements[i+1].first]
-		if slices.ContainsFunc(between, func(t token) bool {
-			return t.isComment() && gooseSection.MatchString(f.code[t.start:t.end])
+		if slices.ContainsFunc(between, func(t parser.Token) bool {
+			return t.IsComment() && gooseSection.MatchString(f.code[t.Start:t.End])
 		}) {
 			return false
 		}
 		tokens := f.tokens[s.first : s.last+1]
-		if !setters[tokens[0].kind] {
+		if !setters[tokens[0].Kind] {
 			continue // most are rows, and there may be many
 		}
-		if sets(compact(f.code, tokens, tokens[0].kind == pg_query.Token_DO), t) {
+		if sets(compact(f.code, tokens, tokens[0].Kind == parser.DO), t) {
 			return true
 		}
 	}
@@ -124,15 +124,15 @@ func (c *fileCheck) settingBefore(statement int, t *rewrite.Table) bool {
 
 // compact is the code of tokens in one form, without comments. Long literals
 // are left out, unless they are code that runs.
-func compact(code string, tokens []token, runs bool) string {
+func compact(code string, tokens []parser.Token, runs bool) string {
 	var b strings.Builder
 	for _, t := range tokens {
-		if t.isComment() || t.isLiteral() && t.end-t.start > shortText && !runs {
+		if t.IsComment() || t.IsLiteral() && t.End-t.Start > shortText && !runs {
 			continue
 		}
-		word := code[t.start:t.end]
-		if inside, _ := unquote(word); runs && t.kind == pg_query.Token_SCONST {
-			in, _ := lex(inside)
+		word := code[t.Start:t.End]
+		if inside, _ := unquote(word); runs && t.Kind == parser.SCONST {
+			in, _ := sqltext.ScanPrefix(inside)
 			word = compact(inside, in, false)
 		}
 		b.WriteString(strings.ToLower(strings.ReplaceAll(word, `"`, "")) + " ")

@@ -4,9 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/fencerow/fencerow/internal/parser"
 )
 
 func TestSplit(t *testing.T) {
@@ -55,15 +56,15 @@ func TestSplitAgreesWithParser(t *testing.T) {
 		for _, part := range rapid.SliceOfN(parts, 1, 8).Draw(rt, "parts") {
 			text += part + ";"
 		}
-		tree, err := pg_query.Parse(text)
+		tree, err := parser.ParseMessages(text)
 		require.NoError(rt, err, text)
 		f := readFile("a.sql", text, false)
 		require.Nil(rt, f.fault, text)
-		require.Len(rt, f.statements, len(tree.Stmts), text)
+		require.Len(rt, f.statements, len(tree), text)
 		for _, s := range f.statements {
-			one, err := pg_query.Parse(f.code[f.tokens[s.first].start:f.tokens[s.last].end])
+			one, err := parser.ParseMessages(f.code[f.tokens[s.first].Start:f.tokens[s.last].End])
 			require.NoError(rt, err, text)
-			require.Len(rt, one.Stmts, 1, text)
+			require.Len(rt, one, 1, text)
 		}
 	})
 }
@@ -79,7 +80,7 @@ func TestPsqlLexer(t *testing.T) {
 		for _, part := range rapid.SliceOfN(parts, 1, 8).Draw(rt, "parts") {
 			text += part + " "
 		}
-		if _, err := pg_query.Scan(text); err != nil {
+		if _, err := parser.Scan(text); err != nil {
 			return
 		}
 		code, found := blankPsql(text + "\n\\i other.sql\n")

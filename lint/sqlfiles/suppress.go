@@ -27,15 +27,15 @@ type suppression struct {
 func (f *file) suppressions() []*suppression {
 	var found []*suppression
 	for i, t := range f.tokens {
-		text, ok := strings.CutPrefix(f.code[t.start:t.end], "--")
-		if !ok || !t.isComment() {
+		text, ok := strings.CutPrefix(f.code[t.Start:t.End], "--")
+		if !ok || !t.IsComment() {
 			continue
 		}
 		text, ok = strings.CutPrefix(strings.TrimSpace(text), ignore)
 		if !ok || text != "" && text[0] != ' ' && text[0] != '\t' {
 			continue
 		}
-		s := &suppression{offset: t.start, used: map[rewrite.Rule]bool{}}
+		s := &suppression{offset: t.Start, used: map[rewrite.Rule]bool{}}
 		rules := strings.TrimSpace(text)
 		if i := strings.IndexAny(rules, " \t"); i >= 0 {
 			rules, s.reason = rules[:i], strings.TrimSpace(rules[i:])
@@ -51,24 +51,24 @@ func (f *file) suppressions() []*suppression {
 
 // suppressed lists the statements that a comment is about.
 func (f *file) suppressed(comment int) []int {
-	line := f.line(f.tokens[comment].start)
+	line := f.lines.Line(f.tokens[comment].Start)
 	var here []int
-	reaches := func(i int) bool { return f.line(f.tokens[f.statements[i].last].end-1) >= line }
-	for i := sort.Search(len(f.statements), reaches); i < len(f.statements) && f.line(f.tokens[f.statements[i].first].start) <= line; i++ {
+	reaches := func(i int) bool { return f.lines.Line(f.tokens[f.statements[i].last].End-1) >= line }
+	for i := sort.Search(len(f.statements), reaches); i < len(f.statements) && f.lines.Line(f.tokens[f.statements[i].first].Start) <= line; i++ {
 		here = append(here, i)
 	}
 	if here != nil {
 		return here
 	}
 	next := comment + 1
-	for ; next < len(f.tokens) && f.line(f.tokens[next].start) == line+1; next++ {
-		line = f.line(f.tokens[next].end - 1)
-		if !f.tokens[next].isComment() {
+	for ; next < len(f.tokens) && f.lines.Line(f.tokens[next].Start) == line+1; next++ {
+		line = f.lines.Line(f.tokens[next].End - 1)
+		if !f.tokens[next].IsComment() {
 			break
 		}
 	}
 	i, found := slices.BinarySearchFunc(f.statements, next, func(s statement, next int) int { return s.first - next })
-	if found && f.line(f.tokens[next].start) <= line {
+	if found && f.lines.Line(f.tokens[next].Start) <= line {
 		return []int{i}
 	}
 	return nil
@@ -91,7 +91,7 @@ func (s *suppression) problems(f *file) []lint.Finding {
 	report := func(format string, args ...any) {
 		finding := lint.Of(rewrite.Refuse(rewrite.BadSuppression, fmt.Sprintf(format, args...)))
 		finding.Path = f.path
-		finding.Line, finding.Column = f.place(s.offset)
+		finding.Line, finding.Column = f.lines.Place(s.offset)
 		found = append(found, finding)
 	}
 	for _, rule := range s.rules {

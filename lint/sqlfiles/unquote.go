@@ -1,14 +1,15 @@
 package sqlfiles
 
 import (
-	"strconv"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // unquote returns what a string literal says, and where in the literal each of
 // its bytes is, with its end. What is no string is returned as it is.
 func unquote(word string) (string, []int) {
-	if tag := dollarQuote.FindString(word); tag != "" && len(word) >= 2*len(tag) && strings.HasSuffix(word, tag) {
+	if tag := sqltext.DollarTag(word); tag != "" && len(word) >= 2*len(tag) && strings.HasSuffix(word, tag) {
 		text := word[len(tag) : len(word)-len(tag)]
 		offsets := make([]int, len(text)+1)
 		for i := range offsets {
@@ -36,7 +37,7 @@ func unquote(word string) (string, []int) {
 		case c == '\'':
 			inside = false
 		case escapes && c == '\\' && i+1 < len(word):
-			text, length := escaped(word[i+1:])
+			text, length := sqltext.DecodeEscape(word[i+1:])
 			for range len(text) {
 				offsets = append(offsets, i)
 			}
@@ -48,35 +49,4 @@ func unquote(word string) (string, []int) {
 		}
 	}
 	return b.String(), append(offsets, len(word))
-}
-
-// escaped returns what stands behind a backslash says, and how long it is.
-func escaped(rest string) (string, int) {
-	digits := func(from, most, base int) (string, int) {
-		end := from
-		for end < len(rest) && end < from+most && strings.IndexByte("0123456789abcdef"[:base], rest[end]|0x20) >= 0 {
-			end++
-		}
-		n, err := strconv.ParseUint(rest[from:end], base, 32)
-		if err != nil {
-			return rest[:1], 1
-		}
-		if most > 3 {
-			return string(rune(n)), end
-		}
-		return string([]byte{byte(n)}), end
-	}
-	switch c := rest[0]; c {
-	case 'b', 'f', 'n', 'r', 't':
-		return string("\b\f\n\r\t"[strings.IndexByte("bfnrt", c)]), 1
-	case 'x':
-		return digits(1, 2, 16)
-	case 'u':
-		return digits(1, 4, 16)
-	case 'U':
-		return digits(1, 8, 16)
-	case '0', '1', '2', '3', '4', '5', '6', '7':
-		return digits(0, 3, 8)
-	}
-	return rest[:1], 1
 }

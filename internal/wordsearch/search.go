@@ -1,4 +1,4 @@
-package rewrite
+package wordsearch
 
 import (
 	"encoding/binary"
@@ -6,18 +6,22 @@ import (
 	"strings"
 	"unicode/utf8"
 	"unsafe"
+
+	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // window is how many bytes of a text are searched for words at once: one more
 // than the longest word that is looked up.
-const window = maxName + 1
+const window = sqltext.MaxName + 1
 
-// search returns the first word of a text that could reach a protected table, or
+// Search returns the first word of a text that could reach a protected table, or
 // else one that may be a catalog if another may write it, or what is wrong with
-// its encoding. Without any, it returns the kinds of the words that there are. Words are told from what stands between them eight bytes at a
-// time: a branch for each byte, which a processor can't foresee, costs more than
-// all the rest.
-func (t *wordTable) search(text string) (hit string, found int) {
+// its encoding. If there is no such word, it returns the kinds of the words that
+// there are.
+//
+// Words are told from what stands between them eight bytes at a time: a branch for
+// each byte, which a processor can't foresee, costs more than all the rest.
+func (t *Table) Search(text string) (hit string, found Meaning) {
 	s := search{table: t, escapes: strings.IndexByte(text, '&') >= 0}
 	bytes := unsafe.Slice(unsafe.StringData(text), len(text)) // only read
 	for len(bytes) >= window+8 {
@@ -41,9 +45,9 @@ func (t *wordTable) search(text string) (hit string, found int) {
 		at += n
 	}
 	switch {
-	case s.found&writeWord != 0 && s.system != "":
+	case s.found&Write != 0 && s.system != "":
 		return s.system, s.found
-	case s.signs&highs != 0 && !utf8.ValidString(text):
+	case s.union&highs != 0 && !utf8.ValidString(text):
 		return "invalid UTF-8", s.found
 	}
 	return "", s.found
@@ -51,19 +55,19 @@ func (t *wordTable) search(text string) (hit string, found int) {
 
 // search is what has been found in a text so far.
 type search struct {
-	table   *wordTable
-	escapes bool   // U&"..." may stand in it
-	signs   uint64 // all its bytes, eight of them laid over each other
-	found   int    // the kinds of its words
-	system  string // a word that may be a catalog
+	table   *Table
+	escapes bool    // U&"..." may stand in it
+	union   uint64  // of all eight-byte words of the text: a high bit says that it isn't ASCII
+	found   Meaning // the kinds of its words
+	system  string  // a word that may be a catalog
 	hit     string
 }
 
 // window looks up the words that begin in the first bytes of a text, but for one
 // that goes on behind them, and returns where to go on.
 func (s *search) window(text *[window + 8]byte) int {
-	runs, signs := wordBytes(text)
-	s.signs |= signs
+	runs, union := wordBytes(text)
+	s.union |= union
 	open := window - bits.LeadingZeros64(^runs) // where a word begins that goes on, or may
 	if open == 0 {
 		s.hit = string(text[:window]) // may be cut to another name
@@ -77,7 +81,7 @@ func (s *search) window(text *[window + 8]byte) int {
 		switch begin := uint16(head); {
 		case s.table.may(hash) || begin == systemBegin || begin == dblinkBegin || s.escapes && text[start+n] == '&':
 			s.word(text, start, n)
-		case isDigit(byte(begin)):
+		case sqltext.IsDigit(byte(begin)):
 			s.number(text, start, n)
 		default:
 			continue
@@ -91,14 +95,14 @@ func (s *search) window(text *[window + 8]byte) int {
 
 // word looks up a word that may matter.
 func (s *search) word(text *[window + 8]byte, at, n int) {
-	kind := s.table.word(string(text[at : at+n]))
+	kind := s.table.Lookup(string(text[at : at+n]))
 	if s.escapes && text[at+n] == '&' && text[at+n-1]|0x20 == 'u' {
-		kind = hitWord // may spell another name with escapes
+		kind = Hit // may spell another name with escapes
 	}
 	if kind != 0 {
 		s.note(string(text[at:at+n]), kind)
 	}
-	if isDigit(text[at]) {
+	if sqltext.IsDigit(text[at]) {
 		s.number(text, at, n)
 	}
 }
@@ -109,7 +113,7 @@ func (s *search) word(text *[window + 8]byte, at, n int) {
 // and no name begins with one that isn't quoted, and so a word of its own.
 func (s *search) number(text *[window + 8]byte, at, n int) {
 	for i, end := at+1, at+n; i < end; i++ {
-		if !isDigit(text[i]) && isDigit(text[i-1]) {
+		if !sqltext.IsDigit(text[i]) && sqltext.IsDigit(text[i-1]) {
 			if hash, head := hashAt(text, i, end-i); s.table.may(hash) || uint16(head) == systemBegin || uint16(head) == dblinkBegin {
 				s.word(text, i, end-i)
 			}
@@ -118,19 +122,17 @@ func (s *search) number(text *[window + 8]byte, at, n int) {
 }
 
 // note notes a word that matters.
-func (s *search) note(word string, kind int) {
+func (s *search) note(word string, kind Meaning) {
 	s.found |= kind
-	if kind&systemWord != 0 {
+	if kind&Catalog != 0 {
 		s.system = word
 	}
-	if kind&hitWord != 0 {
+	if kind&Hit != 0 {
 		s.hit = word
 	}
 }
 
-func isDigit(c byte) bool { return c-'0' <= 9 }
-
-// Eight bytes at once, of which each has the highest bit to itself.
+// Masks for eight bytes at once.
 const (
 	ones  = 0x0101010101010101
 	highs = 0x80 * ones
@@ -140,14 +142,15 @@ const (
 
 // wordBytes says which of a window's bytes are a word's, a bit each: letters,
 // digits, "_" and all beyond ASCII. "$" is none: names with one are looked for by
-// what stands on its sides. It also lays all bytes over each other.
-func wordBytes(text *[window + 8]byte) (words, signs uint64) {
+// what stands on its sides. It also returns the union of its
+// eight-byte words.
+func wordBytes(text *[window + 8]byte) (words, union uint64) {
 	for i := 0; i < window; i += 16 { // two at a time have the constants loaded once
 		a, b := binary.LittleEndian.Uint64(text[i:]), binary.LittleEndian.Uint64(text[i+8:])
 		words |= (gather(wordBits(a)) | gather(wordBits(b))<<8) << i
-		signs |= a | b
+		union |= a | b
 	}
-	return words, signs
+	return words, union
 }
 
 // wordBits sets the highest bit of each of eight bytes that is a word's.
@@ -186,7 +189,7 @@ func hashOf(word string) uint64 {
 	return hash
 }
 
-// What such prefixes begin with, as hashAt has it.
+// The first two bytes of each prefix, as hashAt returns them: the first is the lowest.
 const (
 	systemBegin = 'p' | 'g'<<8
 	dblinkBegin = 'd' | 'b'<<8

@@ -1,0 +1,38 @@
+package parser_test
+
+import (
+	"fmt"
+
+	"github.com/fencerow/fencerow/internal/parser"
+)
+
+func ExampleScan() {
+	sql := "UPDATE jobs SET state = 'done' -- at last"
+	tokens, err := parser.Scan(sql)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, t := range tokens {
+		fmt.Println(sql[t.Start:t.End], t.IsLiteral(), t.IsComment())
+	}
+	// Output:
+	// UPDATE false false
+	// jobs false false
+	// SET false false
+	// state false false
+	// = false false
+	// 'done' true false
+	// -- at last false true
+}
+
+func ExampleDeparse() {
+	tree, err := parser.ParseJSON("select  1 +\n 2")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	sql, err := parser.Deparse([]byte(tree))
+	fmt.Println(sql, err)
+	// Output: SELECT 1 + 2 <nil>
+}
