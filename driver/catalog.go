@@ -81,10 +81,13 @@ type (
 		Schema, Name string
 		IsTable      bool     // of a namesake: partitioned or not, and no view or foreign table
 		Columns      []string // of a view or foreign table
+
+		IsPartitioned bool
 	}
 	catalogKey struct {
 		Child, Parent  oid
 		Delete, Update string   // actions, as in pg_constraint
+		IsInherited    bool     // it is a partition's share of a key of the whole table
 		From, To       []string // the child's columns, and the parent's
 	}
 	catalogGenerated struct {

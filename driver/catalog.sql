@@ -281,6 +281,7 @@ system_views AS (
 SELECT pg_catalog.json_build_object(
   'held', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(i, oid) ORDER BY i) FROM held),
   'relations', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', c.oid, 'schema', n.nspname, 'name', c.relname,
+                   'isPartitioned', c.relkind = 'p',
                    'columns', CASE WHEN c.relkind IN ('v', 'f') THEN (SELECT pg_catalog.json_agg(a.attname ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0) END) ORDER BY c.oid)
                   FROM pg_catalog.unnest(ARRAY(SELECT oid FROM reached UNION SELECT view FROM views)) s (oid)
                   JOIN pg_catalog.pg_class c USING (oid) JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -289,7 +290,7 @@ SELECT pg_catalog.json_build_object(
   'views', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(base, view) ORDER BY base, view) FROM views WHERE kind = 'v'),
   'stored', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(base, view) ORDER BY base, view) FROM views WHERE kind = 'm'),
   'foreign', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(f.base, f.rel) ORDER BY f.base, f.rel) FROM foreign_tables f WHERE f.base IN (SELECT oid FROM reached)),
-  'keys', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('child', k.conrelid, 'parent', k.confrelid, 'delete', k.confdeltype, 'update', k.confupdtype,
+  'keys', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('child', k.conrelid, 'parent', k.confrelid, 'delete', k.confdeltype, 'update', k.confupdtype, 'isInherited', k.conparentid <> 0,
               'from', (SELECT pg_catalog.json_agg(a.attname) FROM pg_catalog.pg_attribute a WHERE a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)),
               'to', (SELECT pg_catalog.json_agg(a.attname) FROM pg_catalog.pg_attribute a WHERE a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey))) ORDER BY k.oid)
              FROM keys k),

@@ -207,6 +207,10 @@ func (b *closureBuilder) spreadNames() {
 	for _, i := range b.facts.Inherits {
 		if child, parent := b.relations[i[0]], b.relations[i[1]]; child != nil && parent != nil {
 			b.carry(child, parent, nil)
+			if parent.family.isEmpty() {
+				b.add(parent.over, child.over) // a foreign table that leads to a protected one
+			}
+			b.spreadMoves(parent)
 		}
 	}
 	for _, v := range slices.Concat(b.facts.Views, b.facts.Foreign) {
@@ -221,6 +225,18 @@ func (b *closureBuilder) spreadNames() {
 			b.addFor(view.code, eventRefresh, base.code[eventRead])
 		}
 	}
+}
+
+// spreadMoves has an UPDATE of a partitioned table do what a DELETE and an INSERT do:
+// it is both for a row that it moves to another partition.
+func (b *closureBuilder) spreadMoves(parent *reachedRelation) {
+	if !parent.IsPartitioned {
+		return
+	}
+	for _, event := range []string{"DELETE", "INSERT", eventMove} {
+		b.addFor(parent.code, "UPDATE", parent.code[event])
+	}
+	b.addFor(parent.cascade, "UPDATE", parent.cascade[eventMove])
 }
 
 // carry copies what events on a relation do to one by which it is written as
@@ -247,11 +263,17 @@ func (b *closureBuilder) spreadKey(k *catalogKey) {
 		return
 	}
 	b.follow(parent, "TRUNCATE", child, "TRUNCATE", nil)
-	switch k.Delete {
-	case "c":
-		b.follow(parent, "DELETE", child, "DELETE", nil)
-	case "n", "d":
-		b.follow(parent, "DELETE", child, "UPDATE", k.From)
+	deletions := []string{"DELETE"}
+	if !k.IsInherited && !parent.IsPartitioned {
+		deletions = append(deletions, eventMove) // of a key to the whole table PostgreSQL knows that the row isn't gone
+	}
+	for _, event := range deletions {
+		switch k.Delete {
+		case "c":
+			b.follow(parent, event, child, "DELETE", nil)
+		case "n", "d":
+			b.follow(parent, event, child, "UPDATE", k.From)
+		}
 	}
 	if k.Update == "c" || k.Update == "n" || k.Update == "d" {
 		for _, column := range k.To {

@@ -23,6 +23,10 @@ const (
 	eventRead    = "READ"
 	eventRefresh = "REFRESH"
 	eventCreate  = "CREATE"
+
+	// eventMove is what an UPDATE of the partitioned table does to a row that leaves
+	// its partition: foreign keys to that partition take the row for deleted.
+	eventMove = "MOVE"
 )
 
 // spreadCode adds up what routines, triggers and rules write.

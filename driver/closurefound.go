@@ -75,6 +75,9 @@ func (b *closureBuilder) namesFound(out *rewrite.Closure) {
 func (b *closureBuilder) cascadesOf(r *reachedRelation) (out []rewrite.Cascade) {
 	into := make(map[int]*rewrite.Cascade)
 	for _, event := range slices.Sorted(maps.Keys(r.cascade)) {
+		if event == eventMove {
+			continue
+		}
 		i := b.withoutWall(r.cascade[event])
 		if i == b.own() {
 			continue // the triggers of that schema refuse it
@@ -116,6 +119,9 @@ func (b *closureBuilder) withoutWall(tables tableSet) int {
 func (b *closureBuilder) writersOf(r *reachedRelation) (out []rewrite.Writer) {
 	events := make(map[int][]string)
 	for _, event := range slices.Sorted(maps.Keys(r.code)) {
+		if event == eventMove {
+			continue
+		}
 		for i := range r.code[event].all {
 			events[i] = append(events[i], event)
 		}

@@ -56,7 +56,7 @@ func (c *catalog) followMakers() (out rewrite.Makers) {
 // makes reports whether an event on the relation changes the catalog.
 func (r *reachedRelation) makes() bool {
 	for event, makers := range r.code {
-		if event != eventLike && event != eventEnable && !makers.isEmpty() {
+		if event != eventLike && event != eventEnable && event != eventMove && !makers.isEmpty() {
 			return true
 		}
 	}
@@ -67,7 +67,7 @@ func (r *reachedRelation) makes() bool {
 // an UPDATE moves to another partition is deleted and inserted.
 func (b *closureBuilder) makingEvents(r *reachedRelation) (events []string) {
 	for _, event := range slices.Sorted(maps.Keys(r.code)) {
-		if event != eventLike && event != eventEnable {
+		if event != eventLike && event != eventEnable && event != eventMove {
 			events = append(events, event)
 		}
 	}
