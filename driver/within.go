@@ -46,8 +46,11 @@ func (c *Conn) noteMakers(sql string, makes bool) {
 // lookWithin looks at the catalog as the open transaction sees it, if the
 // transaction may have changed it.
 func (c *Conn) lookWithin(ctx context.Context) error {
-	if c.std == nil || c.within == nil {
+	if c.std == nil || c.within == nil && c.connector.looking.due.Load() > 0 {
 		return nil
+	}
+	if c.within == nil { // another connection of the handle has changed something
+		c.within = &within{unread: true}
 	}
 	pg := c.std.Conn().PgConn()
 	switch status := pg.TxStatus(); {
@@ -61,7 +64,7 @@ func (c *Conn) lookWithin(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	if err := c.within.read(bounded, c); err != nil {
-		return fmt.Errorf("fencerow: this transaction has called what may have changed the catalog, so it is looked at before anything else is sent: %w", err)
+		return fmt.Errorf("fencerow: this handle has called what may have changed the catalog, so it is looked at before anything else is sent: %w", err)
 	}
 	c.within.unread = false
 	return nil

@@ -1,0 +1,60 @@
+package driver_test
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/localpg"
+	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+// What one connection of a handle calls may change the catalog; another one that is
+// held meanwhile goes by the change.
+func TestHeldConnections(t *testing.T) {
+	const schema = `CREATE TABLE orders (id bigint PRIMARY KEY, status text, last_token bigint NOT NULL DEFAULT 0); INSERT INTO orders VALUES (1, 'new', 9);
+		CREATE FUNCTION make_view() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('CREATE VIEW all_orders AS SELECT * FROM %I', (SELECT tablename FROM pg_tables WHERE tablename LIKE 'ord%')); END $$`
+	type execer interface {
+		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	}
+	const write = `UPDATE all_orders SET status = 'paid'`
+	for name, begin := range map[string]func(ctx context.Context, conn *sql.Conn) (execer, error){
+		"connection":  func(_ context.Context, conn *sql.Conn) (execer, error) { return conn, nil },
+		"transaction": func(ctx context.Context, conn *sql.Conn) (execer, error) { return conn.BeginTx(ctx, nil) },
+		"transaction that has read": func(ctx context.Context, conn *sql.Conn) (execer, error) {
+			tx, err := conn.BeginTx(ctx, nil)
+			if err == nil {
+				_, err = tx.ExecContext(ctx, `SELECT count(*) FROM orders`)
+			}
+			return tx, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := localpg.Database(t)
+			run(t, dsn, schema)
+			db, err := driver.Open(dsn, driver.Protect("public.orders", rewrite.Lease))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, db.Close()) }()
+			ctx := tokenctx.With(t.Context(), 10)
+			maker, err := db.Conn(ctx)
+			require.NoError(t, err)
+			defer func() { _ = maker.Close() }()
+			held, err := db.Conn(ctx)
+			require.NoError(t, err)
+			defer func() { _ = held.Close() }()
+			writer, err := begin(ctx, held)
+			require.NoError(t, err)
+			if tx, ok := writer.(*sql.Tx); ok {
+				defer func() { _ = tx.Rollback() }()
+			}
+			_, err = maker.ExecContext(ctx, `SELECT make_view()`)
+			require.NoError(t, err)
+			_, err = writer.ExecContext(ctx, write)
+			require.ErrorIs(t, err, rewrite.ErrRefused)
+		})
+	}
+}
