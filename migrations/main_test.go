@@ -70,14 +70,9 @@ func with(dsn, name, value string) string {
 func newRole(t testing.TB, dsn string) (role, roleDSN string) {
 	t.Helper()
 	role = "r_" + strings.ToLower(rand.Text()[:12])
-	exec(t, open(t, dsn), "CREATE ROLE "+role)
+	fencetest.Run(t, dsn, "CREATE ROLE "+role)
 	t.Cleanup(func() {
-		ctx := context.Background()
-		conn, err := pgx.Connect(ctx, dsn)
-		require.NoError(t, err)
-		defer conn.Close(ctx)
-		_, err = conn.Exec(ctx, "REASSIGN OWNED BY "+role+" TO CURRENT_USER; DROP OWNED BY "+role+" CASCADE; DROP ROLE "+role)
-		require.NoError(t, err)
+		fencetest.Run(t, dsn, "REASSIGN OWNED BY "+role+" TO CURRENT_USER; DROP OWNED BY "+role+" CASCADE; DROP ROLE "+role)
 	})
 	return role, with(dsn, "role", role)
 }
