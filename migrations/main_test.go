@@ -1,7 +1,6 @@
 package migrations_test
 
 import (
-	"context"
 	"crypto/rand"
 	"net/url"
 	"strings"
@@ -26,10 +25,7 @@ var installed = fencetest.Installed
 // open opens a plain connection, closed with the test.
 func open(t testing.TB, dsn string) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
+	return fencetest.Open(t, dsn)
 }
 
 func exec(t testing.TB, conn *pgx.Conn, sql string) {

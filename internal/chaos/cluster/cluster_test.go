@@ -47,10 +47,7 @@ func newCluster(t *testing.T, config Config) *Cluster {
 
 func open(t *testing.T, dsn string) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
+	return fencetest.Open(t, dsn)
 }
 
 func write(t *testing.T, c *Cluster, v int) {
