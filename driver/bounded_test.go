@@ -100,7 +100,7 @@ func TestLockedOut(t *testing.T) {
 				require.NoError(t, err)
 				_, err = db.Exec(`DELETE FROM orders`)
 				require.ErrorIs(t, err, rewrite.ErrRefused)
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				_, err = db.ExecContext(ctx, `INSERT INTO notes VALUES (1)`)
 				cancel()
 				require.NoError(t, err)

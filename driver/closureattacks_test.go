@@ -47,19 +47,25 @@ var closureAttacks = map[string]struct {
 	"partition key":          {`CREATE TABLE pk (id bigint) PARTITION BY RANGE ((itouch(id)))`, []string{`INSERT INTO pk VALUES (1)`}, nil},
 	"composite and row types": {`CREATE TYPE c AS (x touched); CREATE TABLE tc (k c); CREATE TABLE typed (id touched); CREATE TABLE trow (r typed[])`,
 		[]string{`SELECT ROW(5)::c`, `INSERT INTO tc VALUES (ROW(5))`, `SELECT '(5)'::typed`, `INSERT INTO trow VALUES ('{(5)}')`}, []string{`SELECT * FROM tc`, `DELETE FROM trow`}},
-	"ranges": {`CREATE TYPE rr AS RANGE (SUBTYPE = touched); CREATE TABLE tr (r rr)`, []string{`SELECT '[1,5]'::rr`, `INSERT INTO tr VALUES ('[1,5]')`, `SELECT '{[1,5]}'::rr_multirange`, `SELECT rr(1, 5)`}, nil},
+	"ranges": {
+		`CREATE TYPE rr AS RANGE (SUBTYPE = touched); CREATE TABLE tr (r rr)`,
+		[]string{`SELECT '[1,5]'::rr`, `INSERT INTO tr VALUES ('[1,5]')`, `SELECT '{[1,5]}'::rr_multirange`, `SELECT rr(1, 5)`}, nil,
+	},
 	"cast between built-in types": {`CREATE FUNCTION b2m(bigint) RETURNS macaddr LANGUAGE plpgsql AS $$ BEGIN PERFORM touch(1); RETURN '08:00:2b:01:02:03'; END $$; CREATE CAST (bigint AS macaddr) WITH FUNCTION b2m(bigint)`,
 		[]string{`SELECT 5::bigint::macaddr`}, []string{`SELECT id::bigint FROM plain`}},
 	"system schema": {`CREATE FUNCTION information_schema.f() RETURNS void LANGUAGE sql AS 'UPDATE public.orders SET v = 1'`, []string{`SELECT information_schema.f()`}, nil},
 
-	"IS DISTINCT FROM":        {body("sql", `UPDATE area SET b = n IS DISTINCT FROM 'x', region = 'H'`), []string{`SELECT f()`}, nil},
-	"escape string":           {body("sql", `UPDATE area SET n = E'it\'s', region = 'H'`), []string{`SELECT f()`}, nil},
-	"dollar quotes":           {body("sql", `UPDATE area SET n = $x$it's$x$, region = 'H'`), []string{`SELECT f()`}, nil},
-	"semicolon in string":     {body("sql", `INSERT INTO area VALUES (1, 'x', 'a;b') ON CONFLICT (id) DO UPDATE SET region = 'H'`), []string{`SELECT f()`}, nil},
-	"quoted column":           {body("sql", `UPDATE area SET "Name" = 'H'`), []string{`SELECT f()`, `UPDATE area SET "Name" = 'x'`}, nil},
-	"other columns":           {body("sql", `UPDATE area SET b = n IS NOT DISTINCT FROM E'region''s', n = 'x; region' WHERE region = 'x'`), nil, []string{`SELECT f()`, `UPDATE area SET n = 'x'`}},
-	"dynamic cascade":         {body("plpgsql", `BEGIN EXECUTE format('UPDATE %I SET region = %L', 'area', 1); END`), []string{`SELECT f()`}, nil},
-	"dynamic, referenced":     {`CREATE TABLE ref (id int PRIMARY KEY); ALTER TABLE orders ADD r int REFERENCES ref; ` + body("plpgsql", `BEGIN EXECUTE 'DELETE FROM ref'; END`), nil, []string{`SELECT f()`}},
+	"IS DISTINCT FROM":    {body("sql", `UPDATE area SET b = n IS DISTINCT FROM 'x', region = 'H'`), []string{`SELECT f()`}, nil},
+	"escape string":       {body("sql", `UPDATE area SET n = E'it\'s', region = 'H'`), []string{`SELECT f()`}, nil},
+	"dollar quotes":       {body("sql", `UPDATE area SET n = $x$it's$x$, region = 'H'`), []string{`SELECT f()`}, nil},
+	"semicolon in string": {body("sql", `INSERT INTO area VALUES (1, 'x', 'a;b') ON CONFLICT (id) DO UPDATE SET region = 'H'`), []string{`SELECT f()`}, nil},
+	"quoted column":       {body("sql", `UPDATE area SET "Name" = 'H'`), []string{`SELECT f()`, `UPDATE area SET "Name" = 'x'`}, nil},
+	"other columns":       {body("sql", `UPDATE area SET b = n IS NOT DISTINCT FROM E'region''s', n = 'x; region' WHERE region = 'x'`), nil, []string{`SELECT f()`, `UPDATE area SET n = 'x'`}},
+	"dynamic cascade":     {body("plpgsql", `BEGIN EXECUTE format('UPDATE %I SET region = %L', 'area', 1); END`), []string{`SELECT f()`}, nil},
+	"dynamic, referenced": {
+		`CREATE TABLE ref (id int PRIMARY KEY); ALTER TABLE orders ADD r int REFERENCES ref; ` + body("plpgsql", `BEGIN EXECUTE 'DELETE FROM ref'; END`), nil,
+		[]string{`SELECT f()`},
+	},
 	"unicode name":            {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("sql", `UPDATE U&"\006frders" SET v = 'x'`), []string{`SELECT f()`}, nil},
 	"unicode name, escape":    {body("sql", `UPDATE U&"!006frders" UESCAPE '!' SET v = 'x'`), []string{`SELECT f()`}, nil},
 	"escapes in dynamic":      {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", `BEGIN EXECUTE E'UPDATE\norder\x73 SET v = 1'; END`), []string{`SELECT f()`}, nil},
@@ -69,18 +75,33 @@ var closureAttacks = map[string]struct {
 		'!' SET v = 'x'`), []string{`SELECT f()`}, nil},
 	"backslash in string": {body("plpgsql", `DECLARE e text := '\'; BEGIN UPDATE orders SET v = 'x'; e := e '\'; END`), []string{`SELECT f()`}, nil},
 
-	"string continued":             {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", "BEGIN EXECUTE 'UPD'\n\t'ATE ord' -- it's\n\n'ers SET v = 1'; END"), []string{`SELECT f()`}, nil},
-	"escape string continued":      {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", "BEGIN EXECUTE E'UPDATE ord'\n'e\\x72s SET v = 1'; END"), []string{`SELECT f()`}, nil},
-	"unicode string continued":     {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", "BEGIN EXECUTE U&'UPDATE ord'\n'!0065rs SET v = 1' UESCAPE '!'; END"), []string{`SELECT f()`}, nil},
-	"string continued in a string": {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", "BEGIN EXECUTE 'DO ''BEGIN UPDATE ord''\n''ers SET v = 1; END'''; END"), []string{`SELECT f()`}, nil},
-	"string continued, another":    {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", "BEGIN EXECUTE 'UPDATE pl'\n'ain SET v = 1'; END"), nil, []string{`SELECT f()`}},
+	"string continued": {
+		`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", "BEGIN EXECUTE 'UPD'\n\t'ATE ord' -- it's\n\n'ers SET v = 1'; END"),
+		[]string{`SELECT f()`}, nil,
+	},
+	"escape string continued": {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", "BEGIN EXECUTE E'UPDATE ord'\n'e\\x72s SET v = 1'; END"), []string{`SELECT f()`}, nil},
+	"unicode string continued": {
+		`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", "BEGIN EXECUTE U&'UPDATE ord'\n'!0065rs SET v = 1' UESCAPE '!'; END"),
+		[]string{`SELECT f()`}, nil,
+	},
+	"string continued in a string": {
+		`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", "BEGIN EXECUTE 'DO ''BEGIN UPDATE ord''\n''ers SET v = 1; END'''; END"),
+		[]string{`SELECT f()`}, nil,
+	},
+	"string continued, another": {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", "BEGIN EXECUTE 'UPDATE pl'\n'ain SET v = 1'; END"), nil, []string{`SELECT f()`}},
 
 	"operator in a body": {body("sql", `SELECT 1::bigint ~~~ 2::bigint`), []string{`SELECT f()`}, nil},
 	"another operator":   {body("sql", `SELECT 'a' ~~ '~~~'`), []string{`SELECT f()`}, nil}, // a string may be run
 	"like operators":     {body("sql", `SELECT 'a' !~~ 'b' AND ~ 1 > 2`), nil, []string{`SELECT f()`}},
 	"domain variable":    {body("plpgsql", `DECLARE x touched := 5; BEGIN END`), []string{`SELECT f()`}, nil},
-	"row type in a body": {`CREATE TABLE typed (id touched); CREATE FUNCTION g() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM typed'; ` + body("plpgsql", `DECLARE x typed%ROWTYPE; BEGIN x := ROW(5); END`), []string{`SELECT f()`}, []string{`SELECT g()`}},
-	"row notation":       {`CREATE FUNCTION prow(plain) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN PERFORM touch(1); RETURN 1; END $$;` + body("sql", `SELECT p.prow FROM plain p`), []string{`SELECT f()`}, nil},
+	"row type in a body": {
+		`CREATE TABLE typed (id touched); CREATE FUNCTION g() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM typed'; ` + body("plpgsql", `DECLARE x typed%ROWTYPE; BEGIN x := ROW(5); END`),
+		[]string{`SELECT f()`}, []string{`SELECT g()`},
+	},
+	"row notation": {
+		`CREATE FUNCTION prow(plain) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN PERFORM touch(1); RETURN 1; END $$;` + body("sql", `SELECT p.prow FROM plain p`),
+		[]string{`SELECT f()`}, nil,
+	},
 	"domain argument": {`CREATE FUNCTION g(x touched) RETURNS bigint LANGUAGE sql AS 'SELECT 1'; CREATE FUNCTION h() RETURNS touched LANGUAGE plpgsql AS $$ BEGIN RETURN 7; END $$; CREATE FUNCTION i(x plain) RETURNS bigint LANGUAGE sql AS 'SELECT 1'`,
 		[]string{`SELECT g(5)`, `SELECT h()`}, []string{`SELECT i(p) FROM plain p`}},
 	"argument default": {`CREATE FUNCTION g(a bigint DEFAULT touch(1)) RETURNS bigint LANGUAGE sql AS 'SELECT 1'; CREATE FUNCTION h(a bigint DEFAULT 1::bigint ~~~ 2) RETURNS bigint LANGUAGE sql AS 'SELECT 1'; CREATE FUNCTION i() RETURNS bigint LANGUAGE sql AS 'SELECT g()';
@@ -104,7 +125,10 @@ var closureAttacks = map[string]struct {
 		[]string{`CREATE TEMP TABLE z (LIKE d INCLUDING ALL)`, `CREATE TABLE z (LIKE d INCLUDING DEFAULTS)`, `CREATE TABLE z (LIKE typed)`}, []string{`CREATE TABLE z (LIKE queue INCLUDING ALL)`, `CREATE TABLE z (LIKE plain INCLUDING ALL)`}},
 	"event trigger": {`CREATE FUNCTION et() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN UPDATE orders SET v = 'x'; END $$; CREATE EVENT TRIGGER e1 ON ddl_command_end EXECUTE FUNCTION et()`,
 		[]string{`CREATE TABLE made (a int)`, `CREATE TEMP TABLE made AS SELECT 1`, `SELECT 1 INTO made`, `DROP TABLE plain`}, []string{`SELECT 1`, `INSERT INTO plain VALUES (1)`, `SET application_name = 'x'`, `BEGIN`}},
-	"other event trigger": {`CREATE FUNCTION et() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO plain VALUES (1); END $$; CREATE EVENT TRIGGER e1 ON ddl_command_end EXECUTE FUNCTION et()`, nil, []string{`CREATE TABLE made (a int)`}},
+	"other event trigger": {
+		`CREATE FUNCTION et() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO plain VALUES (1); END $$; CREATE EVENT TRIGGER e1 ON ddl_command_end EXECUTE FUNCTION et()`,
+		nil, []string{`CREATE TABLE made (a int)`},
+	},
 	"off the path": {`CREATE SCHEMA bill; CREATE FUNCTION bill.log(t text) RETURNS void LANGUAGE sql AS 'UPDATE public.orders SET v = 1'`,
 		[]string{`SELECT bill.log('x')`, `SELECT log('x')`, `SELECT log(10.0)`}, []string{`SELECT pg_catalog.log(10.0)`}},
 }

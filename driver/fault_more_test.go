@@ -174,13 +174,7 @@ func TestConnectionKilledDuringProbe(t *testing.T) {
 // answer takes an answer that a write sent again would keep waiting for.
 func answer(t *testing.T, done chan error) error {
 	t.Helper()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(20 * time.Second):
-		require.FailNow(t, "no answer: the write was sent again")
-		return nil
-	}
+	return fencetest.Receive(t, done, "no answer: the write was sent again")
 }
 
 func prepareAndExec(ctx context.Context, _ *sql.Tx, db *sql.DB) (sql.Result, error) {

@@ -33,19 +33,41 @@ func TestForeignTablesThatLeadBack(t *testing.T) {
 		table           string
 		refused, passes []string
 	}{
-		"table_name":        {`CREATE FOREIGN TABLE remote` + columns + `OPTIONS (table_name 'orders')`, []string{`UPDATE remote SET n = 99 WHERE id = 1`, `DELETE FROM remote`, `WITH u AS (UPDATE remote SET n = 99 RETURNING 1) SELECT * FROM u`}, []string{`SELECT count(*) FROM remote`}},
-		"schema_name":       {`CREATE FOREIGN TABLE remote` + columns + `OPTIONS (schema_name 'public', table_name 'orders')`, []string{`UPDATE remote SET n = 99`}, nil},
-		"its own name":      {`CREATE FOREIGN TABLE away.orders` + columns + `OPTIONS (schema_name 'public')`, []string{`UPDATE away.orders SET n = 99`}, nil},
-		"IMPORT":            {`IMPORT FOREIGN SCHEMA public LIMIT TO (orders) FROM SERVER back INTO away`, []string{`UPDATE away.orders SET n = 99`}, nil},
-		"other columns":     {`CREATE FOREIGN TABLE remote (number bigint OPTIONS (column_name 'id'), amount int OPTIONS (column_name 'n')) SERVER back OPTIONS (table_name 'orders')`, []string{`UPDATE remote SET amount = 99`}, nil},
-		"a view":            {`CREATE FOREIGN TABLE remote` + columns + `OPTIONS (table_name 'few')`, []string{`UPDATE remote SET n = 99`}, nil},
-		"a view over it":    {`CREATE FOREIGN TABLE remote` + columns + `OPTIONS (table_name 'orders'); CREATE VIEW over AS SELECT id, n FROM remote`, []string{`UPDATE over SET n = 99`}, []string{`SELECT * FROM over`}},
-		"to a foreign one":  {`CREATE FOREIGN TABLE remote` + columns + `OPTIONS (table_name 'orders'); CREATE FOREIGN TABLE twice` + columns + `OPTIONS (table_name 'remote')`, []string{`UPDATE twice SET n = 99`}, nil},
-		"a parent":          {`CREATE FOREIGN TABLE remote (id int, name text) SERVER back OPTIONS (table_name 'customers')`, []string{`DELETE FROM remote WHERE id = 1`}, []string{`UPDATE remote SET name = 'b'`}},
+		"table_name": {
+			`CREATE FOREIGN TABLE remote` + columns + `OPTIONS (table_name 'orders')`,
+			[]string{`UPDATE remote SET n = 99 WHERE id = 1`, `DELETE FROM remote`, `WITH u AS (UPDATE remote SET n = 99 RETURNING 1) SELECT * FROM u`},
+			[]string{`SELECT count(*) FROM remote`},
+		},
+		"schema_name":  {`CREATE FOREIGN TABLE remote` + columns + `OPTIONS (schema_name 'public', table_name 'orders')`, []string{`UPDATE remote SET n = 99`}, nil},
+		"its own name": {`CREATE FOREIGN TABLE away.orders` + columns + `OPTIONS (schema_name 'public')`, []string{`UPDATE away.orders SET n = 99`}, nil},
+		"IMPORT":       {`IMPORT FOREIGN SCHEMA public LIMIT TO (orders) FROM SERVER back INTO away`, []string{`UPDATE away.orders SET n = 99`}, nil},
+		"other columns": {
+			`CREATE FOREIGN TABLE remote (number bigint OPTIONS (column_name 'id'), amount int OPTIONS (column_name 'n')) SERVER back OPTIONS (table_name 'orders')`,
+			[]string{`UPDATE remote SET amount = 99`}, nil,
+		},
+		"a view": {`CREATE FOREIGN TABLE remote` + columns + `OPTIONS (table_name 'few')`, []string{`UPDATE remote SET n = 99`}, nil},
+		"a view over it": {
+			`CREATE FOREIGN TABLE remote` + columns + `OPTIONS (table_name 'orders'); CREATE VIEW over AS SELECT id, n FROM remote`,
+			[]string{`UPDATE over SET n = 99`}, []string{`SELECT * FROM over`},
+		},
+		"to a foreign one": {
+			`CREATE FOREIGN TABLE remote` + columns + `OPTIONS (table_name 'orders'); CREATE FOREIGN TABLE twice` + columns + `OPTIONS (table_name 'remote')`,
+			[]string{`UPDATE twice SET n = 99`}, nil,
+		},
+		"a parent": {
+			`CREATE FOREIGN TABLE remote (id int, name text) SERVER back OPTIONS (table_name 'customers')`, []string{`DELETE FROM remote WHERE id = 1`},
+			[]string{`UPDATE remote SET name = 'b'`},
+		},
 		"a trigger's table": {`CREATE FOREIGN TABLE remote (id int) SERVER back OPTIONS (table_name 'fires')`, []string{`UPDATE remote SET id = 2`}, []string{`INSERT INTO remote VALUES (5)`}},
-		"a body":            {`CREATE FOREIGN TABLE remote` + columns + `OPTIONS (table_name 'orders'); CREATE FUNCTION f() RETURNS void LANGUAGE sql AS 'UPDATE remote SET n = 99'`, []string{`SELECT f()`}, nil},
-		"a changed option":  {`CREATE FOREIGN TABLE remote` + columns + `OPTIONS (table_name 'plain'); ALTER FOREIGN TABLE remote OPTIONS (SET table_name 'orders')`, []string{`UPDATE remote SET n = 99`}, nil},
-		"another table":     {`CREATE FOREIGN TABLE remote (id bigint, n int) SERVER back OPTIONS (table_name 'plain')`, nil, []string{`UPDATE remote SET n = 99`, `DELETE FROM remote`}},
+		"a body": {
+			`CREATE FOREIGN TABLE remote` + columns + `OPTIONS (table_name 'orders'); CREATE FUNCTION f() RETURNS void LANGUAGE sql AS 'UPDATE remote SET n = 99'`,
+			[]string{`SELECT f()`}, nil,
+		},
+		"a changed option": {
+			`CREATE FOREIGN TABLE remote` + columns + `OPTIONS (table_name 'plain'); ALTER FOREIGN TABLE remote OPTIONS (SET table_name 'orders')`,
+			[]string{`UPDATE remote SET n = 99`}, nil,
+		},
+		"another table": {`CREATE FOREIGN TABLE remote (id bigint, n int) SERVER back OPTIONS (table_name 'plain')`, nil, []string{`UPDATE remote SET n = 99`, `DELETE FROM remote`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dsn := localpg.Database(t)

@@ -40,10 +40,19 @@ func TestKeysThatChangeUnnamed(t *testing.T) {
 		"generated": {setup: generatedKey + follows + renameFunction,
 			refused: []string{renames, renamesUpsert, renamesMerge, renamesWith, renamesByCall, `UPDATE customers SET (note, name) = ('x', 'q')`},
 			passes:  []string{annotates, addsCustomer, `UPDATE customers SET id = 3 WHERE id = 2`, `DELETE FROM customers WHERE id = 3`}},
-		"generated, set null":    {setup: generatedKey + `ALTER TABLE orders ADD FOREIGN KEY (code) REFERENCES customers (code) ON UPDATE SET NULL;`, refused: []string{renames}, passes: []string{annotates}},
-		"generated, set default": {setup: generatedKey + `ALTER TABLE orders ADD FOREIGN KEY (code) REFERENCES customers (code) ON UPDATE SET DEFAULT;`, refused: []string{renames}, passes: []string{annotates}},
-		"generated, no action":   {setup: generatedKey + `ALTER TABLE orders ADD FOREIGN KEY (code) REFERENCES customers (code) ON DELETE CASCADE; DELETE FROM orders;`, passes: []string{renames, annotates}},
-		"generated, by a view":   {setup: generatedKey + follows + `CREATE VIEW buyers AS SELECT id AS number, name AS called FROM customers`, refused: []string{`UPDATE buyers SET called = 'q'`}},
+		"generated, set null": {
+			setup: generatedKey + `ALTER TABLE orders ADD FOREIGN KEY (code) REFERENCES customers (code) ON UPDATE SET NULL;`, refused: []string{renames},
+			passes: []string{annotates},
+		},
+		"generated, set default": {
+			setup: generatedKey + `ALTER TABLE orders ADD FOREIGN KEY (code) REFERENCES customers (code) ON UPDATE SET DEFAULT;`, refused: []string{renames},
+			passes: []string{annotates},
+		},
+		"generated, no action": {
+			setup:  generatedKey + `ALTER TABLE orders ADD FOREIGN KEY (code) REFERENCES customers (code) ON DELETE CASCADE; DELETE FROM orders;`,
+			passes: []string{renames, annotates},
+		},
+		"generated, by a view": {setup: generatedKey + follows + `CREATE VIEW buyers AS SELECT id AS number, name AS called FROM customers`, refused: []string{`UPDATE buyers SET called = 'q'`}},
 		"generated in two columns": {setup: `DROP TABLE customers; CREATE TABLE customers (id int PRIMARY KEY, name text, note text, code text GENERATED ALWAYS AS (left(name, 2) || right(note, 1)) STORED UNIQUE); INSERT INTO customers VALUES (1, 'AB', 'C');` + follows,
 			refused: []string{`UPDATE customers SET name = 'XX'`, `UPDATE customers SET note = 'D'`}, passes: []string{addsCustomer}},
 		"trigger": {setup: plainKey + follows + renameFunction + trigger("sets_code", "INSERT OR UPDATE ON customers"),
@@ -51,8 +60,11 @@ func TestKeysThatChangeUnnamed(t *testing.T) {
 		"trigger that sets the row":                 {setup: plainKey + follows + trigger("sets_row", "UPDATE ON customers"), refused: []string{renames}, passes: []string{addsCustomer}},
 		"trigger that sets what a key is made from": {setup: generatedKey + follows + trigger("sets_name", "UPDATE ON customers"), refused: []string{annotates, renames}, passes: []string{addsCustomer}},
 		"trigger of one column":                     {setup: plainKey + follows + trigger("sets_code", "UPDATE OF name ON customers"), refused: []string{renames}, passes: []string{annotates}},
-		"trigger that sets another column":          {setup: plainKey + follows + renameFunction + trigger("sets_note", "UPDATE ON customers"), passes: []string{renames, renamesUpsert, renamesMerge, renamesByCall}},
-		"trigger that is disabled":                  {setup: plainKey + follows + trigger("sets_code", "UPDATE ON customers") + `ALTER TABLE customers DISABLE TRIGGER t`, passes: []string{renames}},
+		"trigger that sets another column": {
+			setup:  plainKey + follows + renameFunction + trigger("sets_note", "UPDATE ON customers"),
+			passes: []string{renames, renamesUpsert, renamesMerge, renamesByCall},
+		},
+		"trigger that is disabled": {setup: plainKey + follows + trigger("sets_code", "UPDATE ON customers") + `ALTER TABLE customers DISABLE TRIGGER t`, passes: []string{renames}},
 		"trigger, set null": {setup: plainKey + `ALTER TABLE orders ADD FOREIGN KEY (code) REFERENCES customers (code) ON UPDATE SET NULL;` + trigger("sets_code", "UPDATE ON customers"),
 			refused: []string{renames}},
 		"trigger of a partition": {setup: `DROP TABLE customers; CREATE TABLE customers (id int, name text, note text, code text, UNIQUE (id, code)) PARTITION BY LIST (id); CREATE TABLE customers_1 PARTITION OF customers FOR VALUES IN (1);` + plainKey +

@@ -204,7 +204,10 @@ func TestWallSaysWhereTheTokenWent(t *testing.T) {
 		args      []any
 		rule      rewrite.Rule
 	}{
-		"a trigger":   {`UPDATE plain SET state = 'x', last_token = $1 WHERE id = 1 AND last_token <= $1`, `have the table's own triggers leave the token column alone`, []any{tokenctx.Arg}, rewrite.WallRefused},
+		"a trigger": {
+			`UPDATE plain SET state = 'x', last_token = $1 WHERE id = 1 AND last_token <= $1`, `have the table's own triggers leave the token column alone`,
+			[]any{tokenctx.Arg}, rewrite.WallRefused,
+		},
 		"not its own": {`INSERT INTO audit VALUES (1)`, `guard the statement or the function that wrote`, nil, rewrite.NoToken},
 	} {
 		_, err := db.ExecContext(ctx, test.sql, test.args...)

@@ -58,15 +58,18 @@ var staleGuards = map[string]struct {
 	"UPDATE of many":     {`UPDATE orders o SET v = x.v, last_token = x.t FROM (VALUES (1, 'stale', 7::bigint)) x (id, v, t) WHERE o.id = x.id AND o.last_token <= x.t`, nil},
 	"DELETE":             {`DELETE FROM orders WHERE id = 1 AND last_token <= $1`, []any{tokenctx.Arg}},
 	"DELETE USING":       {`DELETE FROM orders o USING (VALUES (1)) x (id) WHERE o.id = x.id AND o.last_token <= $1`, []any{tokenctx.Arg}},
-	"upsert":             {`INSERT INTO orders (id, v, last_token) VALUES (1, 'stale', $1) ON CONFLICT (id) DO UPDATE SET v = EXCLUDED.v, last_token = EXCLUDED.last_token WHERE orders.last_token <= EXCLUDED.last_token`, []any{tokenctx.Arg}},
-	"MERGE":              {`MERGE INTO orders o USING (VALUES (1)) x (id) ON o.id = x.id WHEN MATCHED AND o.last_token <= $1 THEN UPDATE SET v = 'stale', last_token = $1`, []any{tokenctx.Arg}},
-	"MERGE DELETE":       {`MERGE INTO orders o USING (VALUES (1)) x (id) ON o.id = x.id WHEN MATCHED AND o.last_token <= $1 THEN DELETE`, []any{tokenctx.Arg}},
-	"WITH":               {`WITH x AS (UPDATE orders SET v = 'stale', last_token = $1 WHERE id = 1 AND last_token <= $1 RETURNING id) SELECT count(*) FROM x`, []any{tokenctx.Arg}},
-	"EXPLAIN ANALYZE":    {`EXPLAIN ANALYZE UPDATE orders SET v = 'stale', last_token = 7 WHERE id = 1 AND last_token <= 7`, nil},
-	"qualified":          {`UPDATE orders SET v = 'stale', last_token = $1 WHERE id = 1 AND last_token OPERATOR(pg_catalog.<=) $1`, []any{tokenctx.Arg}},
-	"rewritten UPDATE":   {`UPDATE orders SET v = 'stale' WHERE id = 1`, nil},
-	"rewritten DELETE":   {`DELETE FROM orders WHERE id = 1 OR id = 2`, nil},
-	"rewritten upsert":   {`INSERT INTO orders (id, v) VALUES (1, 'stale') ON CONFLICT (id) DO UPDATE SET v = EXCLUDED.v`, nil},
+	"upsert": {
+		`INSERT INTO orders (id, v, last_token) VALUES (1, 'stale', $1) ON CONFLICT (id) DO UPDATE SET v = EXCLUDED.v, last_token = EXCLUDED.last_token WHERE orders.last_token <= EXCLUDED.last_token`,
+		[]any{tokenctx.Arg},
+	},
+	"MERGE":            {`MERGE INTO orders o USING (VALUES (1)) x (id) ON o.id = x.id WHEN MATCHED AND o.last_token <= $1 THEN UPDATE SET v = 'stale', last_token = $1`, []any{tokenctx.Arg}},
+	"MERGE DELETE":     {`MERGE INTO orders o USING (VALUES (1)) x (id) ON o.id = x.id WHEN MATCHED AND o.last_token <= $1 THEN DELETE`, []any{tokenctx.Arg}},
+	"WITH":             {`WITH x AS (UPDATE orders SET v = 'stale', last_token = $1 WHERE id = 1 AND last_token <= $1 RETURNING id) SELECT count(*) FROM x`, []any{tokenctx.Arg}},
+	"EXPLAIN ANALYZE":  {`EXPLAIN ANALYZE UPDATE orders SET v = 'stale', last_token = 7 WHERE id = 1 AND last_token <= 7`, nil},
+	"qualified":        {`UPDATE orders SET v = 'stale', last_token = $1 WHERE id = 1 AND last_token OPERATOR(pg_catalog.<=) $1`, []any{tokenctx.Arg}},
+	"rewritten UPDATE": {`UPDATE orders SET v = 'stale' WHERE id = 1`, nil},
+	"rewritten DELETE": {`DELETE FROM orders WHERE id = 1 OR id = 2`, nil},
+	"rewritten upsert": {`INSERT INTO orders (id, v) VALUES (1, 'stale') ON CONFLICT (id) DO UPDATE SET v = EXCLUDED.v`, nil},
 }
 
 // evilPath puts the operators before the built-in ones.

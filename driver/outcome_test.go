@@ -89,8 +89,11 @@ func TestUndetermined(t *testing.T) {
 		sql  string
 		want error
 	}{
-		"reads another table":        {`UPDATE orders SET last_token = $1 FROM generate_series(6, 10) i WHERE orders.status = 'new' AND id = i AND orders.last_token <= $1`, driver.ErrUndetermined},
-		"the same with RETURNING":    {`UPDATE orders SET last_token = $1 FROM generate_series(6, 10) i WHERE orders.status = 'new' AND id = i AND orders.last_token <= $1 RETURNING 1`, driver.ErrUndetermined},
+		"reads another table": {`UPDATE orders SET last_token = $1 FROM generate_series(6, 10) i WHERE orders.status = 'new' AND id = i AND orders.last_token <= $1`, driver.ErrUndetermined},
+		"the same with RETURNING": {
+			`UPDATE orders SET last_token = $1 FROM generate_series(6, 10) i WHERE orders.status = 'new' AND id = i AND orders.last_token <= $1 RETURNING 1`,
+			driver.ErrUndetermined,
+		},
 		"a volatile condition":       {`UPDATE orders SET last_token = $1 WHERE random() < 2 AND last_token <= $1 AND id > 5`, driver.ErrUndetermined},
 		"stale":                      {`UPDATE orders SET last_token = $1 WHERE id = 6 AND last_token <= $1`, driver.ErrStale},
 		"no such row":                {`UPDATE orders SET last_token = $1 WHERE id = 11 AND last_token <= $1`, nil},

@@ -224,21 +224,33 @@ func TestCodeThatWritesOwn(t *testing.T) {
 	for name, c := range map[string]struct {
 		made, use string
 	}{
-		"a table":               {`CREATE FUNCTION f() RETURNS void` + body + `UPDATE fencing.registry SET driver_level = 'off'; END $$`, `SELECT f()`},
-		"a procedure":           {`CREATE PROCEDURE f()` + body + `UPDATE fencing.registry SET driver_level = 'off'; END $$`, `CALL f()`},
-		"quoted":                {`CREATE FUNCTION f() RETURNS void` + body + `DELETE FROM "fencing"."lease"; END $$`, `SELECT f()`},
-		"a string":              {`CREATE FUNCTION f() RETURNS void` + body + `EXECUTE 'TRUNCATE fencing.generation'; END $$`, `SELECT f()`},
-		"pieces":                {`CREATE FUNCTION f() RETURNS void` + body + `EXECUTE 'UPDATE ' || quote_ident('fencing') || '.' || 'registry SET driver_level = ''off'''; END $$`, `SELECT f()`},
-		"format":                {`CREATE FUNCTION f() RETURNS void` + body + `EXECUTE format('UPDATE %I.%I SET driver_level = %L', 'fencing', 'registry', 'off'); END $$`, `SELECT f()`},
-		"a function's":          {`CREATE FUNCTION f() RETURNS void` + body + `PERFORM fencing.unregister('orders'); END $$`, `SELECT f()`},
-		"its own path":          {`CREATE FUNCTION f() RETURNS void` + body + `SET search_path = fencing, public; UPDATE registry SET driver_level = 'off'; END $$`, `SELECT f()`},
-		"its own path, call":    {`CREATE FUNCTION f() RETURNS void` + body + `PERFORM set_config('search_path', 'fencing, public', true); PERFORM driver_level('orders', 'off'); END $$`, `SELECT f()`},
-		"the function's path":   {`CREATE FUNCTION f() RETURNS void SET search_path = fencing, public LANGUAGE plpgsql AS $$ BEGIN RESET fencing.session; UPDATE registry SET driver_level = 'off'; END $$`, `SELECT f()`},
-		"the function's mark":   {`CREATE FUNCTION f() RETURNS void SET fencing.session = 'none' LANGUAGE plpgsql AS $$ BEGIN UPDATE fencing.registry SET driver_level = 'off'; END $$`, `SELECT f()`},
-		"SQL":                   {`CREATE FUNCTION f() RETURNS void LANGUAGE sql AS $$ SELECT set_config('fencing.session', '', false); UPDATE fencing.registry SET driver_level = 'off' $$`, `SELECT f()`},
-		"what another calls":    {`CREATE FUNCTION g() RETURNS void` + body + `DELETE FROM fencing.registry; END $$; CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM g(); END $$`, `SELECT f()`},
-		"a trigger":             {`CREATE FUNCTION f() RETURNS trigger` + body + `DELETE FROM fencing.registry; RETURN NEW; END $$; CREATE TRIGGER t BEFORE INSERT ON log FOR EACH ROW EXECUTE FUNCTION f()`, `INSERT INTO log VALUES (1)`},
-		"a default":             {`CREATE FUNCTION f() RETURNS int` + body + `DELETE FROM fencing.registry; RETURN 1; END $$; ALTER TABLE log ADD COLUMN x int DEFAULT f()`, `INSERT INTO log (id) VALUES (1)`},
+		"a table":            {`CREATE FUNCTION f() RETURNS void` + body + `UPDATE fencing.registry SET driver_level = 'off'; END $$`, `SELECT f()`},
+		"a procedure":        {`CREATE PROCEDURE f()` + body + `UPDATE fencing.registry SET driver_level = 'off'; END $$`, `CALL f()`},
+		"quoted":             {`CREATE FUNCTION f() RETURNS void` + body + `DELETE FROM "fencing"."lease"; END $$`, `SELECT f()`},
+		"a string":           {`CREATE FUNCTION f() RETURNS void` + body + `EXECUTE 'TRUNCATE fencing.generation'; END $$`, `SELECT f()`},
+		"pieces":             {`CREATE FUNCTION f() RETURNS void` + body + `EXECUTE 'UPDATE ' || quote_ident('fencing') || '.' || 'registry SET driver_level = ''off'''; END $$`, `SELECT f()`},
+		"format":             {`CREATE FUNCTION f() RETURNS void` + body + `EXECUTE format('UPDATE %I.%I SET driver_level = %L', 'fencing', 'registry', 'off'); END $$`, `SELECT f()`},
+		"a function's":       {`CREATE FUNCTION f() RETURNS void` + body + `PERFORM fencing.unregister('orders'); END $$`, `SELECT f()`},
+		"its own path":       {`CREATE FUNCTION f() RETURNS void` + body + `SET search_path = fencing, public; UPDATE registry SET driver_level = 'off'; END $$`, `SELECT f()`},
+		"its own path, call": {`CREATE FUNCTION f() RETURNS void` + body + `PERFORM set_config('search_path', 'fencing, public', true); PERFORM driver_level('orders', 'off'); END $$`, `SELECT f()`},
+		"the function's path": {
+			`CREATE FUNCTION f() RETURNS void SET search_path = fencing, public LANGUAGE plpgsql AS $$ BEGIN RESET fencing.session; UPDATE registry SET driver_level = 'off'; END $$`,
+			`SELECT f()`,
+		},
+		"the function's mark": {`CREATE FUNCTION f() RETURNS void SET fencing.session = 'none' LANGUAGE plpgsql AS $$ BEGIN UPDATE fencing.registry SET driver_level = 'off'; END $$`, `SELECT f()`},
+		"SQL":                 {`CREATE FUNCTION f() RETURNS void LANGUAGE sql AS $$ SELECT set_config('fencing.session', '', false); UPDATE fencing.registry SET driver_level = 'off' $$`, `SELECT f()`},
+		"what another calls": {
+			`CREATE FUNCTION g() RETURNS void` + body + `DELETE FROM fencing.registry; END $$; CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM g(); END $$`,
+			`SELECT f()`,
+		},
+		"a trigger": {
+			`CREATE FUNCTION f() RETURNS trigger` + body + `DELETE FROM fencing.registry; RETURN NEW; END $$; CREATE TRIGGER t BEFORE INSERT ON log FOR EACH ROW EXECUTE FUNCTION f()`,
+			`INSERT INTO log VALUES (1)`,
+		},
+		"a default": {
+			`CREATE FUNCTION f() RETURNS int` + body + `DELETE FROM fencing.registry; RETURN 1; END $$; ALTER TABLE log ADD COLUMN x int DEFAULT f()`,
+			`INSERT INTO log (id) VALUES (1)`,
+		},
 		"a rule":                {`CREATE RULE r AS ON INSERT TO log DO ALSO DELETE FROM fencing.registry`, `INSERT INTO log VALUES (reset_all())`},
 		"a view that it writes": {`CREATE FUNCTION f() RETURNS void` + body + `CREATE TEMP VIEW v AS SELECT * FROM fencing.registry; UPDATE v SET driver_level = 'off'; END $$`, `SELECT f()`},
 	} {

@@ -34,7 +34,10 @@ func TestLogTo(t *testing.T) {
 	}{
 		"refused":  {`UPDATE orders SET status = 'secret'`, []string{"level=ERROR", `msg="fencerow: refused"`, "table=orders", "rule=FR101", "location=", "report_test.go:"}},
 		"reported": {`UPDATE jobs SET status = 'secret'`, []string{"level=WARN", `msg="fencerow: reported"`, "table=jobs", "rule=FR101", "location=", "report_test.go:"}},
-		"stale":    {`UPDATE orders SET status = 'secret', last_token = 4 WHERE id = 1 AND last_token < 4`, []string{"level=WARN", `msg="fencerow: stale"`, "table=orders", "carries token 5", "report_test.go:"}},
+		"stale": {
+			`UPDATE orders SET status = 'secret', last_token = 4 WHERE id = 1 AND last_token < 4`,
+			[]string{"level=WARN", `msg="fencerow: stale"`, "table=orders", "carries token 5", "report_test.go:"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out.Reset()

@@ -24,12 +24,15 @@ var ormWrites = map[string]struct {
 	sql  string
 	args []any
 }{
-	"update":              {`UPDATE "orders" SET "status"=$1 WHERE "id" = $2`, []any{"mine", 1}},
-	"update, literals":    {`UPDATE "orders" AS "o" SET "status" = 'mine' WHERE ("o"."id" = 1) /*route='a'*/`, nil},
-	"save":                {`UPDATE "orders" SET "status"=$1,"last_token"=$2 WHERE "id" = $3`, []any{"mine", int64(1), 1}},
-	"save, literals":      {`UPDATE "orders" AS "o" SET "status" = 'mine', "last_token" = 0 WHERE ("o"."id" = 1)`, nil},
-	"upsert":              {`INSERT INTO "orders" ("id","status") VALUES ($1,$2) ON CONFLICT ("id") DO UPDATE SET "status"="excluded"."status"`, []any{1, "mine"}},
-	"upsert of a model":   {`INSERT INTO "orders" ("id","status","last_token") VALUES ($1,$2,$3) ON CONFLICT ("id") DO UPDATE SET "status"="excluded"."status","last_token"="excluded"."last_token"`, []any{1, "mine", int64(99)}},
+	"update":           {`UPDATE "orders" SET "status"=$1 WHERE "id" = $2`, []any{"mine", 1}},
+	"update, literals": {`UPDATE "orders" AS "o" SET "status" = 'mine' WHERE ("o"."id" = 1) /*route='a'*/`, nil},
+	"save":             {`UPDATE "orders" SET "status"=$1,"last_token"=$2 WHERE "id" = $3`, []any{"mine", int64(1), 1}},
+	"save, literals":   {`UPDATE "orders" AS "o" SET "status" = 'mine', "last_token" = 0 WHERE ("o"."id" = 1)`, nil},
+	"upsert":           {`INSERT INTO "orders" ("id","status") VALUES ($1,$2) ON CONFLICT ("id") DO UPDATE SET "status"="excluded"."status"`, []any{1, "mine"}},
+	"upsert of a model": {
+		`INSERT INTO "orders" ("id","status","last_token") VALUES ($1,$2,$3) ON CONFLICT ("id") DO UPDATE SET "status"="excluded"."status","last_token"="excluded"."last_token"`,
+		[]any{1, "mine", int64(99)},
+	},
 	"named arguments":     {`UPDATE orders SET status = @status WHERE id = @id`, []any{pgx.NamedArgs{"status": "mine", "id": 1}}},
 	"the token by itself": {`UPDATE orders SET status = $1, last_token = $2 WHERE id = $3`, []any{"mine", tokenctx.Arg, 1}},
 }

@@ -42,21 +42,24 @@ func TestTriggersThatChangeTheToken(t *testing.T) {
 	}
 	const update, both, all = "UPDATE ON orders", "INSERT OR UPDATE ON orders", "INSERT OR UPDATE OR DELETE ON orders"
 	checkBypasses(t, triggerSchema, map[string]bypass{
-		"the old one":        refuses(update, `BEGIN NEW.last_token := OLD.last_token; RETURN NEW; END`),
-		"in quotes, with =":  refuses(update, `BEGIN IF true THEN NEW . "last_token" = 5; END IF; RETURN NEW; END`),
-		"in a branch":        refuses(update, `BEGIN CASE WHEN false THEN NULL; ELSE NEW.last_token = 5; END CASE; RETURN NEW; END`),
-		"by the label":       refuses(update, `<<outside>> BEGIN changes.NEW.last_token := 5; RETURN NEW; END`),
-		"INTO":               refuses(update, `BEGIN SELECT 5, 'x' INTO STRICT NEW.last_token, NEW.t; RETURN NEW; END`),
-		"INTO, second":       refuses(update, `BEGIN SELECT 'x', 5 INTO NEW.t, NEW.last_token FROM orders LIMIT 1; RETURN NEW; END`),
-		"INTO NEW":           refuses(update, `BEGIN SELECT * INTO NEW FROM orders WHERE id = NEW.id; RETURN NEW; END`),
-		"EXECUTE INTO":       refuses(update, `BEGIN EXECUTE 'SELECT ($1 #= hstore(''last_token'', ''5'')).*' INTO NEW USING NEW; RETURN NEW; END`),
-		"hstore":             refuses(update, `BEGIN NEW := NEW #= hstore('last_token', '5'); RETURN NEW; END`),
-		"jsonb":              refuses(update, `BEGIN NEW = jsonb_populate_record(NEW, '{"last_token": 5}'); RETURN NEW; END`),
-		"FOR":                refuses(update, `BEGIN FOR NEW.last_token IN SELECT 5 LOOP END LOOP; RETURN NEW; END`),
-		"FOREACH":            refuses(update, `BEGIN FOREACH NEW.last_token IN ARRAY ARRAY[5] LOOP END LOOP; RETURN NEW; END`),
-		"GET DIAGNOSTICS":    refuses(update, `BEGIN PERFORM 1; GET DIAGNOSTICS NEW.n = ROW_COUNT, NEW.last_token = ROW_COUNT; NEW.n := 10; RETURN NEW; END`),
-		"FETCH":              refuses(update, `DECLARE c CURSOR FOR SELECT 5; BEGIN OPEN c; FETCH c INTO NEW.last_token; RETURN NEW; END`),
-		"CALL":               {setup: `CREATE PROCEDURE lowers(INOUT x bigint) LANGUAGE plpgsql AS $$ BEGIN x := 5; END $$;` + changing(update, `BEGIN CALL lowers(NEW.last_token); RETURN NEW; END`), refused: []string{tokenUpdate}, harm: tokenHarm},
+		"the old one":       refuses(update, `BEGIN NEW.last_token := OLD.last_token; RETURN NEW; END`),
+		"in quotes, with =": refuses(update, `BEGIN IF true THEN NEW . "last_token" = 5; END IF; RETURN NEW; END`),
+		"in a branch":       refuses(update, `BEGIN CASE WHEN false THEN NULL; ELSE NEW.last_token = 5; END CASE; RETURN NEW; END`),
+		"by the label":      refuses(update, `<<outside>> BEGIN changes.NEW.last_token := 5; RETURN NEW; END`),
+		"INTO":              refuses(update, `BEGIN SELECT 5, 'x' INTO STRICT NEW.last_token, NEW.t; RETURN NEW; END`),
+		"INTO, second":      refuses(update, `BEGIN SELECT 'x', 5 INTO NEW.t, NEW.last_token FROM orders LIMIT 1; RETURN NEW; END`),
+		"INTO NEW":          refuses(update, `BEGIN SELECT * INTO NEW FROM orders WHERE id = NEW.id; RETURN NEW; END`),
+		"EXECUTE INTO":      refuses(update, `BEGIN EXECUTE 'SELECT ($1 #= hstore(''last_token'', ''5'')).*' INTO NEW USING NEW; RETURN NEW; END`),
+		"hstore":            refuses(update, `BEGIN NEW := NEW #= hstore('last_token', '5'); RETURN NEW; END`),
+		"jsonb":             refuses(update, `BEGIN NEW = jsonb_populate_record(NEW, '{"last_token": 5}'); RETURN NEW; END`),
+		"FOR":               refuses(update, `BEGIN FOR NEW.last_token IN SELECT 5 LOOP END LOOP; RETURN NEW; END`),
+		"FOREACH":           refuses(update, `BEGIN FOREACH NEW.last_token IN ARRAY ARRAY[5] LOOP END LOOP; RETURN NEW; END`),
+		"GET DIAGNOSTICS":   refuses(update, `BEGIN PERFORM 1; GET DIAGNOSTICS NEW.n = ROW_COUNT, NEW.last_token = ROW_COUNT; NEW.n := 10; RETURN NEW; END`),
+		"FETCH":             refuses(update, `DECLARE c CURSOR FOR SELECT 5; BEGIN OPEN c; FETCH c INTO NEW.last_token; RETURN NEW; END`),
+		"CALL": {
+			setup:   `CREATE PROCEDURE lowers(INOUT x bigint) LANGUAGE plpgsql AS $$ BEGIN x := 5; END $$;` + changing(update, `BEGIN CALL lowers(NEW.last_token); RETURN NEW; END`),
+			refused: []string{tokenUpdate}, harm: tokenHarm,
+		},
 		"an alias":           refuses(update, `DECLARE r ALIAS FOR NEW; BEGIN r.last_token := 5; RETURN r; END`),
 		"a copy":             refuses(update, `DECLARE r orders; BEGIN r := NEW; r.last_token := 5; RETURN r; END`),
 		"an expression":      refuses(update, `BEGIN RETURN jsonb_populate_record(NEW, '{"last_token": 5}'); END`),
@@ -82,7 +85,10 @@ func TestTriggersThatChangeTheToken(t *testing.T) {
 			RETURN NEW; END`),
 		"PostgreSQL's own": {setup: `CREATE TRIGGER z BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger(); ALTER TABLE orders ADD v tsvector;
 			CREATE TRIGGER v BEFORE INSERT OR UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION tsvector_update_trigger(v, 'pg_catalog.english', code)`, passes: []string{tokenUpdate, tokenInsert, tokenUpsert, tokenDelete}},
-		"AFTER":    {setup: `CREATE FUNCTION changes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.last_token := 5; RETURN NEW; END $$; CREATE TRIGGER t AFTER UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION changes()`, passes: []string{tokenUpdate, tokenUpsert}},
+		"AFTER": {
+			setup:  `CREATE FUNCTION changes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.last_token := 5; RETURN NEW; END $$; CREATE TRIGGER t AFTER UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION changes()`,
+			passes: []string{tokenUpdate, tokenUpsert},
+		},
 		"disabled": {setup: changing(both, `BEGIN NEW.last_token := 5; RETURN NEW; END`) + `ALTER TABLE orders DISABLE TRIGGER changes`, passes: []string{tokenUpdate, tokenUpsert}},
 	})
 }

@@ -74,60 +74,126 @@ var unnamedWays = map[string]struct {
 		CREATE TABLE docs (d json); INSERT INTO docs VALUES ('1'), ('2')`, ``, []string{`SELECT DISTINCT d FROM docs`, `SELECT to_json(id) FROM plain ORDER BY 1`}, nil},
 	"added to a family": {pairOrder + `CREATE FUNCTION pair_range(pair, pair, int, bool, bool) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM public.touch(1); RETURN true; END $$;
 		ALTER OPERATOR FAMILY pair_ops USING btree ADD FUNCTION 3 (pair, int) pair_range(pair, pair, int, bool, bool)`, ``, []string{`SELECT count(*) OVER (ORDER BY k RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM pairs`}, nil},
-	"hash of a type": {pairOrder + pairHash + writingHash, `SET enable_mergejoin = off; SET enable_nestloop = off; SET enable_sort = off`, []string{`SELECT DISTINCT k FROM pairs`, `SELECT k FROM pairs EXCEPT SELECT k FROM pairs`}, nil},
+	"hash of a type": {
+		pairOrder + pairHash + writingHash, `SET enable_mergejoin = off; SET enable_nestloop = off; SET enable_sort = off`,
+		[]string{`SELECT DISTINCT k FROM pairs`, `SELECT k FROM pairs EXCEPT SELECT k FROM pairs`}, nil,
+	},
 	"partitions by hash": {pairHash + `CREATE FUNCTION pair_hash8(pair, bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM public.touch(1); RETURN 1; END $$; ALTER OPERATOR FAMILY pair_hash_ops USING hash ADD FUNCTION 2 (pair, pair) pair_hash8(pair, bigint);
 		CREATE TABLE parts (k pair) PARTITION BY HASH (k); CREATE TABLE part PARTITION OF parts FOR VALUES WITH (MODULUS 1, REMAINDER 0)`, ``, []string{`INSERT INTO parts SELECT k FROM pairs`}, nil},
-	"equality of its own": {pairOwnEqual, ``, []string{`SELECT k IN (SELECT b.k FROM pairs b) FROM pairs`, `SELECT CASE k WHEN k THEN 1 END FROM pairs`, `SELECT NULLIF(k, k) FROM pairs`, `SELECT count(*) FROM pairs a JOIN pairs b USING (k)`, `SELECT count(*) FROM pairs a NATURAL JOIN pairs b`, `SELECT k IS DISTINCT FROM k FROM pairs`, `SELECT k IN (k, k) FROM pairs`}, nil},
-	"order of its own":    {`CREATE OPERATOR >= (FUNCTION = pair_writes, LEFTARG = pair, RIGHTARG = pair); CREATE OPERATOR <= (FUNCTION = pair_writes, LEFTARG = pair, RIGHTARG = pair)`, ``, []string{`SELECT k BETWEEN k AND k FROM pairs`}, nil},
-	"LIKE of its own":     {`CREATE OPERATOR ~~ (FUNCTION = pair_writes, LEFTARG = pair, RIGHTARG = pair)`, ``, []string{`SELECT k LIKE k FROM pairs`}, nil},
-	"<> of its own":       {`CREATE OPERATOR <> (FUNCTION = pair_writes, LEFTARG = pair, RIGHTARG = pair)`, ``, []string{`SELECT k != k FROM pairs`}, nil},
+	"equality of its own": {
+		pairOwnEqual, ``,
+		[]string{`SELECT k IN (SELECT b.k FROM pairs b) FROM pairs`, `SELECT CASE k WHEN k THEN 1 END FROM pairs`, `SELECT NULLIF(k, k) FROM pairs`, `SELECT count(*) FROM pairs a JOIN pairs b USING (k)`, `SELECT count(*) FROM pairs a NATURAL JOIN pairs b`, `SELECT k IS DISTINCT FROM k FROM pairs`, `SELECT k IN (k, k) FROM pairs`},
+		nil,
+	},
+	"order of its own": {
+		`CREATE OPERATOR >= (FUNCTION = pair_writes, LEFTARG = pair, RIGHTARG = pair); CREATE OPERATOR <= (FUNCTION = pair_writes, LEFTARG = pair, RIGHTARG = pair)`,
+		``, []string{`SELECT k BETWEEN k AND k FROM pairs`}, nil,
+	},
+	"LIKE of its own": {`CREATE OPERATOR ~~ (FUNCTION = pair_writes, LEFTARG = pair, RIGHTARG = pair)`, ``, []string{`SELECT k LIKE k FROM pairs`}, nil},
+	"<> of its own":   {`CREATE OPERATOR <> (FUNCTION = pair_writes, LEFTARG = pair, RIGHTARG = pair)`, ``, []string{`SELECT k != k FROM pairs`}, nil},
 	"a negator": {`CREATE OPERATOR ### (FUNCTION = pair_writes, LEFTARG = pair, RIGHTARG = pair); CREATE FUNCTION pair_not(pair, pair) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN false; END $$; CREATE OPERATOR #! (FUNCTION = pair_not, LEFTARG = pair, RIGHTARG = pair, NEGATOR = ###)`, ``,
 		[]string{`SELECT NOT (k OPERATOR(public.#!) k) FROM pairs`}, []string{`SELECT k #= k FROM pairs`}},
 
-	"policy for SELECT": {withPolicies + `CREATE POLICY p ON plain FOR SELECT USING (touch(id) > 0)`, byApp, []string{`SELECT * FROM plain`, `COPY plain TO STDOUT`, `SELECT (SELECT count(*) FROM plain)`}, []string{`SELECT * FROM pairs`}},
-	"policy for ALL":    {withPolicies + `CREATE POLICY p ON plain USING (touch(id) > 0)`, byApp, []string{`SELECT * FROM plain`, `DELETE FROM plain WHERE id = 1`, `UPDATE plain SET v = 'y' WHERE id = 2`, `INSERT INTO plain VALUES (7, 'x')`, `SELECT v FROM plain FOR UPDATE`}, nil},
-	"policy for UPDATE": {withPolicies + `CREATE POLICY a ON plain FOR SELECT USING (true); CREATE POLICY p ON plain FOR UPDATE USING (touch(id) > 0)`, byApp, []string{`UPDATE plain SET v = 'y'`, `SELECT v FROM plain FOR UPDATE`}, nil},
-	"policy for DELETE": {withPolicies + `CREATE POLICY a ON plain FOR SELECT USING (true); CREATE POLICY p ON plain FOR DELETE USING (touch(id) > 0)`, byApp, []string{`DELETE FROM plain WHERE id = 1`, `MERGE INTO plain USING (SELECT 1) s ON true WHEN MATCHED THEN DELETE`}, []string{`SELECT * FROM plain`, `INSERT INTO plain VALUES (5, 'x')`}},
-	"policy for INSERT": {withPolicies + `CREATE POLICY p ON plain FOR INSERT WITH CHECK (touch(id) > 0)`, byApp, []string{`INSERT INTO plain VALUES (7, 'x')`}, []string{`SELECT * FROM plain`, `DELETE FROM plain`}},
+	"policy for SELECT": {
+		withPolicies + `CREATE POLICY p ON plain FOR SELECT USING (touch(id) > 0)`, byApp,
+		[]string{`SELECT * FROM plain`, `COPY plain TO STDOUT`, `SELECT (SELECT count(*) FROM plain)`}, []string{`SELECT * FROM pairs`},
+	},
+	"policy for ALL": {
+		withPolicies + `CREATE POLICY p ON plain USING (touch(id) > 0)`, byApp,
+		[]string{`SELECT * FROM plain`, `DELETE FROM plain WHERE id = 1`, `UPDATE plain SET v = 'y' WHERE id = 2`, `INSERT INTO plain VALUES (7, 'x')`, `SELECT v FROM plain FOR UPDATE`},
+		nil,
+	},
+	"policy for UPDATE": {
+		withPolicies + `CREATE POLICY a ON plain FOR SELECT USING (true); CREATE POLICY p ON plain FOR UPDATE USING (touch(id) > 0)`, byApp,
+		[]string{`UPDATE plain SET v = 'y'`, `SELECT v FROM plain FOR UPDATE`}, nil,
+	},
+	"policy for DELETE": {
+		withPolicies + `CREATE POLICY a ON plain FOR SELECT USING (true); CREATE POLICY p ON plain FOR DELETE USING (touch(id) > 0)`, byApp,
+		[]string{`DELETE FROM plain WHERE id = 1`, `MERGE INTO plain USING (SELECT 1) s ON true WHEN MATCHED THEN DELETE`},
+		[]string{`SELECT * FROM plain`, `INSERT INTO plain VALUES (5, 'x')`},
+	},
+	"policy for INSERT": {
+		withPolicies + `CREATE POLICY p ON plain FOR INSERT WITH CHECK (touch(id) > 0)`, byApp, []string{`INSERT INTO plain VALUES (7, 'x')`},
+		[]string{`SELECT * FROM plain`, `DELETE FROM plain`},
+	},
 	"policy below a view": {withPolicies + `CREATE POLICY p ON plain FOR SELECT USING (touch(id) > 0); ALTER TABLE plain OWNER TO unnamed_app; ALTER TABLE plain FORCE ROW LEVEL SECURITY; CREATE VIEW over AS SELECT * FROM plain; ALTER VIEW over OWNER TO unnamed_app;
 		CREATE MATERIALIZED VIEW stored AS SELECT * FROM plain WITH NO DATA; ALTER MATERIALIZED VIEW stored OWNER TO unnamed_app; CREATE FUNCTION counts() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM plain'`, byApp,
 		[]string{`SELECT * FROM over`, `REFRESH MATERIALIZED VIEW stored`, `SELECT counts()`}, nil},
 	"view that calls": {`CREATE VIEW called AS SELECT touch(id) AS t FROM plain; CREATE VIEW above AS SELECT * FROM called; CREATE FUNCTION counts() RETURNS bigint LANGUAGE sql AS 'SELECT sum(t) FROM above'`, ``, []string{`SELECT * FROM called`, `SELECT t FROM above`, `TABLE called`, `COPY (SELECT * FROM above) TO STDOUT`, `SELECT counts()`,
 		`INSERT INTO plain SELECT t FROM called`, `EXPLAIN ANALYZE SELECT * FROM called`, `CREATE TEMP TABLE made AS SELECT * FROM called`}, []string{`SELECT * FROM plain`}},
-	"rule for SELECT by an operator": {`CREATE OPERATOR ### (FUNCTION = pair_writes, LEFTARG = pair, RIGHTARG = pair); CREATE VIEW called AS SELECT k ### k AS x FROM pairs`, ``, []string{`SELECT x FROM called`}, []string{`SELECT * FROM pairs`}},
+	"rule for SELECT by an operator": {
+		`CREATE OPERATOR ### (FUNCTION = pair_writes, LEFTARG = pair, RIGHTARG = pair); CREATE VIEW called AS SELECT k ### k AS x FROM pairs`, ``,
+		[]string{`SELECT x FROM called`}, []string{`SELECT * FROM pairs`},
+	},
 
 	"index expression": {`CREATE INDEX at ON plain (itouch(id))`, ``, []string{`ANALYZE plain`, `ANALYZE`, `VACUUM ANALYZE plain`, `REINDEX TABLE plain`, `REINDEX INDEX at`, `REINDEX SCHEMA public`, `VACUUM FULL plain`, `CLUSTER plain USING at`, `INSERT INTO plain VALUES (5, 'x')`,
 		`UPDATE plain SET id = 10 WHERE id = 1`}, []string{`ANALYZE pairs`, `VACUUM pairs`, `SELECT * FROM pairs`}},
-	"index predicate":                 {`CREATE INDEX at ON plain (v) WHERE itouch(id) > 0`, ``, []string{`ANALYZE plain`, `REINDEX TABLE plain`, `INSERT INTO plain VALUES (5, 'x')`}, nil},
-	"folded":                          {`CREATE INDEX at ON plain ((id + itouch(1)))`, ``, []string{`SELECT * FROM plain WHERE id = 1`}, nil},
-	"a summary":                       {`CREATE INDEX at ON plain USING brin ((itouch(id))) WITH (pages_per_range = 1); INSERT INTO plain SELECT i, repeat('x', 500) FROM generate_series(1, 300) i;`, ``, []string{`SELECT brin_summarize_new_values('at')`}, nil},
-	"statistics":                      {`CREATE STATISTICS st ON (itouch(id)), v FROM plain`, ``, []string{`ANALYZE plain`, `VACUUM ANALYZE`}, []string{`ANALYZE pairs`}},
-	"materialized view with an index": {`CREATE MATERIALIZED VIEW stored AS SELECT * FROM plain; CREATE INDEX at ON stored (itouch(id))`, ``, []string{`REFRESH MATERIALIZED VIEW stored`, `ANALYZE stored`, `REINDEX TABLE stored`}, []string{`ANALYZE plain`}},
-	"generated column":                {`CREATE TABLE made (id bigint, g bigint GENERATED ALWAYS AS (itouch(id)) STORED)`, ``, []string{`INSERT INTO made VALUES (1)`}, []string{`SELECT * FROM made`}},
-	"default of a view":               {`CREATE VIEW over AS SELECT id, v FROM plain; ALTER VIEW over ALTER id SET DEFAULT touch(1)`, ``, []string{`INSERT INTO over (v) VALUES ('x')`}, []string{`SELECT * FROM over`, `INSERT INTO plain (v) VALUES ('x')`}},
-	"partition key below":             {`CREATE TABLE parts (id bigint) PARTITION BY LIST ((itouch(id))); CREATE TABLE part PARTITION OF parts FOR VALUES IN (1, 2)`, ``, []string{`INSERT INTO parts VALUES (1)`, `INSERT INTO part VALUES (1)`}, nil},
+	"index predicate": {`CREATE INDEX at ON plain (v) WHERE itouch(id) > 0`, ``, []string{`ANALYZE plain`, `REINDEX TABLE plain`, `INSERT INTO plain VALUES (5, 'x')`}, nil},
+	"folded":          {`CREATE INDEX at ON plain ((id + itouch(1)))`, ``, []string{`SELECT * FROM plain WHERE id = 1`}, nil},
+	"a summary": {
+		`CREATE INDEX at ON plain USING brin ((itouch(id))) WITH (pages_per_range = 1); INSERT INTO plain SELECT i, repeat('x', 500) FROM generate_series(1, 300) i;`,
+		``, []string{`SELECT brin_summarize_new_values('at')`}, nil,
+	},
+	"statistics": {`CREATE STATISTICS st ON (itouch(id)), v FROM plain`, ``, []string{`ANALYZE plain`, `VACUUM ANALYZE`}, []string{`ANALYZE pairs`}},
+	"materialized view with an index": {
+		`CREATE MATERIALIZED VIEW stored AS SELECT * FROM plain; CREATE INDEX at ON stored (itouch(id))`, ``,
+		[]string{`REFRESH MATERIALIZED VIEW stored`, `ANALYZE stored`, `REINDEX TABLE stored`}, []string{`ANALYZE plain`},
+	},
+	"generated column": {`CREATE TABLE made (id bigint, g bigint GENERATED ALWAYS AS (itouch(id)) STORED)`, ``, []string{`INSERT INTO made VALUES (1)`}, []string{`SELECT * FROM made`}},
+	"default of a view": {
+		`CREATE VIEW over AS SELECT id, v FROM plain; ALTER VIEW over ALTER id SET DEFAULT touch(1)`, ``, []string{`INSERT INTO over (v) VALUES ('x')`},
+		[]string{`SELECT * FROM over`, `INSERT INTO plain (v) VALUES ('x')`},
+	},
+	"partition key below": {
+		`CREATE TABLE parts (id bigint) PARTITION BY LIST ((itouch(id))); CREATE TABLE part PARTITION OF parts FOR VALUES IN (1, 2)`, ``,
+		[]string{`INSERT INTO parts VALUES (1)`, `INSERT INTO part VALUES (1)`}, nil,
+	},
 
-	"cast on assignment": {`CREATE FUNCTION pair_text(pair) RETURNS text LANGUAGE plpgsql AS $$ BEGIN PERFORM public.touch(1); RETURN 'x'; END $$; CREATE CAST (pair AS text) WITH FUNCTION pair_text(pair) AS ASSIGNMENT`, ``, []string{`INSERT INTO plain (v) SELECT k FROM pairs`, `UPDATE plain SET v = k FROM pairs`}, nil},
-	"implicit cast":      {`CREATE FUNCTION pair_int(pair) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN PERFORM public.touch(1); RETURN 1; END $$; CREATE CAST (pair AS bigint) WITH FUNCTION pair_int(pair) AS IMPLICIT`, ``, []string{`SELECT abs(k) FROM pairs`, `SELECT generate_series(1, k) FROM pairs`}, nil},
+	"cast on assignment": {
+		`CREATE FUNCTION pair_text(pair) RETURNS text LANGUAGE plpgsql AS $$ BEGIN PERFORM public.touch(1); RETURN 'x'; END $$; CREATE CAST (pair AS text) WITH FUNCTION pair_text(pair) AS ASSIGNMENT`,
+		``, []string{`INSERT INTO plain (v) SELECT k FROM pairs`, `UPDATE plain SET v = k FROM pairs`}, nil,
+	},
+	"implicit cast": {
+		`CREATE FUNCTION pair_int(pair) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN PERFORM public.touch(1); RETURN 1; END $$; CREATE CAST (pair AS bigint) WITH FUNCTION pair_int(pair) AS IMPLICIT`,
+		``, []string{`SELECT abs(k) FROM pairs`, `SELECT generate_series(1, k) FROM pairs`}, nil,
+	},
 	"cast between built-in types": {`CREATE FUNCTION b2m(bigint) RETURNS macaddr LANGUAGE plpgsql AS $$ BEGIN PERFORM public.touch(1); RETURN '08:00:2b:01:02:03'; END $$; CREATE CAST (bigint AS macaddr) WITH FUNCTION b2m(bigint) AS ASSIGNMENT; CREATE TABLE cards (m macaddr)`, ``,
 		[]string{`INSERT INTO cards SELECT id FROM plain`}, nil},
-	"cast to json": {`CREATE TYPE mood AS ENUM ('ok'); CREATE TABLE moods (m mood); INSERT INTO moods VALUES ('ok'); CREATE FUNCTION mood_json(mood) RETURNS json LANGUAGE plpgsql AS $$ BEGIN PERFORM public.touch(1); RETURN '1'; END $$; CREATE CAST (mood AS json) WITH FUNCTION mood_json(mood)`, ``, []string{`SELECT to_json(m) FROM moods`, `SELECT row_to_json(p) FROM moods p`, `SELECT jsonb_agg(m) FROM moods`}, nil},
+	"cast to json": {
+		`CREATE TYPE mood AS ENUM ('ok'); CREATE TABLE moods (m mood); INSERT INTO moods VALUES ('ok'); CREATE FUNCTION mood_json(mood) RETURNS json LANGUAGE plpgsql AS $$ BEGIN PERFORM public.touch(1); RETURN '1'; END $$; CREATE CAST (mood AS json) WITH FUNCTION mood_json(mood)`,
+		``, []string{`SELECT to_json(m) FROM moods`, `SELECT row_to_json(p) FROM moods p`, `SELECT jsonb_agg(m) FROM moods`}, nil,
+	},
 
 	"row from json": {`CREATE DOMAIN touched AS bigint CHECK (touch(VALUE) > 0); CREATE TABLE typed (id touched); INSERT INTO typed VALUES (NULL)`, ``,
 		[]string{`SELECT jsonb_populate_record(t, '{"id": 5}') FROM typed t`, `SELECT json_populate_record(t, '{"id": 5}') FROM typed t`, `SELECT jsonb_populate_recordset(t, '[{"id": 5}]') FROM typed t`}, []string{`SELECT * FROM typed`}},
-	"variable of a column's type": {`CREATE DOMAIN touched AS bigint CHECK (touch(VALUE) > 0); CREATE TABLE typed (id touched); CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ DECLARE x public.typed.id%TYPE; BEGIN x := 5; END $$`, ``, []string{`SELECT f()`}, nil},
-	"domain in a domain's row":    {`CREATE DOMAIN touched AS bigint CHECK (touch(VALUE) > 0); CREATE TYPE deep AS (x touched); CREATE TABLE deeper (d deep[])`, ``, []string{`INSERT INTO deeper VALUES (ARRAY[ROW(5)]::deep[])`, `INSERT INTO deeper VALUES ('{"(5)"}')`}, nil},
+	"variable of a column's type": {
+		`CREATE DOMAIN touched AS bigint CHECK (touch(VALUE) > 0); CREATE TABLE typed (id touched); CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ DECLARE x public.typed.id%TYPE; BEGIN x := 5; END $$`,
+		``, []string{`SELECT f()`}, nil,
+	},
+	"domain in a domain's row": {
+		`CREATE DOMAIN touched AS bigint CHECK (touch(VALUE) > 0); CREATE TYPE deep AS (x touched); CREATE TABLE deeper (d deep[])`, ``,
+		[]string{`INSERT INTO deeper VALUES (ARRAY[ROW(5)]::deep[])`, `INSERT INTO deeper VALUES ('{"(5)"}')`}, nil,
+	},
 	"range's difference": {`CREATE FUNCTION pair_diff(float8, float8) RETURNS float8 IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM public.touch(1); RETURN $1 - $2; END $$; CREATE TYPE span AS RANGE (SUBTYPE = float8, SUBTYPE_DIFF = pair_diff); CREATE TABLE spans (s span); INSERT INTO spans SELECT span(i, i + 1) FROM generate_series(1, 300) i; `, ``,
 		[]string{`ANALYZE spans`, `CREATE INDEX ON spans USING gist (s)`}, nil},
-	"range's order": {pairOrder + `CREATE TYPE span AS RANGE (SUBTYPE = pair); CREATE TABLE spans (s span); INSERT INTO spans SELECT span(k, k, '[]') FROM pairs;` + writingCompare, ``, []string{`SELECT s && s FROM spans`, `SELECT isempty(s * s) FROM spans`}, nil},
+	"range's order": {
+		pairOrder + `CREATE TYPE span AS RANGE (SUBTYPE = pair); CREATE TABLE spans (s span); INSERT INTO spans SELECT span(k, k, '[]') FROM pairs;` + writingCompare,
+		``, []string{`SELECT s && s FROM spans`, `SELECT isempty(s * s) FROM spans`}, nil,
+	},
 	"sending of a type": {`CREATE TYPE own; CREATE FUNCTION own_in(cstring) RETURNS own IMMUTABLE STRICT LANGUAGE internal AS 'int4in'; CREATE FUNCTION own_out(own) RETURNS cstring IMMUTABLE STRICT LANGUAGE internal AS 'int4out'; CREATE TYPE own (INPUT = own_in, OUTPUT = own_out, LIKE = int4);
 		CREATE FUNCTION own_send(own) RETURNS bytea LANGUAGE plpgsql AS $$ BEGIN PERFORM public.touch(1); RETURN '\x00000001'; END $$; ALTER TYPE own SET (SEND = own_send); CREATE TABLE owns (o own); INSERT INTO owns VALUES ('5')`, ``, []string{`COPY owns TO STDOUT (FORMAT binary)`}, nil},
-	"validator of foreign tables": {`CREATE FUNCTION valid(text[], oid) RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM public.touch(1); END $$; CREATE FOREIGN DATA WRAPPER checked VALIDATOR valid`, ``, []string{`CREATE SERVER far FOREIGN DATA WRAPPER checked OPTIONS (host 'x')`}, nil},
+	"validator of foreign tables": {
+		`CREATE FUNCTION valid(text[], oid) RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM public.touch(1); END $$; CREATE FOREIGN DATA WRAPPER checked VALIDATOR valid`,
+		``, []string{`CREATE SERVER far FOREIGN DATA WRAPPER checked OPTIONS (host 'x')`}, nil,
+	},
 	"event trigger by a body": {`CREATE FUNCTION et() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN UPDATE public.orders SET n = 99; END $$; CREATE EVENT TRIGGER e ON ddl_command_end EXECUTE FUNCTION et();
 		CREATE FUNCTION makes() RETURNS void LANGUAGE plpgsql AS $$ BEGIN CREATE TEMP TABLE made (i int); END $$; CREATE FUNCTION reads() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM plain'`, ``, []string{`SELECT makes()`, `COMMENT ON TABLE plain IS 'x'`}, []string{`SELECT reads()`}},
 	"aggregate": {`CREATE FUNCTION ends(bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN PERFORM public.touch(1); RETURN $1; END $$; CREATE AGGREGATE total(bigint) (SFUNC = int8pl, STYPE = bigint, FINALFUNC = ends); CREATE VIEW totals AS SELECT total(id) FROM plain;
 		CREATE AGGREGATE moving(bigint) (SFUNC = int8pl, STYPE = bigint, MSFUNC = int8pl, MINVFUNC = int8mi, MSTYPE = bigint, MFINALFUNC = ends)`, ``, []string{`SELECT total(id) FROM plain`, `SELECT * FROM totals`, `SELECT moving(id) OVER (ORDER BY id ROWS 1 PRECEDING) FROM plain`}, []string{`SELECT sum(id) FROM plain`}},
-	"maintenance by a body": {`CREATE INDEX at ON plain (itouch(id)); CREATE FUNCTION tidies() RETURNS void LANGUAGE plpgsql AS $$ BEGIN ANALYZE; END $$; CREATE FUNCTION rebuilds() RETURNS void LANGUAGE plpgsql AS $$ BEGIN REINDEX INDEX at; END $$`, ``, []string{`SELECT tidies()`, `SELECT rebuilds()`}, nil},
+	"maintenance by a body": {
+		`CREATE INDEX at ON plain (itouch(id)); CREATE FUNCTION tidies() RETURNS void LANGUAGE plpgsql AS $$ BEGIN ANALYZE; END $$; CREATE FUNCTION rebuilds() RETURNS void LANGUAGE plpgsql AS $$ BEGIN REINDEX INDEX at; END $$`,
+		``, []string{`SELECT tidies()`, `SELECT rebuilds()`}, nil,
+	},
 }
 
 // Code that a statement runs without naming it doesn't write behind the check.

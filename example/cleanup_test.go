@@ -14,9 +14,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/internal/fencetest"
 )
 
 // held is a run that waits for Enter while A is frozen.
@@ -90,7 +91,7 @@ func testKilled(t *testing.T, exe string) {
 	require.NoError(t, h.Process.Kill())
 	require.Error(t, h.Wait())
 	require.Equal(t, syscall.SIGKILL, h.ProcessState.Sys().(syscall.WaitStatus).Signal())
-	require.Eventually(t, func() bool { return len(running(left)) == 0 }, 20*time.Second, 10*time.Millisecond, "%v", left)
+	fencetest.Eventually(t, func() bool { return len(running(left)) == 0 }, func() any { return running(left) })
 }
 
 // process is a process of this machine; a number alone may come again.

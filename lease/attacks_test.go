@@ -17,6 +17,7 @@ import (
 // can't see in pg_stat_activity what other roles' sessions wait for: "never one
 // whose COMMIT waits for a standby" (docs/tokens.md).
 func TestTakeSparesACommitThatWaitsForAStandby(t *testing.T) {
+	t.Parallel()
 	srv, as := leasing(t)
 	exec(t, open(t, srv.DSN("")), "GRANT pg_signal_backend TO app")
 	exec(t, open(t, srv.DSN("")), "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
@@ -47,6 +48,7 @@ func TestTakeSparesACommitThatWaitsForAStandby(t *testing.T) {
 // What the taker's error says where a prepared transaction holds it up, which
 // has no session to end.
 func TestTakeHeldUpByAPreparedTransaction(t *testing.T) {
+	t.Parallel()
 	srv, as := leasing(t, localpg.WithSetting("max_prepared_transactions", "5"))
 	admin := open(t, srv.DSN(""))
 	conn, err := admin.Conn(t.Context())

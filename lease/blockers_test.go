@@ -63,6 +63,7 @@ func takeInVain(t *testing.T, db *sql.DB, words string, opts ...lease.Option) er
 }
 
 func TestTakeEndsBlockers(t *testing.T) {
+	t.Parallel()
 	_, as := leasing(t)
 	for name, openDB := range map[string]func(dsn string) (*sql.DB, error){
 		"pgx":      func(dsn string) (*sql.DB, error) { return sql.Open("pgx", dsn) },
@@ -101,6 +102,7 @@ func TestTakeEndsBlockers(t *testing.T) {
 
 // Who is held up by one who is held up by another: both must go.
 func TestTakeEndsAChain(t *testing.T) {
+	t.Parallel()
 	srv, as := leasing(t)
 	admin := open(t, srv.DSN(""))
 	first := paused(t, as("writer"))
@@ -123,6 +125,7 @@ func TestTakeEndsAChain(t *testing.T) {
 
 // What it may not or can't end, it waits for, and says so.
 func TestTakeCannotEndBlockers(t *testing.T) {
+	t.Parallel()
 	srv, as := leasing(t)
 	admin := open(t, srv.DSN(""))
 	const ending, needsRight = 20 * time.Millisecond, "the role may not end session "
@@ -166,6 +169,7 @@ func TestTakeCannotEndBlockers(t *testing.T) {
 
 // Who has a session idle in a transaction end by itself needs no more.
 func TestTakeAfterIdleInTransaction(t *testing.T) {
+	t.Parallel()
 	srv, as := leasing(t)
 	exec(t, open(t, srv.DSN("")), "ALTER ROLE writer SET idle_in_transaction_session_timeout = '100ms'")
 	writer := paused(t, as("writer"))

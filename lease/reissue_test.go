@@ -61,6 +61,7 @@ func requireReissue(t *testing.T, db *sql.DB, d draw, last int64) {
 }
 
 func TestTokensSurviveSIGKILL(t *testing.T) {
+	t.Parallel()
 	srv := quiet(t)
 	require.NoError(t, migrations.Up(t.Context(), srv.DSN("")))
 	exec(t, open(t, srv.DSN("")), "CREATE SEQUENCE bare")
@@ -82,8 +83,10 @@ func TestTokensSurviveSIGKILL(t *testing.T) {
 // in: asynchronous, it lacks more than the 32 values that a sequence logs ahead;
 // synchronous, only what no commit waited for.
 func TestTokensSurvivePromotion(t *testing.T) {
+	t.Parallel()
 	for name, synchronous := range map[string]bool{"asynchronous": false, "synchronous": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			primary := quiet(t)
 			standby := standbyOf(t, primary)
 			draws := []draw{managed, ours, bare} // whose last draw nothing flushes

@@ -19,6 +19,7 @@ import (
 
 	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
+	"github.com/fencerow/fencerow/migrations"
 )
 
 // wallCase is a harmful statement of rewrite/testdata/cases.
@@ -126,20 +127,38 @@ var casesTables = map[string]string{
 // that the package comment gives to applications.
 func casesWorld(t *testing.T, mode, level, tokens string) (admin, app *pgx.Conn) {
 	t.Helper()
-	dsn := localpg.Database(t, installed)
+	dsn := localpg.Database(t, localpg.Template{Name: mode + " " + level + " " + tokens, Setup: func(ctx context.Context, dsn string) error {
+		return makeCasesWorld(ctx, dsn, mode, level, tokens)
+	}})
 	admin = open(t, dsn)
-	schema, err := os.ReadFile(casesDir + "schema.sql")
-	require.NoError(t, err)
-	exec(t, admin, string(schema)+`CREATE FUNCTION pg_temp.tok(i int) RETURNS bigint LANGUAGE sql AS 'SELECT (ARRAY[`+tokens+`])[i]';`+
-		strings.ReplaceAll(casesRows, "tok(", "pg_temp.tok(")+"SELECT setval('fencing.write_epoch', 300)")
-	for table, column := range casesTables {
-		_, err := admin.Exec(t.Context(), "SELECT fencing.register($1::text::regclass, $2, $3::text::name), fencing.wall($1::text::regclass, $4)", table, mode, column, level)
-		require.NoError(t, err)
-	}
 	role, roleDSN := newRole(t, dsn)
 	exec(t, admin, documentedGrants(t, "app", role)+fmt.Sprintf(`GRANT USAGE ON SCHEMA app, other TO %[1]s;
 		GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public, app, other TO %[1]s`, role))
 	return admin, open(t, roleDSN)
+}
+
+// makeCasesWorld is what the worlds of a mode, a level and tokens are copies of.
+func makeCasesWorld(ctx context.Context, dsn, mode, level, tokens string) error {
+	if err := migrations.Up(ctx, dsn); err != nil {
+		return err
+	}
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	schema, err := os.ReadFile(casesDir + "schema.sql")
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, string(schema)+`CREATE FUNCTION pg_temp.tok(i int) RETURNS bigint LANGUAGE sql AS 'SELECT (ARRAY[`+tokens+`])[i]';`+
+		strings.ReplaceAll(casesRows, "tok(", "pg_temp.tok(")+"SELECT setval('fencing.write_epoch', 300)")
+	for table, column := range casesTables {
+		if err == nil {
+			_, err = conn.Exec(ctx, "SELECT fencing.register($1::text::regclass, $2, $3::text::name), fencing.wall($1::text::regclass, $4)", table, mode, column, level)
+		}
+	}
+	return err
 }
 
 // protectedRows are all rows of the protected tables, as text, with their

@@ -1,7 +1,6 @@
 package migrations_test
 
 import (
-	"context"
 	"crypto/rand"
 	"net/url"
 	"strings"
@@ -26,10 +25,7 @@ var installed = fencetest.Installed
 // open opens a plain connection, closed with the test.
 func open(t testing.TB, dsn string) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
+	return fencetest.Open(t, dsn)
 }
 
 func exec(t testing.TB, conn *pgx.Conn, sql string) {
@@ -70,14 +66,9 @@ func with(dsn, name, value string) string {
 func newRole(t testing.TB, dsn string) (role, roleDSN string) {
 	t.Helper()
 	role = "r_" + strings.ToLower(rand.Text()[:12])
-	exec(t, open(t, dsn), "CREATE ROLE "+role)
+	fencetest.Run(t, dsn, "CREATE ROLE "+role)
 	t.Cleanup(func() {
-		ctx := context.Background()
-		conn, err := pgx.Connect(ctx, dsn)
-		require.NoError(t, err)
-		defer conn.Close(ctx)
-		_, err = conn.Exec(ctx, "REASSIGN OWNED BY "+role+" TO CURRENT_USER; DROP OWNED BY "+role+" CASCADE; DROP ROLE "+role)
-		require.NoError(t, err)
+		fencetest.Run(t, dsn, "REASSIGN OWNED BY "+role+" TO CURRENT_USER; DROP OWNED BY "+role+" CASCADE; DROP ROLE "+role)
 	})
 	return role, with(dsn, "role", role)
 }

@@ -78,9 +78,12 @@ func TestSnippets(t *testing.T) {
 		keeps   rows
 		goesOn  bool
 	}{
-		"gorm":         {func(ctx context.Context) error { return gormWrite(ctx, g, holder) }, rows{"o1": "paid 8"}, []string{"o1"}, nil, false},
-		"gorm nested":  {func(ctx context.Context) error { return gormNested(ctx, g) }, rows{"o1": "paid 8", "o2": "paid 8"}, []string{"o1"}, rows{"o2": "paid 8"}, true},
-		"gorm replace": {func(ctx context.Context) error { return gormReplace(ctx, g, []Item{{SKU: "new"}}) }, rows{"i1": "none theirs 8", "i2": "none theirs 8", "i3": "o1 new 8"}, []string{"i1", "i2"}, nil, false},
+		"gorm":        {func(ctx context.Context) error { return gormWrite(ctx, g, holder) }, rows{"o1": "paid 8"}, []string{"o1"}, nil, false},
+		"gorm nested": {func(ctx context.Context) error { return gormNested(ctx, g) }, rows{"o1": "paid 8", "o2": "paid 8"}, []string{"o1"}, rows{"o2": "paid 8"}, true},
+		"gorm replace": {
+			func(ctx context.Context) error { return gormReplace(ctx, g, []Item{{SKU: "new"}}) },
+			rows{"i1": "none theirs 8", "i2": "none theirs 8", "i3": "o1 new 8"}, []string{"i1", "i2"}, nil, false,
+		},
 		"bun":          {func(ctx context.Context) error { return bunWrite(ctx, b, holder) }, rows{"o1": "paid 8"}, []string{"o1"}, nil, false},
 		"bun merge":    {func(ctx context.Context) error { return bunMerge(ctx, b, []BunOrder{{ID: 1, Status: "paid"}}) }, rows{"o1": "paid 8"}, []string{"o1"}, nil, false},
 		"sqlx":         {func(ctx context.Context) error { return sqlxWrite(ctx, x, SqlxOrder{ID: 1, Status: "paid"}) }, rows{"o1": "paid 8"}, []string{"o1"}, nil, false},

@@ -32,7 +32,7 @@ func Run(t testing.TB, dsn string, statements ...string) {
 	With(t, dsn, func(conn *pgx.Conn) {
 		t.Helper()
 		for _, s := range statements {
-			_, err := conn.Exec(t.Context(), s)
+			_, err := conn.Exec(context.Background(), s) // also in a cleanup
 			require.NoError(t, err, s)
 		}
 	})
@@ -41,7 +41,7 @@ func Run(t testing.TB, dsn string, statements ...string) {
 // With calls use with a plain connection. Afterwards the session is reset: what use has
 // left open is rolled back, and what it has set is forgotten. The connection is kept for the next call with the same DSN until the
 // test ends that was the first to call: to connect costs more than most statements.
-// Goroutines may call it side by side.
+// Goroutines may call it side by side, and so may cleanups.
 func With(t testing.TB, dsn string, use func(conn *pgx.Conn)) {
 	t.Helper()
 	conn := take(t, dsn)
@@ -71,7 +71,7 @@ var kept = struct {
 func take(t testing.TB, dsn string) *pgx.Conn {
 	t.Helper()
 	for conn := pop(t, dsn); conn != nil; conn = pop(t, dsn) {
-		if conn.Ping(t.Context()) == nil {
+		if conn.Ping(context.Background()) == nil {
 			return conn
 		}
 		_ = conn.Close(context.Background()) // it was cut off
@@ -79,7 +79,7 @@ func take(t testing.TB, dsn string) *pgx.Conn {
 	config, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec // no prepared statements: a reset drops them
-	conn, err := pgx.ConnectConfig(t.Context(), config)
+	conn, err := pgx.ConnectConfig(context.Background(), config)
 	require.NoError(t, err)
 	return conn
 }

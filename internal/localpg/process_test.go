@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -36,12 +35,12 @@ func TestKilledOwner(t *testing.T) {
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
 	if runtime.GOOS == "linux" {
-		require.True(t, poll(10*time.Second, func() bool { return len(serverProcesses(t, data)) == 0 }),
+		require.True(t, poll(databaseTimeout, func() bool { return len(serverProcesses(t, data)) == 0 }),
 			"the server outlives its owner")
 	}
 	// A test beside this one may have swept already.
 	StartServer(t)
-	require.True(t, poll(10*time.Second, func() bool { return uidOf(dir) == -1 }), "the next start sweeps")
+	require.True(t, poll(databaseTimeout, func() bool { return uidOf(dir) == -1 }), "the next start sweeps")
 	require.Empty(t, serverProcesses(t, data))
 }
 

@@ -40,7 +40,8 @@ var (
 // Start makes a new, empty server in a temporary directory and starts it.
 // [Server.Stop] must be called to end it. Where the system can, which is on
 // Linux, the server also ends with this process, however that dies; what a
-// killed process leaves on disk is removed by the next Start.
+// killed process leaves on disk is removed by the next Start. The data directory is a
+// copy of what initdb has made once for these binaries, which is kept where downloads are.
 //
 // The context bounds the start only. Without binaries the error is
 // [ErrNoServer]; if the server doesn't come up, the error has the end of its log.

@@ -120,7 +120,7 @@ func TestKillWithBusyBackend(t *testing.T) {
 	watch := connect(t, srv.DSN("postgres"))
 	require.Eventually(t, func() bool {
 		return query[bool](t, watch, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE '%LOOP%' AND state = 'active' AND pid <> pg_backend_pid())")
-	}, 10*time.Second, 10*time.Millisecond)
+	}, databaseTimeout, 10*time.Millisecond)
 	require.NoError(t, srv.Kill())
 	require.Empty(t, serverProcesses(t, srv.DataDir()))
 	require.Error(t, <-failed)

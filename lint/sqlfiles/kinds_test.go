@@ -75,7 +75,10 @@ func TestMigrationsAndQueries(t *testing.T) {
 		{"syntax", "SELECT 1;\nSELECT orders FROM WHERE;", []string{"2:20 FR901"}, []string{"2:20 FR901"}, map[string]int{"syntax error at or near where": 1}},
 		{"syntax, and nothing protected", "SELECT 1;\nALTER TABLE x ADD a int(11);", []string{}, []string{}, map[string]int{"syntax error at or near (": 1}},
 		{"in a body in quotes", "DO LANGUAGE plpgsql 'BEGIN\nPERFORM ''x''; UPDATE orders SET a = ''b''; END';", []string{"2:23 FR101"}, []string{"1:1 FR207"}, nil},
-		{"in a function in quotes", "CREATE FUNCTION f(a text DEFAULT 'UPDATE orders SET a = 1') RETURNS void LANGUAGE sql AS\n'UPDATE orders SET a = 1';", []string{"2:9 FR101"}, []string{"1:1 FR207"}, nil},
+		{
+			"in a function in quotes", "CREATE FUNCTION f(a text DEFAULT 'UPDATE orders SET a = 1') RETURNS void LANGUAGE sql AS\n'UPDATE orders SET a = 1';",
+			[]string{"2:9 FR101"}, []string{"1:1 FR207"}, nil,
+		},
 		{"in a procedure with escapes", "CREATE PROCEDURE f() LANGUAGE sql AS E'SELECT \\'x\\';\\nINSERT INTO\n\\x6frders (a) VALUES (1)';", []string{"2:1 FR121"}, []string{"1:1 FR207"}, nil},
 		{"in a body of U&", "DO U&'BEGIN UPDATE orders SET a = 1; END';", []string{"1:20 FR101"}, []string{"1:1 FR207"}, nil},
 		{"in parts", "DO 'BEGIN '\n'DELETE FROM orders; END';", []string{"2:14 FR111"}, []string{"1:1 FR207"}, nil},

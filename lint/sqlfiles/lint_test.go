@@ -60,7 +60,10 @@ func TestWalk(t *testing.T) {
 		{"excluded by wildcards", Config{Exclude: []string{"**/*.old.sql", "sub/*/e.sql", "[ab].*"}}, []string{"."}, []string{"migrations/j.sql 2", "sub/d.sql 2"}, 2},
 		{"excluded by name", Config{Exclude: []string{"deep"}}, []string{"sub"}, []string{"sub/d.sql 2"}, 1},
 		{"excluded, even if named", Config{Exclude: []string{"a.sql"}}, []string{"a.sql"}, nil, 0},
-		{"migrations", Config{Migrations: []string{"migrations", "sub/**"}}, []string{"a.sql", "migrations", "sub"}, []string{"a.sql 2", "migrations/j.sql 1", "sub/d.sql 1", "sub/deep/e.old.sql 1", "sub/deep/e.sql 1"}, 5},
+		{
+			"migrations", Config{Migrations: []string{"migrations", "sub/**"}}, []string{"a.sql", "migrations", "sub"},
+			[]string{"a.sql 2", "migrations/j.sql 1", "sub/d.sql 1", "sub/deep/e.old.sql 1", "sub/deep/e.sql 1"}, 5,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.config.Policy, tt.config.Root = ordersPolicy(t), dir

@@ -27,7 +27,10 @@ func TestSplit(t *testing.T) {
 		{"sqlc's names", "-- name: A :one\nSELECT 1\n\n-- name: B :one\nSELECT 2", []string{"SELECT 1", "SELECT 2"}},
 		{"an open bracket ends with the query", "-- name: A :one\nSELECT (1;\n-- name: B :one\nSELECT 2", []string{"SELECT (1;", "SELECT 2"}},
 		{"byte order mark", "\ufeffSELECT 1", []string{"SELECT 1"}},
-		{"psql's commands", "\\set x 'it''s\nSELECT 1 \\gset\nSELECT '\\i x' \\g\n\\i other.sql\nSELECT 2;\\echo it's\nSELECT 3 \\; SELECT 4;", []string{"SELECT 1", `SELECT '\i x'`, "SELECT 2", "SELECT 3", "SELECT 4"}},
+		{
+			"psql's commands", "\\set x 'it''s\nSELECT 1 \\gset\nSELECT '\\i x' \\g\n\\i other.sql\nSELECT 2;\\echo it's\nSELECT 3 \\; SELECT 4;",
+			[]string{"SELECT 1", `SELECT '\i x'`, "SELECT 2", "SELECT 3", "SELECT 4"},
+		},
 		{"COPY with rows", "COPY a (b) FROM stdin;\n1'\t$$\n\\N\n\\.\n\nSELECT 1;\nCOPY a FROM STDIN WITH (FORMAT csv);\n\\.\nSELECT 2;",
 			[]string{"COPY a (b) FROM stdin", "SELECT 1", "COPY a FROM STDIN WITH (FORMAT csv)", "SELECT 2"}},
 		{"COPY in a string is none", "SELECT 'COPY a FROM stdin;\n1\n\\.\n'; SELECT 2", []string{"SELECT 'COPY a FROM stdin; 1 \\. '", "SELECT 2"}},

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -48,10 +47,7 @@ func newCluster(t *testing.T, config Config) *Cluster {
 
 func open(t *testing.T, dsn string) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
+	return fencetest.Open(t, dsn)
 }
 
 func write(t *testing.T, c *Cluster, v int) {
@@ -156,7 +152,7 @@ func held(t *testing.T, c *Cluster, v int) <-chan error {
 	select {
 	case err := <-returned:
 		require.Fail(t, "the commit did not wait", "%v", err)
-	case <-time.After(50 * time.Millisecond):
+	default:
 	}
 	return returned
 }
