@@ -29,7 +29,8 @@ ALTER TABLE fencing.repairs ENABLE ALWAYS TRIGGER refuse_driver;
 
 CREATE INDEX repairs_in_progress ON fencing.repairs (xact) WHERE xact IS NOT NULL;
 
-COMMENT ON TABLE fencing.repairs IS 'Every repair of a row''s token: who, when, which row, from and to what, and why. Written by fencing.repair().';
+COMMENT ON TABLE fencing.repairs IS
+    'Every repair of a row''s token: who, when, which row, from and to what, and why. Written by fencing.repair().';
 
 CREATE FUNCTION fencing.is_repair(rel oid, token bigint, current bigint) RETURNS boolean LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
@@ -62,24 +63,23 @@ BEGIN
     RAISE EXCEPTION 'fencing: no table given to repair a row of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
   END IF;
   IF o.relid IS NULL THEN
-    PERFORM fencing.check_table(tbl);
-    RAISE EXCEPTION 'fencing: % is not registered', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Register it first: SELECT fencing.register(%L, ...).', o.name);
+    PERFORM fencing.refuse_unregistered(tbl, o.nspname, o.relname);
   END IF;
   IF reason IS NULL OR reason !~ '[^[:space:]]' THEN
     RAISE EXCEPTION 'fencing: no reason given for the repair of a row of %', o.name
       USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'Say why; it is kept in fencing.repairs.';
   END IF;
   IF token IS NULL OR token < 0 THEN
-    RAISE EXCEPTION 'fencing: % for the repair of a row of %', CASE WHEN token IS NULL THEN 'no token given' ELSE format('negative token %s', token) END, o.name
+    RAISE EXCEPTION 'fencing: % for the repair of a row of %', CASE WHEN token IS NULL THEN 'no token given'
+        ELSE format('negative token %s', token) END, o.name
       USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
             HINT = 'Give the token of the row''s last rightful write, or 0 for a row that any token may write.';
   END IF;
   IF o.issued_by IS NOT NULL AND token > coalesce(pg_sequence_last_value(o.issued_by), 0) THEN
     RAISE EXCEPTION 'fencing: token % for the repair of a row of % was never issued', token, o.name
       USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('The last one issued by %s is %s; no holder could write the row.', o.issued_by, coalesce(pg_sequence_last_value(o.issued_by), 0));
+            HINT = format('The last one issued by %s is %s; no holder could write the row.', o.issued_by,
+                coalesce(pg_sequence_last_value(o.issued_by), 0));
   END IF;
   SELECT array_agg(a.attname ORDER BY k.ord), string_agg(format('r.%I = k.%1$I', a.attname), ' AND ' ORDER BY k.ord) INTO v_cols, v_cond
     FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY k(num, ord), pg_attribute a
@@ -89,11 +89,13 @@ BEGIN
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
             HINT = format('ALTER TABLE %s ADD PRIMARY KEY (...).', o.name);
   END IF;
-  IF key IS NULL OR jsonb_typeof(key) <> 'object' OR NOT key ?& v_cols::text[] OR (SELECT count(*) FROM jsonb_object_keys(key)) <> cardinality(v_cols)
+  IF key IS NULL OR jsonb_typeof(key) <> 'object' OR NOT key ?& v_cols::text[]
+      OR (SELECT count(*) FROM jsonb_object_keys(key)) <> cardinality(v_cols)
      OR EXISTS (SELECT 1 FROM jsonb_each(key) e WHERE jsonb_typeof(e.value) = 'null') THEN
     RAISE EXCEPTION 'fencing: % is not a key of %', coalesce(key::text, 'null'), o.name
       USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Give a JSON object with a value for each column of the primary key, and nothing else: %s.', array_to_string(v_cols, ', '));
+            HINT = format('Give a JSON object with a value for each column of the primary key, and nothing else: %s.',
+                array_to_string(v_cols, ', '));
   END IF;
   -- locked and then counted: the old token that is written down is the one that is replaced
   EXECUTE format('SELECT array_agg(t) FROM (SELECT r.%1$I AS t FROM %2$s r, jsonb_populate_record(NULL::%2$s, $1) k WHERE %3$s FOR UPDATE OF r) x',
@@ -101,15 +103,18 @@ BEGIN
   IF coalesce(cardinality(v_old), 0) <> 1 THEN
     RAISE EXCEPTION 'fencing: % of % has the key %', CASE WHEN v_old IS NULL THEN 'no row' ELSE 'more than one row' END, o.name, key
       USING ERRCODE = CASE WHEN v_old IS NULL THEN 'no_data_found' ELSE 'cardinality_violation' END, SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = CASE WHEN v_old IS NULL THEN 'Correct the key; row security may hide the row as well.' ELSE 'Children don''t share a primary key; repair the child.' END;
+            HINT = CASE WHEN v_old IS NULL THEN 'Correct the key; row security may hide the row as well.'
+                ELSE 'Children don''t share a primary key; repair the child.' END;
   END IF;
   INSERT INTO fencing.repairs (relid, schema_name, table_name, key, old_token, new_token, reason, xact)
   VALUES (tbl, o.nspname, o.relname, repair.key, v_old[1], repair.token, repair.reason, pg_current_xact_id()) RETURNING id INTO v_id;
-  EXECUTE format('UPDATE %1$s r SET %2$I = $2 FROM jsonb_populate_record(NULL::%1$s, $1) k WHERE %3$s RETURNING r.%2$I', o.name, o.token_column, v_cond)
+  EXECUTE format('UPDATE %1$s r SET %2$I = $2 FROM jsonb_populate_record(NULL::%1$s, $1) k WHERE %3$s RETURNING r.%2$I', o.name,
+      o.token_column, v_cond)
     INTO v_new USING key, token;
   IF v_new IS DISTINCT FROM token THEN
     RAISE EXCEPTION 'fencing: the row of % with the key % was not repaired: it has token %', o.name, key, coalesce(v_new::text, 'as before')
-      USING ERRCODE = 'triggered_data_change_violation', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'A trigger of the table changed the write.';
+      USING ERRCODE = 'triggered_data_change_violation', SCHEMA = o.nspname, TABLE = o.relname,
+          HINT = 'A trigger of the table changed the write.';
   END IF;
   UPDATE fencing.repairs p SET xact = NULL WHERE p.id = v_id;
 END $$;
