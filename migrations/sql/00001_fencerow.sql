@@ -135,21 +135,21 @@ INSERT INTO fencing.incarnation (tli, sysid, dbid, seqid) SELECT n.tli, n.sysid,
 CREATE FUNCTION fencing.next_token() RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  t bigint;
-  v record;
+  v_token bigint;
+  v_now record;
   v_session CONSTANT text := current_setting('fencing.session', true);
 BEGIN
   IF pg_is_in_recovery() THEN
     RAISE EXCEPTION 'fencing: a standby gives no tokens'
       USING ERRCODE = 'read_only_sql_transaction', HINT = 'Connect to the primary (target_session_attrs=read-write).';
   END IF;
-  v := fencing.incarnation_now();
-  IF NOT EXISTS (SELECT 1 FROM fencing.incarnation i WHERE i.tli = v.tli AND i.sysid = v.sysid AND i.dbid = v.dbid
-      AND i.seqid = v.seqid) THEN
+  v_now := fencing.incarnation_now();
+  IF NOT EXISTS (SELECT 1 FROM fencing.incarnation i WHERE i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid
+      AND i.seqid = v_now.seqid) THEN
     IF v_session = 'driver' THEN
       PERFORM set_config('fencing.session', '', true);
     END IF;
-    INSERT INTO fencing.incarnation AS i (tli, sysid, dbid, seqid) VALUES (v.tli, v.sysid, v.dbid, v.seqid)
+    INSERT INTO fencing.incarnation AS i (tli, sysid, dbid, seqid) VALUES (v_now.tli, v_now.sysid, v_now.dbid, v_now.seqid)
       ON CONFLICT (one) DO UPDATE SET tli = EXCLUDED.tli, sysid = EXCLUDED.sysid, dbid = EXCLUDED.dbid, seqid = EXCLUDED.seqid
       WHERE (i.tli, i.sysid, i.dbid, i.seqid) IS DISTINCT FROM (EXCLUDED.tli, EXCLUDED.sysid, EXCLUDED.dbid, EXCLUDED.seqid);
     IF FOUND THEN
@@ -172,9 +172,9 @@ BEGIN
   IF current_setting('synchronous_commit') <> 'remote_apply' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
-  t := nextval('fencing.write_epoch');
-  PERFORM pg_logical_emit_message(true, 'fencing', t::text);
-  RETURN t;
+  v_token := nextval('fencing.write_epoch');
+  PERFORM pg_logical_emit_message(true, 'fencing', v_token::text);
+  RETURN v_token;
 END $$;
 -- +goose StatementEnd
 
@@ -286,40 +286,40 @@ ALTER TABLE fencing.generation ENABLE ALWAYS TRIGGER refuse_driver;
 CREATE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  c      record;
+  v_class record;
   v_what text;
   v_hint text;
 BEGIN
-  SELECT cl.oid, cl.relkind, cl.relpersistence, cl.relispartition, n.nspname, cl.relname INTO c
+  SELECT cl.oid, cl.relkind, cl.relpersistence, cl.relispartition, n.nspname, cl.relname INTO v_class
     FROM pg_class cl JOIN pg_namespace n ON n.oid = cl.relnamespace WHERE cl.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to register' USING ERRCODE = 'undefined_table', HINT = 'Name an existing table.';
   END IF;
-  IF c.nspname IN ('pg_catalog', 'information_schema', 'pg_toast') OR c.oid::bigint < 16384 THEN  -- FirstNormalObjectId
+  IF v_class.nspname IN ('pg_catalog', 'information_schema', 'pg_toast') OR v_class.oid::bigint < 16384 THEN  -- FirstNormalObjectId
     v_what := 'a system table';  v_hint := 'Register a table of your own.';
-  ELSIF c.nspname = 'fencing' THEN
+  ELSIF v_class.nspname = 'fencing' THEN
     v_what := 'a table of fencing itself';  v_hint := 'Register a table of your own.';
-  ELSIF c.relpersistence = 't' THEN
+  ELSIF v_class.relpersistence = 't' THEN
     v_what := 'a temporary table';  v_hint := 'No other session sees it; register a permanent table.';
-  ELSIF c.relispartition THEN
+  ELSIF v_class.relispartition THEN
     v_what := 'a partition';
     v_hint := format('Register the partitioned table: SELECT fencing.register(%L, ...); its partitions are protected with it.',
                      (SELECT format('%I.%I', n.nspname, p.relname) FROM pg_class p JOIN pg_namespace n ON n.oid = p.relnamespace
                        WHERE p.oid = pg_partition_root(tbl)));
-  ELSIF c.relkind = 'v' THEN
+  ELSIF v_class.relkind = 'v' THEN
     v_what := 'a view';  v_hint := 'Register the table it reads from; the driver then refuses writes through the view.';
-  ELSIF c.relkind = 'm' THEN
+  ELSIF v_class.relkind = 'm' THEN
     v_what := 'a materialized view';  v_hint := 'Nobody writes its rows; register the table it reads from.';
-  ELSIF c.relkind = 'f' THEN
+  ELSIF v_class.relkind = 'f' THEN
     v_what := 'a foreign table';
     v_hint := 'Its rows are on another server, which compares nothing here; install fencing there and register the table there.';
-  ELSIF c.relkind NOT IN ('r', 'p') THEN
+  ELSIF v_class.relkind NOT IN ('r', 'p') THEN
     v_what := 'not a table';  v_hint := 'Register an ordinary or a partitioned table.';
   ELSE
     RETURN;
   END IF;
-  RAISE EXCEPTION 'fencing: %.% is %, which can''t be protected', quote_ident(c.nspname), quote_ident(c.relname), v_what
-    USING ERRCODE = 'wrong_object_type', HINT = v_hint, SCHEMA = c.nspname, TABLE = c.relname;
+  RAISE EXCEPTION 'fencing: %.% is %, which can''t be protected', quote_ident(v_class.nspname), quote_ident(v_class.relname), v_what
+    USING ERRCODE = 'wrong_object_type', HINT = v_hint, SCHEMA = v_class.nspname, TABLE = v_class.relname;
 END $$;
 -- +goose StatementEnd
 
@@ -343,25 +343,25 @@ END $$;
 CREATE FUNCTION fencing.check_token_column(tbl regclass, token_column name) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  a      record;
+  v_column record;
   v_what text;
   v_hint text;
   v_alter text;
 BEGIN
   WITH RECURSIVE family AS (
     SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
-  SELECT n.nspname, c.relname, c.relispartition, c.oid::regclass AS name INTO a
+  SELECT n.nspname, c.relname, c.relispartition, c.oid::regclass AS name INTO v_column
     FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'f'
         ORDER BY c.oid LIMIT 1;
   IF FOUND THEN
-    RAISE EXCEPTION 'fencing: % can''t be protected, since its % % is a foreign table', tbl, CASE WHEN a.relispartition THEN 'partition'
-        ELSE 'child' END, a.name
-      USING ERRCODE = 'wrong_object_type', SCHEMA = a.nspname, TABLE = a.relname,
+    RAISE EXCEPTION 'fencing: % can''t be protected, since its % % is a foreign table', tbl,
+        CASE WHEN v_column.relispartition THEN 'partition' ELSE 'child' END, v_column.name
+      USING ERRCODE = 'wrong_object_type', SCHEMA = v_column.nspname, TABLE = v_column.relname,
             HINT = format('Its rows are on another server, where no trigger of this one compares a token. Take it out: ALTER TABLE %s, and protect it where its rows are.',
-                          CASE WHEN a.relispartition THEN format('... DETACH PARTITION %s', a.name)
-                              ELSE format('%s NO INHERIT ...', a.name) END);
+                          CASE WHEN v_column.relispartition THEN format('... DETACH PARTITION %s', v_column.name)
+                              ELSE format('%s NO INHERIT ...', v_column.name) END);
   END IF;
-  FOR a IN
+  FOR v_column IN
     WITH RECURSIVE family AS (
       SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
     SELECT n.nspname, c.relname, t.atttypid, ty.typtype, t.attidentity, t.attgenerated,
@@ -374,30 +374,31 @@ BEGIN
       JOIN pg_type ty ON ty.oid = t.atttypid
       LEFT JOIN pg_attrdef d ON d.adrelid = t.attrelid AND d.adnum = t.attnum
   LOOP
-    v_alter := format('ALTER TABLE %I.%I ALTER COLUMN %I ', a.nspname, a.relname, token_column);
-    IF a.typtype = 'd' THEN
-      v_what := format('of the domain %s, not bigint', a.type);
+    v_alter := format('ALTER TABLE %I.%I ALTER COLUMN %I ', v_column.nspname, v_column.relname, token_column);
+    IF v_column.typtype = 'd' THEN
+      v_what := format('of the domain %s, not bigint', v_column.type);
       v_hint := format('A domain may round or compare in its own way. %sTYPE bigint, or name another token column.', v_alter);
-    ELSIF a.atttypid <> 'int8'::regtype THEN
-      v_what := format('%s, not bigint', a.type);
+    ELSIF v_column.atttypid <> 'int8'::regtype THEN
+      v_what := format('%s, not bigint', v_column.type);
       v_hint := format('%sTYPE bigint USING ..., or name another token column.', v_alter);
-    ELSIF a.attidentity <> '' THEN
+    ELSIF v_column.attidentity <> '' THEN
       v_what := 'an identity column';
       v_hint := format('A token comes from the lock, never from the table. %sDROP IDENTITY, or name another token column.', v_alter);
-    ELSIF a.attgenerated <> '' THEN
+    ELSIF v_column.attgenerated <> '' THEN
       v_what := 'a generated column';
       v_hint := format('A token comes from the lock, never from the table. %sDROP EXPRESSION, or name another token column.', v_alter);
-    ELSIF a.nullable THEN
+    ELSIF v_column.nullable THEN
       v_what := 'nullable';
       v_hint := format('A null is neither older nor newer than a token. Set the nulls to 0, then %sSET NOT NULL.', v_alter);
-    ELSIF a.def NOT IN ('0', '''0''::bigint', '(0)::bigint') THEN
+    ELSIF v_column.def NOT IN ('0', '''0''::bigint', '(0)::bigint') THEN
       v_what := 'filled by a default of its own';
       v_hint := format('A row that was never written under a token has 0. %sSET DEFAULT 0, or name another token column.', v_alter);
     ELSE
       CONTINUE;
     END IF;
-    RAISE EXCEPTION 'fencing: token column % of %.% is %', quote_ident(token_column), quote_ident(a.nspname), quote_ident(a.relname), v_what
-      USING ERRCODE = 'datatype_mismatch', HINT = v_hint, SCHEMA = a.nspname, TABLE = a.relname, COLUMN = token_column;
+    RAISE EXCEPTION 'fencing: token column % of %.% is %', quote_ident(token_column), quote_ident(v_column.nspname),
+        quote_ident(v_column.relname), v_what
+      USING ERRCODE = 'datatype_mismatch', HINT = v_hint, SCHEMA = v_column.nspname, TABLE = v_column.relname, COLUMN = token_column;
   END LOOP;
 END $$;
 -- +goose StatementEnd
@@ -440,7 +441,7 @@ DECLARE
   v_row  jsonb;
   v_more jsonb := '{}';
   v_list text;
-  f      jsonb;
+  v_old  jsonb;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.take_over()');
   IF jsonb_array_length(former) = 0 THEN
@@ -450,9 +451,9 @@ BEGIN
   IF is_new THEN
     v_more := (former -> 0) - ARRAY['relid', 'schema_name', 'table_name', 'token_column', 'mode', 'resource', 'issued_by', 'registered_at'];
   END IF;
-  FOR f IN SELECT e FROM jsonb_array_elements(former) e LOOP
-    v_more := v_more || fencing.carry_over(v_row || v_more, f);
-    PERFORM fencing.tombstone_copy((f ->> 'oid')::oid::regclass, tbl);
+  FOR v_old IN SELECT e FROM jsonb_array_elements(former) e LOOP
+    v_more := v_more || fencing.carry_over(v_row || v_more, v_old);
+    PERFORM fencing.tombstone_copy((v_old ->> 'oid')::oid::regclass, tbl);
   END LOOP;
   SELECT string_agg(format('%I', k), ', ') INTO v_list FROM jsonb_object_keys(v_more) k WHERE v_row ? k AND v_row -> k <> v_more -> k;
   IF v_list IS NOT NULL THEN  -- the triggers of the registry put up what the row asks for
@@ -469,7 +470,7 @@ END $$;
 CREATE FUNCTION fencing.claim_name(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o        record;
+  v_taken  record;
   v_chain  oid[];
   v_former jsonb;  -- rows of the registry, by the table that has their name now
   v_heir   oid;    -- the table that has the name under which tbl was registered
@@ -479,17 +480,17 @@ DECLARE
   v_hint   text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.claim_name()');
-  SELECT n.nspname, c.relname INTO o
+  SELECT n.nspname, c.relname INTO v_taken
     FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name
     JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = r.table_name
    WHERE r.relid = tbl AND c.oid <> tbl::oid AND c.relkind IN ('r', 'p')
      AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = c.oid OR c.relispartition AND x.relid = pg_partition_root(c.oid));
   IF FOUND THEN
-    RAISE EXCEPTION 'fencing: % was registered as %.%, and another table has that name now', tbl, quote_ident(o.nspname),
-        quote_ident(o.relname)
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: % was registered as %.%, and another table has that name now', tbl, quote_ident(v_taken.nspname),
+        quote_ident(v_taken.relname)
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_taken.nspname, TABLE = v_taken.relname,
             HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%1$L).',
-                          format('%I.%I', o.nspname, o.relname));
+                          format('%I.%I', v_taken.nspname, v_taken.relname));
   END IF;
   SELECT h.relid, to_jsonb(r) || jsonb_build_object('oid', r.relid::oid) INTO v_heir, v_mine
     FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name JOIN pg_class c ON c.relnamespace = n.oid
@@ -796,32 +797,32 @@ END $$;
 CREATE FUNCTION fencing.driver_level(tbl regclass, level text) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-  o record;
+  v_table record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.driver_level()');
   -- the lock of fencing.register: what is found here holds until the row is written
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   SELECT coalesce(n.nspname, r.schema_name) AS nspname, coalesce(c.relname, r.table_name) AS relname, r.driver_level AS present,
-         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO o
+         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
     FROM (SELECT tbl::oid) t(oid) LEFT JOIN pg_class c ON c.oid = t.oid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN fencing.registry r ON r.relid = t.oid;
-  IF o.relname IS NULL THEN
+  IF v_table.relname IS NULL THEN
     RAISE EXCEPTION 'fencing: no table given to set the level of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
   END IF;
   IF level IS NULL OR level NOT IN ('off', 'report', 'enforce') THEN
     RAISE EXCEPTION 'fencing: % for %.%', CASE WHEN level IS NULL THEN 'no level given' ELSE format('unknown level %L', level) END,
-                    quote_ident(o.nspname), quote_ident(o.relname)
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
+                    quote_ident(v_table.nspname), quote_ident(v_table.relname)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = 'Choose ''off'' (the driver doesn''t look at the table), ''report'' (unguarded statements run and are reported) or ''enforce'' (they are refused).';
   END IF;
-  IF o.present IS NULL THEN
-    PERFORM fencing.refuse_unregistered(tbl, o.nspname, o.relname, is_named => o.named);
+  IF v_table.present IS NULL THEN
+    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
   END IF;
-  IF o.present = level THEN
+  IF v_table.present = level THEN
     RETURN;  -- an UPDATE would bump the generation
   END IF;
 
-  PERFORM fencing.check_name(tbl, o.nspname, o.relname);
+  PERFORM fencing.check_name(tbl, v_table.nspname, v_table.relname);
   UPDATE fencing.registry r SET driver_level = level WHERE r.relid = tbl;
 END $$;
 -- +goose StatementEnd
@@ -833,31 +834,31 @@ COMMENT ON FUNCTION fencing.driver_level(regclass, text) IS
 CREATE FUNCTION fencing.driver_rewrite(tbl regclass, on_off boolean) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-  o record;
+  v_table record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.driver_rewrite()');
   -- the lock of fencing.register: what is found here holds until the row is written
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   SELECT coalesce(n.nspname, r.schema_name) AS nspname, coalesce(c.relname, r.table_name) AS relname, r.driver_rewrite AS present,
-         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO o
+         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
     FROM (SELECT tbl::oid) t(oid) LEFT JOIN pg_class c ON c.oid = t.oid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN fencing.registry r ON r.relid = t.oid;
-  IF o.relname IS NULL THEN
+  IF v_table.relname IS NULL THEN
     RAISE EXCEPTION 'fencing: no table given to choose rewriting for' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
   END IF;
   IF on_off IS NULL THEN
-    RAISE EXCEPTION 'fencing: neither on nor off given for the rewriting of %.%', quote_ident(o.nspname), quote_ident(o.relname)
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: neither on nor off given for the rewriting of %.%', quote_ident(v_table.nspname), quote_ident(v_table.relname)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = 'Choose true (unguarded writes are sent in their guarded form) or false (they are refused).';
   END IF;
-  IF o.present IS NULL THEN
-    PERFORM fencing.refuse_unregistered(tbl, o.nspname, o.relname, is_named => o.named);
+  IF v_table.present IS NULL THEN
+    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
   END IF;
-  IF o.present = on_off THEN
+  IF v_table.present = on_off THEN
     RETURN;  -- an UPDATE would bump the generation
   END IF;
 
-  PERFORM fencing.check_name(tbl, o.nspname, o.relname);
+  PERFORM fencing.check_name(tbl, v_table.nspname, v_table.relname);
   UPDATE fencing.registry r SET driver_rewrite = on_off WHERE r.relid = tbl;
 END $$;
 -- +goose StatementEnd
@@ -1073,17 +1074,17 @@ COMMENT ON FUNCTION fencing.release(text, bigint) IS
 CREATE FUNCTION fencing.setting_name(resource text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  b      CONSTANT bytea := convert_to(coalesce(resource, ''), 'UTF8');
-  v_name text;
+  c_bytes CONSTANT bytea := convert_to(coalesce(resource, ''), 'UTF8');
+  v_name  text;
 BEGIN
-  IF length(b) = 0 THEN
+  IF length(c_bytes) = 0 THEN
     RETURN 'fencing.token';
   END IF;
   SELECT string_agg(CASE WHEN c = 95 OR c BETWEEN 97 AND 122 OR c BETWEEN 48 AND 57 THEN chr(c) ELSE '$' || lpad(to_hex(c), 2, '0') END, ''
       ORDER BY i)
-    INTO v_name FROM (SELECT i, get_byte(b, i) AS c FROM generate_series(0, length(b) - 1) i) x;
+    INTO v_name FROM (SELECT i, get_byte(c_bytes, i) AS c FROM generate_series(0, length(c_bytes) - 1) i) x;
   IF length(v_name) > 57 THEN  -- with "token_" one more than an identifier may have
-    RETURN 'fencing.token_$m' || left(encode(sha256(b), 'hex'), 40);
+    RETURN 'fencing.token_$m' || left(encode(sha256(c_bytes), 'hex'), 40);
   END IF;
   RETURN 'fencing.token_' || v_name;
 END $$;
@@ -1723,7 +1724,7 @@ DECLARE
       WHERE c.oid = issued_by);
   v_prefix CONSTANT text := 'wall_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq)::text), 16) || '_';
   v_sql    text;
-  f        record;
+  v_function record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_functions()');
   PERFORM fencing.check_sequence(issued_by);
@@ -1731,16 +1732,16 @@ BEGIN
     RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
       USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
   END IF;
-  FOR f IN
+  FOR v_function IN
     SELECT b.suffix, b.body
       FROM (SELECT * FROM fencing.wall_update_bodies() UNION ALL SELECT * FROM fencing.wall_insert_bodies()
             UNION ALL SELECT * FROM fencing.wall_delete_bodies() UNION ALL SELECT * FROM fencing.wall_other_bodies()) b
      WHERE coalesce(b.mode = wall_functions.mode, true) AND coalesce(b.is_bounded = (v_seq IS NOT NULL), true)
   LOOP
-    CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NOT NULL;
-    EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
-                   CASE WHEN f.suffix LIKE 'mark%' THEN '' ELSE 'SECURITY DEFINER' END,
-                   format(f.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
+    CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NOT NULL;
+    EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || v_function.suffix,
+                   CASE WHEN v_function.suffix LIKE 'mark%' THEN '' ELSE 'SECURITY DEFINER' END,
+                   format(v_function.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
   END LOOP;
   -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
   FOR v_sql IN
@@ -1811,7 +1812,7 @@ END $$;
 CREATE FUNCTION fencing.check_parents(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o record;
+  v_child record;
 BEGIN
   IF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
     RETURN;
@@ -1823,7 +1824,7 @@ BEGIN
     SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', r.schema_name, r.table_name) AS mine,
-         format('%I.%I', w.schema_name, w.table_name) AS other INTO o
+         format('%I.%I', w.schema_name, w.table_name) AS other INTO v_child
     FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.relid = tbl,
          fencing.walls_above(m.oid) w
    WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl
@@ -1832,10 +1833,10 @@ BEGIN
              AND (w.seal_resource, w.seal_column) IS DISTINCT FROM (r.seal_resource, r.seal_column))
    LIMIT 1;
   IF FOUND THEN
-    RAISE EXCEPTION 'fencing: % inherits from % and from %, whose walls differ', o.name, o.mine, o.other
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: % inherits from % and from %, whose walls differ', v_child.name, v_child.mine, v_child.other
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_child.nspname, TABLE = v_child.relname,
             HINT = format('A child has one wall. Register both with the same mode, token column, resource and sequence, and the same seal, or end one of the inheritances: ALTER TABLE %s NO INHERIT ....',
-                o.name);
+                v_child.name);
   END IF;
 END $$;
 -- +goose StatementEnd
@@ -1857,7 +1858,7 @@ DECLARE
   v_old    text[];  -- prefixes of the functions that the triggers ran before
   v_strays boolean; -- partitions have triggers of their own, from before they were attached
   v_sql    text;
-  r        record;
+  v_parent record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_apply()');
   IF level <> 'off' THEN
@@ -1921,7 +1922,7 @@ BEGIN
   END LOOP;
   IF level = 'off' THEN
     -- other walled parents take the table and its children back
-    FOR r IN
+    FOR v_parent IN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid
         UNION
@@ -1930,7 +1931,8 @@ BEGIN
       SELECT DISTINCT g.* FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) g
        WHERE g.relid <> tbl AND (m.oid = tbl::oid OR NOT c.relispartition)
     LOOP
-      PERFORM fencing.wall_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by);
+      PERFORM fencing.wall_apply(v_parent.relid, v_parent.wall_level, v_parent.token_column, v_parent.mode, v_parent.resource,
+          v_parent.issued_by);
     END LOOP;
   ELSE
     -- ALWAYS, or session_replication_role = replica would pass; also of copies that somebody turned off on a partition
@@ -1981,7 +1983,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
 CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'enforce') RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o         record;
+  v_table   record;
   v_is_left boolean := false;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall()');
@@ -1989,7 +1991,7 @@ BEGIN
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   SELECT n.nspname, c.relname, r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by,
          EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = r.token_column AND NOT a.attisdropped) AS has_column,
-         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO o
+         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to put a wall on' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
@@ -1997,11 +1999,11 @@ BEGIN
   IF level IS NULL OR level NOT IN ('off', 'report', 'enforce', 'attested') THEN
     RAISE EXCEPTION 'fencing: % for the wall of %.%', CASE WHEN level IS NULL THEN 'no level given'
         ELSE format('unknown level %L', level) END,
-                    quote_ident(o.nspname), quote_ident(o.relname)
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
+                    quote_ident(v_table.nspname), quote_ident(v_table.relname)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = 'Choose ''off'' (no triggers), ''report'' (they log what they would refuse), ''enforce'' (they refuse) or ''attested'' (they also ask for the setting that fencing.setting_name names).';
   END IF;
-  IF o.relid IS NULL THEN
+  IF v_table.relid IS NULL THEN
     IF level = 'off' AND EXISTS (
       SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
        WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace
@@ -2010,30 +2012,31 @@ BEGIN
       PERFORM fencing.wall_apply(tbl, 'off', NULL, NULL, NULL, NULL);
       v_is_left := true;
     ELSE
-      PERFORM fencing.refuse_unregistered(tbl, o.nspname, o.relname, is_named => o.named);
+      PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
     END IF;
   END IF;
   IF level <> 'off' THEN
-    IF NOT o.has_column THEN
-      RAISE EXCEPTION 'fencing: %.% has no column %', quote_ident(o.nspname), quote_ident(o.relname), quote_ident(o.token_column)
-        USING ERRCODE = 'undefined_column', SCHEMA = o.nspname, TABLE = o.relname,
+    IF NOT v_table.has_column THEN
+      RAISE EXCEPTION 'fencing: %.% has no column %', quote_ident(v_table.nspname), quote_ident(v_table.relname),
+          quote_ident(v_table.token_column)
+        USING ERRCODE = 'undefined_column', SCHEMA = v_table.nspname, TABLE = v_table.relname,
               HINT = 'Give the token column its name back, or call fencing.unregister and fencing.register with the new one.';
     END IF;
-    PERFORM fencing.check_token_column(tbl, o.token_column);
+    PERFORM fencing.check_token_column(tbl, v_table.token_column);
   END IF;
-  IF o.wall_level <> level THEN
+  IF v_table.wall_level <> level THEN
     UPDATE fencing.registry r SET wall_level = level WHERE r.relid = tbl;
   ELSIF NOT v_is_left THEN
-    PERFORM fencing.wall_apply(tbl, level, o.token_column, o.mode, o.resource, o.issued_by);
+    PERFORM fencing.wall_apply(tbl, level, v_table.token_column, v_table.mode, v_table.resource, v_table.issued_by);
   END IF;
   -- a change of level brings and takes the triggers of tombstones and seals by itself, but for those that the row doesn't ask for
   IF level = 'off' THEN
     PERFORM fencing.tombstone_apply(tbl, 'off', NULL, NULL, NULL, NULL);
-  ELSIF o.wall_level = level THEN
+  ELSIF v_table.wall_level = level THEN
     PERFORM fencing.tombstone_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by)
        FROM fencing.registry r WHERE r.relid = tbl AND r.tombstones;
   END IF;
-  IF v_is_left OR o.wall_level = level THEN
+  IF v_is_left OR v_table.wall_level = level THEN
     PERFORM fencing.seal_apply(tbl);
   END IF;
 END $$;
@@ -2428,12 +2431,12 @@ END $$;
 CREATE FUNCTION fencing.check_seal_column(tbl regclass, by_column name) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  a      record;
+  v_column record;
   v_what text;
   v_hint text;
   v_or   CONSTANT text := format(' To do without: SELECT fencing.unseal(%L).', tbl::text);
 BEGIN
-  FOR a IN
+  FOR v_column IN
     WITH RECURSIVE family AS (
       SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
     SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, t.attname, t.atttypid, t.attgenerated,
@@ -2445,24 +2448,26 @@ BEGIN
       LEFT JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = check_seal_column.by_column AND t.attnum > 0 AND NOT t.attisdropped
      ORDER BY c.oid <> tbl::oid, c.oid
   LOOP
-    IF a.attname IS NULL THEN
-      RAISE EXCEPTION 'fencing: % has no column %', a.name, quote_ident(by_column)
-        USING ERRCODE = 'undefined_column', SCHEMA = a.nspname, TABLE = a.relname,
+    IF v_column.attname IS NULL THEN
+      RAISE EXCEPTION 'fencing: % has no column %', v_column.name, quote_ident(by_column)
+        USING ERRCODE = 'undefined_column', SCHEMA = v_column.nspname, TABLE = v_column.relname,
               HINT = 'Name the column that has the name of each row''s lease: SELECT fencing.seal(..., by_column => ...).' || v_or;
-    ELSIF a.atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN
-      v_what := format('is of type %s', a.type);
+    ELSIF v_column.atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype,
+        'int8'::regtype) THEN
+      v_what := format('is of type %s', v_column.type);
       v_hint := 'Use a column of type text, varchar, uuid or an integer, whose text is the name of the lease.';
-    ELSIF a.attgenerated <> '' THEN
+    ELSIF v_column.attgenerated <> '' THEN
       v_what := 'is a generated column';
       v_hint := 'It is computed after the check. Name a column that is written.';
-    ELSIF a.nullable THEN
+    ELSIF v_column.nullable THEN
       v_what := 'is nullable';
-      v_hint := format('A row without a lease could be written by nobody. ALTER TABLE %s ALTER COLUMN %I SET NOT NULL.', a.name, by_column);
+      v_hint := format('A row without a lease could be written by nobody. ALTER TABLE %s ALTER COLUMN %I SET NOT NULL.', v_column.name,
+          by_column);
     ELSE
       CONTINUE;
     END IF;
-    RAISE EXCEPTION 'fencing: column % of %, which is to name the lease, %', quote_ident(by_column), a.name, v_what
-      USING ERRCODE = 'datatype_mismatch', HINT = v_hint || v_or, SCHEMA = a.nspname, TABLE = a.relname, COLUMN = by_column;
+    RAISE EXCEPTION 'fencing: column % of %, which is to name the lease, %', quote_ident(by_column), v_column.name, v_what
+      USING ERRCODE = 'datatype_mismatch', HINT = v_hint || v_or, SCHEMA = v_column.nspname, TABLE = v_column.relname, COLUMN = by_column;
   END LOOP;
 END $$;
 -- +goose StatementEnd
@@ -2474,7 +2479,7 @@ CREATE FUNCTION fencing.seal_apply(tbl regclass) RETURNS void LANGUAGE plpgsql V
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
     SET quote_all_identifiers = off AS $$
 DECLARE
-  o      record;
+  v_row  record;
   c_levels CONSTANT text[] := ARRAY['report', 'enforce', 'attested'];
   v_func text;    -- null: no seal
   v_all  text[];
@@ -2483,29 +2488,30 @@ DECLARE
   v_sql  text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_apply()');
-  SELECT r.*, a.atttypid::regtype AS typ INTO o
+  SELECT r.*, a.atttypid::regtype AS typ INTO v_row
     FROM fencing.registry r LEFT JOIN pg_attribute a ON a.attrelid = r.relid AND a.attname = r.seal_column AND a.attnum > 0
         AND NOT a.attisdropped
    WHERE r.relid = tbl;
-  IF o.wall_level <> 'off' AND num_nonnulls(o.seal_resource, o.seal_column) = 1 THEN
-    IF o.mode <> 'lease' THEN
-      RAISE EXCEPTION 'fencing: %.% is sealed, which mode % has no use for', quote_ident(o.schema_name), quote_ident(o.table_name), o.mode
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.schema_name, TABLE = o.table_name,
+  IF v_row.wall_level <> 'off' AND num_nonnulls(v_row.seal_resource, v_row.seal_column) = 1 THEN
+    IF v_row.mode <> 'lease' THEN
+      RAISE EXCEPTION 'fencing: %.% is sealed, which mode % has no use for', quote_ident(v_row.schema_name), quote_ident(v_row.table_name),
+          v_row.mode
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_row.schema_name, TABLE = v_row.table_name,
               HINT = format('Keep mode lease, or take the seal off first: SELECT fencing.unseal(%L).',
-                  format('%I.%I', o.schema_name, o.table_name));
+                  format('%I.%I', v_row.schema_name, v_row.table_name));
     END IF;
-    IF o.issued_by <> 'fencing.write_epoch'::regclass THEN  -- null bounds nothing
-      RAISE EXCEPTION 'fencing: %.% is sealed, and takes tokens of sequence %, which are no lease''s', quote_ident(o.schema_name),
-          quote_ident(o.table_name), o.issued_by
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.schema_name, TABLE = o.table_name,
+    IF v_row.issued_by <> 'fencing.write_epoch'::regclass THEN  -- null bounds nothing
+      RAISE EXCEPTION 'fencing: %.% is sealed, and takes tokens of sequence %, which are no lease''s', quote_ident(v_row.schema_name),
+          quote_ident(v_row.table_name), v_row.issued_by
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_row.schema_name, TABLE = v_row.table_name,
               HINT = format('Leases draw from fencing.write_epoch: SELECT fencing.register(%L, ''lease'', issued_by => ''fencing.write_epoch''), or take the seal off: SELECT fencing.unseal(%1$L).',
-                            format('%I.%I', o.schema_name, o.table_name));
+                            format('%I.%I', v_row.schema_name, v_row.table_name));
     END IF;
-    IF o.seal_column IS NOT NULL THEN
-      PERFORM fencing.check_seal_column(tbl, o.seal_column);
+    IF v_row.seal_column IS NOT NULL THEN
+      PERFORM fencing.check_seal_column(tbl, v_row.seal_column);
     END IF;
     PERFORM fencing.check_parents(tbl);
-    v_func := fencing.seal_function(o.token_column, o.resource, o.seal_resource, o.seal_column, o.typ);
+    v_func := fencing.seal_function(v_row.token_column, v_row.resource, v_row.seal_resource, v_row.seal_column, v_row.typ);
   ELSIF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal') THEN
@@ -2519,8 +2525,9 @@ BEGIN
   wanted AS (
     SELECT m.oid, format('TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %I.%I FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
                          -- a child of several
-                         n.nspname, c.relname, v_func, CASE WHEN m.oid = tbl::oid OR c.relispartition THEN o.wall_level ELSE (
-                           SELECT c_levels[greatest(array_position(c_levels, o.wall_level), max(array_position(c_levels, w.wall_level)))]
+                         n.nspname, c.relname, v_func, CASE WHEN m.oid = tbl::oid OR c.relispartition THEN v_row.wall_level ELSE (
+                           SELECT c_levels[greatest(array_position(c_levels, v_row.wall_level),
+                               max(array_position(c_levels, w.wall_level)))]
                              FROM fencing.walls_above(m.oid) w) END) AS def
       FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE v_func IS NOT NULL AND (NOT c.relispartition OR m.oid = tbl::oid)),  -- a partition has a copy
@@ -2566,7 +2573,7 @@ BEGIN
          WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
       SELECT DISTINCT r.relid FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) r
        WHERE r.relid <> tbl AND num_nonnulls(r.seal_resource, r.seal_column) = 1
-         AND CASE WHEN m.oid = tbl::oid THEN coalesce(o.wall_level, 'off') = 'off' ELSE NOT c.relispartition END) g;
+         AND CASE WHEN m.oid = tbl::oid THEN coalesce(v_row.wall_level, 'off') = 'off' ELSE NOT c.relispartition END) g;
   END IF;
   v_old := array_remove(v_old, v_func);
   IF cardinality(v_old) > 0 THEN
@@ -2608,44 +2615,44 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER seal;
 CREATE FUNCTION fencing.seal(tbl regclass, resource text DEFAULT NULL, by_column name DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o record;
+  v_table record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal()');
   -- the lock of fencing.register: what is found here holds until the row is written
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.mode, r.wall_level, r.token_column,
-      r.seal_resource, r.seal_column INTO o
+      r.seal_resource, r.seal_column INTO v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to seal' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
   END IF;
-  IF o.relid IS NULL THEN
-    PERFORM fencing.refuse_unregistered(tbl, o.nspname, o.relname, '''lease''');
+  IF v_table.relid IS NULL THEN
+    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, '''lease''');
   END IF;
   IF num_nonnulls(seal.resource, by_column) <> 1 OR length(seal.resource) NOT BETWEEN 1 AND 255 OR by_column = '' THEN
     RAISE EXCEPTION 'fencing: % to seal % by', CASE num_nonnulls(seal.resource, by_column) WHEN 0 THEN 'nothing given' WHEN 2
         THEN 'a lease and a column given'
-                    ELSE 'no name of a lease or of a column given' END, o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
+                    ELSE 'no name of a lease or of a column given' END, v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = 'Give the name of the lease (resource => ..., 1 to 255 characters), or the column that has it for each row (by_column => ...).';
   END IF;
-  IF o.mode <> 'lease' THEN
-    RAISE EXCEPTION 'fencing: % is of mode %, which has no lease to compare with', o.name, o.mode
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+  IF v_table.mode <> 'lease' THEN
+    RAISE EXCEPTION 'fencing: % is of mode %, which has no lease to compare with', v_table.name, v_table.mode
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = format('Tokens that are drawn for each write are never a lease''s. Register it for leases: SELECT fencing.register(%L, ''lease'', ...).',
-                o.name);
+                v_table.name);
   END IF;
-  IF o.wall_level = 'off' THEN
-    RAISE EXCEPTION 'fencing: % has no wall, without which a seal doesn''t hold', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Put the wall up first: SELECT fencing.wall(%L).', o.name);
+  IF v_table.wall_level = 'off' THEN
+    RAISE EXCEPTION 'fencing: % has no wall, without which a seal doesn''t hold', v_table.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('Put the wall up first: SELECT fencing.wall(%L).', v_table.name);
   END IF;
-  IF by_column = o.token_column THEN
-    RAISE EXCEPTION 'fencing: column % of % has the tokens, and names no lease', quote_ident(by_column), o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname, COLUMN = by_column,
+  IF by_column = v_table.token_column THEN
+    RAISE EXCEPTION 'fencing: column % of % has the tokens, and names no lease', quote_ident(by_column), v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname, COLUMN = by_column,
             HINT = 'Name the column that has the name of each row''s lease.';
   END IF;
-  IF (o.seal_resource, o.seal_column) IS DISTINCT FROM (seal.resource, by_column) THEN
+  IF (v_table.seal_resource, v_table.seal_column) IS DISTINCT FROM (seal.resource, by_column) THEN
     UPDATE fencing.registry r SET seal_resource = seal.resource, seal_column = by_column WHERE r.relid = tbl;
   ELSE
     PERFORM fencing.seal_apply(tbl);
@@ -2723,50 +2730,51 @@ COMMENT ON TABLE fencing.tombstone IS 'Deleted keys with the tokens that deleted
 CREATE FUNCTION fencing.tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[]) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  o     record;
-  a     record;
+  v_table record;
+  v_column record;
   v_bad text;
 BEGIN
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name,
          format(' Or keep none any more: SELECT fencing.tombstones(%L, false).', format('%I.%I', n.nspname, c.relname)) AS or_none
-             INTO STRICT o
+             INTO STRICT v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl;
   IF EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = tbl AND i.indisprimary AND NOT i.indimmediate) THEN
     -- an INSERT waits for a DELETE in progress only where the key is checked at once
-    RAISE EXCEPTION 'fencing: no tombstones for %: its primary key is deferrable, and an INSERT does not wait for a DELETE', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: no tombstones for %: its primary key is deferrable, and an INSERT does not wait for a DELETE', v_table.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = format('Make the key again, NOT DEFERRABLE: ALTER TABLE %s DROP CONSTRAINT ..., ADD PRIMARY KEY (...).',
-                o.name) || o.or_none;
+                v_table.name) || v_table.or_none;
   END IF;
-  FOR a IN
+  FOR v_column IN
     SELECT t.attname, t.atttypid::regtype AS type, ty.typtype, l.collisdeterministic AS deterministic
       FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY k(num, ord), pg_attribute t JOIN pg_type ty ON ty.oid = t.atttypid
       LEFT JOIN pg_collation l ON l.oid = t.attcollation
      WHERE i.indrelid = tbl AND i.indisprimary AND t.attrelid = tbl AND t.attnum = k.num AND k.ord <= i.indnkeyatts ORDER BY k.ord
   LOOP
     v_bad := CASE
-      WHEN a.type::oid NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'text'::regtype, 'varchar'::regtype,
+      WHEN v_column.type::oid NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'text'::regtype,
+          'varchar'::regtype,
           'bpchar'::regtype,
                           'uuid'::regtype, 'bool'::regtype, 'bytea'::regtype, 'date'::regtype, 'timestamp'::regtype, 'timestamptz'::regtype)
-        THEN format('is of type %s, whose equal values may differ as text', a.type)
-      WHEN NOT a.deterministic THEN 'has a collation under which different texts are equal' END;
+        THEN format('is of type %s, whose equal values may differ as text', v_column.type)
+      WHEN NOT v_column.deterministic THEN 'has a collation under which different texts are equal' END;
     IF v_bad IS NOT NULL THEN
-      RAISE EXCEPTION 'fencing: no tombstones for %: key column % %', o.name, quote_ident(a.attname), v_bad
-        USING ERRCODE = 'feature_not_supported', SCHEMA = o.nspname, TABLE = o.relname, COLUMN = a.attname,
+      RAISE EXCEPTION 'fencing: no tombstones for %: key column % %', v_table.name, quote_ident(v_column.attname), v_bad
+        USING ERRCODE = 'feature_not_supported', SCHEMA = v_table.nspname, TABLE = v_table.relname, COLUMN = v_column.attname,
               HINT = 'Use a primary key of integer, numeric, text, uuid, boolean, bytea, date or timestamp columns, of a deterministic collation.'
-                  || o.or_none;
+                  || v_table.or_none;
     END IF;
-    cols := cols || a.attname;
-    types := types || a.type;
+    cols := cols || v_column.attname;
+    types := types || v_column.type;
     texts := texts || replace(CASE
-      WHEN a.type = 'numeric'::regtype THEN 'trim_scale(@)::text'
-      WHEN a.type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
-      ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(a.attname), '%', '%%')));
+      WHEN v_column.type = 'numeric'::regtype THEN 'trim_scale(@)::text'
+      WHEN v_column.type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
+      ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(v_column.attname), '%', '%%')));
   END LOOP;
   IF cols IS NULL THEN
-    RAISE EXCEPTION 'fencing: no tombstones for %: it has no primary key', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('A tombstone is found by the key: ALTER TABLE %s ADD PRIMARY KEY (...).', o.name) || o.or_none;
+    RAISE EXCEPTION 'fencing: no tombstones for %: it has no primary key', v_table.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('A tombstone is found by the key: ALTER TABLE %s ADD PRIMARY KEY (...).', v_table.name) || v_table.or_none;
   END IF;
 END $$;
 -- +goose StatementEnd
@@ -2924,7 +2932,7 @@ CREATE FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mod
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
     SET standard_conforming_strings = on AS $$
 DECLARE
-  k        record;
+  v_key    record;
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE c.oid = issued_by);
   v_prefix text;
@@ -2932,30 +2940,31 @@ DECLARE
   v_keys   text;
   v_columns jsonb;
   v_sql    text;
-  f        record;
+  v_function record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_functions()');
   PERFORM fencing.check_sequence(issued_by);
-  SELECT * INTO k FROM fencing.tombstone_key(tbl);
+  SELECT * INTO v_key FROM fencing.tombstone_key(tbl);
   SELECT jsonb_agg(jsonb_build_array(u.col, CASE WHEN u.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype)
       THEN 'number'
                                                  WHEN u.type = 'varchar'::regtype THEN 'text' ELSE u.type::text END) ORDER BY u.n)
-    INTO v_columns FROM unnest(k.cols, k.types) WITH ORDINALITY u(col, type, n);
+    INTO v_columns FROM unnest(v_key.cols, v_key.types) WITH ORDINALITY u(col, type, n);
   PERFORM fencing.tombstone_rekey(tbl, v_columns);
-  v_prefix := 'tomb_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq, k.cols, k.types::text[])::text), 16) || '_';
+  v_prefix := 'tomb_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq, v_key.cols, v_key.types::text[])::text),
+      16) || '_';
   SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
-    INTO v_types FROM unnest(k.cols, k.types::text[]) WITH ORDINALITY u(c, t, n);
+    INTO v_types FROM unnest(v_key.cols, v_key.types::text[]) WITH ORDINALITY u(c, t, n);
   v_types := v_types || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(token_column), '%', '%%'));
-  v_keys := 'ARRAY[' || array_to_string(k.texts, ', ') || ']';
-  FOR f IN
+  v_keys := 'ARRAY[' || array_to_string(v_key.texts, ', ') || ']';
+  FOR v_function IN
     SELECT b.suffix, b.body FROM fencing.tombstone_bodies() b
   LOOP
-    IF to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NULL THEN
+    IF to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NULL THEN
       -- a sequential scan of fencing.tombstone is a read of all keys to SERIALIZABLE, and it is chosen while the table is small
       EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off '
                      'SET TimeZone = ''UTC'' SET DateStyle = ''ISO, YMD'' SET IntervalStyle = ''postgres'' SET bytea_output = ''hex'' SET extra_float_digits = 1 AS %L',
-                     v_prefix || f.suffix,
-                     format(f.body, token_column, mode, resource, fencing.setting_name(resource), v_seq,
+                     v_prefix || v_function.suffix,
+                     format(v_function.body, token_column, mode, resource, fencing.setting_name(resource), v_seq,
                             format(v_keys, 'OLD'), format(v_keys, 'NEW'), format(v_types, 'OLD'), format(v_types, 'NEW'), v_columns));
     END IF;
   END LOOP;
@@ -3134,39 +3143,41 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER tombstones;
 CREATE FUNCTION fencing.tombstones(tbl regclass, keep boolean DEFAULT true) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o record;
+  v_table record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstones()');
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   SELECT n.nspname, c.relname, c.relkind, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.wall_level, r.tombstones,
-         r.token_column, r.mode, r.resource, r.issued_by INTO o
+         r.token_column, r.mode, r.resource, r.issued_by INTO v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to keep tombstones of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
   END IF;
-  IF o.relid IS NULL THEN
-    PERFORM fencing.refuse_unregistered(tbl, o.nspname, o.relname);
+  IF v_table.relid IS NULL THEN
+    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname);
   END IF;
   IF keep IS NULL THEN
-    RAISE EXCEPTION 'fencing: neither true nor false given for the tombstones of %', o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'Leave the argument out for true.';
+    RAISE EXCEPTION 'fencing: neither true nor false given for the tombstones of %', v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+          HINT = 'Leave the argument out for true.';
   END IF;
   IF keep THEN
-    IF o.wall_level = 'off' THEN
-      RAISE EXCEPTION 'fencing: no tombstones for %: its wall is off', o.name
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-              HINT = format('A DELETE has no token to keep without one: SELECT fencing.wall(%L).', o.name);
+    IF v_table.wall_level = 'off' THEN
+      RAISE EXCEPTION 'fencing: no tombstones for %: its wall is off', v_table.name
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+              HINT = format('A DELETE has no token to keep without one: SELECT fencing.wall(%L).', v_table.name);
     END IF;
     PERFORM fencing.tombstone_key(tbl);
-    IF o.relkind = 'r' AND NOT o.tombstones AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
-      RAISE EXCEPTION 'fencing: no tombstones for %: it has children, which don''t share its primary key', o.name
-        USING ERRCODE = 'feature_not_supported', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'Use a partitioned table.';
+    IF v_table.relkind = 'r' AND NOT v_table.tombstones AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
+      RAISE EXCEPTION 'fencing: no tombstones for %: it has children, which don''t share its primary key', v_table.name
+        USING ERRCODE = 'feature_not_supported', SCHEMA = v_table.nspname, TABLE = v_table.relname, HINT = 'Use a partitioned table.';
     END IF;
   END IF;
-  IF o.tombstones <> keep THEN
+  IF v_table.tombstones <> keep THEN
     UPDATE fencing.registry r SET tombstones = keep WHERE r.relid = tbl;
   ELSE  -- with false, what came with a dump of the table alone
-    PERFORM fencing.tombstone_apply(tbl, CASE WHEN keep THEN o.wall_level ELSE 'off' END, o.token_column, o.mode, o.resource, o.issued_by);
+    PERFORM fencing.tombstone_apply(tbl, CASE WHEN keep THEN v_table.wall_level ELSE 'off' END, v_table.token_column, v_table.mode,
+        v_table.resource, v_table.issued_by);
   END IF;
 END $$;
 -- +goose StatementEnd
@@ -3250,7 +3261,7 @@ END $$;
 CREATE FUNCTION fencing.repair(tbl regclass, key jsonb, token bigint, reason text) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  o      record;
+  v_table record;
   v_cols name[];
   v_cond text;
   v_old  bigint[];
@@ -3262,63 +3273,67 @@ BEGIN
     RAISE EXCEPTION 'fencing: rows are repaired by the owner of schema fencing only'
       USING ERRCODE = 'insufficient_privilege', HINT = 'Call it as that role.';
   END IF;
-  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.token_column, r.issued_by INTO o
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.token_column, r.issued_by INTO v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to repair a row of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
   END IF;
-  IF o.relid IS NULL THEN
-    PERFORM fencing.refuse_unregistered(tbl, o.nspname, o.relname);
+  IF v_table.relid IS NULL THEN
+    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname);
   END IF;
   IF reason IS NULL OR reason !~ '[^[:space:]]' THEN
-    RAISE EXCEPTION 'fencing: no reason given for the repair of a row of %', o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'Say why; it is kept in fencing.repairs.';
+    RAISE EXCEPTION 'fencing: no reason given for the repair of a row of %', v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+          HINT = 'Say why; it is kept in fencing.repairs.';
   END IF;
   IF token IS NULL OR token < 0 THEN
     RAISE EXCEPTION 'fencing: % for the repair of a row of %', CASE WHEN token IS NULL THEN 'no token given'
-        ELSE format('negative token %s', token) END, o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
+        ELSE format('negative token %s', token) END, v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = 'Give the token of the row''s last rightful write, or 0 for a row that any token may write.';
   END IF;
-  IF o.issued_by IS NOT NULL AND token > coalesce(pg_sequence_last_value(o.issued_by), 0) THEN
-    RAISE EXCEPTION 'fencing: token % for the repair of a row of % was never issued', token, o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('The last one issued by %s is %s; no holder could write the row.', o.issued_by,
-                coalesce(pg_sequence_last_value(o.issued_by), 0));
+  IF v_table.issued_by IS NOT NULL AND token > coalesce(pg_sequence_last_value(v_table.issued_by), 0) THEN
+    RAISE EXCEPTION 'fencing: token % for the repair of a row of % was never issued', token, v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('The last one issued by %s is %s; no holder could write the row.', v_table.issued_by,
+                coalesce(pg_sequence_last_value(v_table.issued_by), 0));
   END IF;
   SELECT array_agg(a.attname ORDER BY k.ord), string_agg(format('r.%I = k.%1$I', a.attname), ' AND ' ORDER BY k.ord) INTO v_cols, v_cond
     FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY k(num, ord), pg_attribute a
    WHERE i.indrelid = tbl AND i.indisprimary AND k.ord <= i.indnkeyatts AND a.attrelid = tbl AND a.attnum = k.num;
   IF v_cols IS NULL THEN
-    RAISE EXCEPTION 'fencing: no row of % can be named for repair: it has no primary key', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('ALTER TABLE %s ADD PRIMARY KEY (...).', o.name);
+    RAISE EXCEPTION 'fencing: no row of % can be named for repair: it has no primary key', v_table.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('ALTER TABLE %s ADD PRIMARY KEY (...).', v_table.name);
   END IF;
   IF key IS NULL OR jsonb_typeof(key) <> 'object' OR NOT key ?& v_cols::text[]
       OR (SELECT count(*) FROM jsonb_object_keys(key)) <> cardinality(v_cols)
      OR EXISTS (SELECT 1 FROM jsonb_each(key) e WHERE jsonb_typeof(e.value) = 'null') THEN
-    RAISE EXCEPTION 'fencing: % is not a key of %', coalesce(key::text, 'null'), o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: % is not a key of %', coalesce(key::text, 'null'), v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = format('Give a JSON object with a value for each column of the primary key, and nothing else: %s.',
                 array_to_string(v_cols, ', '));
   END IF;
   -- locked and then counted: the old token that is written down is the one that is replaced
   EXECUTE format('SELECT array_agg(t) FROM (SELECT r.%1$I AS t FROM %2$s r, jsonb_populate_record(NULL::%2$s, $1) k WHERE %3$s FOR UPDATE OF r) x',
-                 o.token_column, o.name, v_cond) INTO v_old USING key;
+                 v_table.token_column, v_table.name, v_cond) INTO v_old USING key;
   IF coalesce(cardinality(v_old), 0) <> 1 THEN
-    RAISE EXCEPTION 'fencing: % of % has the key %', CASE WHEN v_old IS NULL THEN 'no row' ELSE 'more than one row' END, o.name, key
-      USING ERRCODE = CASE WHEN v_old IS NULL THEN 'no_data_found' ELSE 'cardinality_violation' END, SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: % of % has the key %', CASE WHEN v_old IS NULL THEN 'no row' ELSE 'more than one row' END, v_table.name, key
+      USING ERRCODE = CASE WHEN v_old IS NULL THEN 'no_data_found' ELSE 'cardinality_violation' END, SCHEMA = v_table.nspname,
+          TABLE = v_table.relname,
             HINT = CASE WHEN v_old IS NULL THEN 'Correct the key; row security may hide the row as well.'
                 ELSE 'Children don''t share a primary key; repair the child.' END;
   END IF;
   INSERT INTO fencing.repairs (relid, schema_name, table_name, key, old_token, new_token, reason, xact)
-  VALUES (tbl, o.nspname, o.relname, repair.key, v_old[1], repair.token, repair.reason, pg_current_xact_id()) RETURNING id INTO v_id;
-  EXECUTE format('UPDATE %1$s r SET %2$I = $2 FROM jsonb_populate_record(NULL::%1$s, $1) k WHERE %3$s RETURNING r.%2$I', o.name,
-      o.token_column, v_cond)
+  VALUES (tbl, v_table.nspname, v_table.relname, repair.key, v_old[1], repair.token, repair.reason, pg_current_xact_id()) RETURNING id
+      INTO v_id;
+  EXECUTE format('UPDATE %1$s r SET %2$I = $2 FROM jsonb_populate_record(NULL::%1$s, $1) k WHERE %3$s RETURNING r.%2$I', v_table.name,
+      v_table.token_column, v_cond)
     INTO v_new USING key, token;
   IF v_new IS DISTINCT FROM token THEN
-    RAISE EXCEPTION 'fencing: the row of % with the key % was not repaired: it has token %', o.name, key, coalesce(v_new::text, 'as before')
-      USING ERRCODE = 'triggered_data_change_violation', SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: the row of % with the key % was not repaired: it has token %', v_table.name, key,
+        coalesce(v_new::text, 'as before')
+      USING ERRCODE = 'triggered_data_change_violation', SCHEMA = v_table.nspname, TABLE = v_table.relname,
           HINT = 'A trigger of the table changed the write.';
   END IF;
   UPDATE fencing.repairs p SET xact = NULL WHERE p.id = v_id;

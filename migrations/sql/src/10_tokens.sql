@@ -112,21 +112,21 @@ INSERT INTO fencing.incarnation (tli, sysid, dbid, seqid) SELECT n.tli, n.sysid,
 CREATE FUNCTION fencing.next_token() RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  t bigint;
-  v record;
+  v_token bigint;
+  v_now record;
   v_session CONSTANT text := current_setting('fencing.session', true);
 BEGIN
   IF pg_is_in_recovery() THEN
     RAISE EXCEPTION 'fencing: a standby gives no tokens'
       USING ERRCODE = 'read_only_sql_transaction', HINT = 'Connect to the primary (target_session_attrs=read-write).';
   END IF;
-  v := fencing.incarnation_now();
-  IF NOT EXISTS (SELECT 1 FROM fencing.incarnation i WHERE i.tli = v.tli AND i.sysid = v.sysid AND i.dbid = v.dbid
-      AND i.seqid = v.seqid) THEN
+  v_now := fencing.incarnation_now();
+  IF NOT EXISTS (SELECT 1 FROM fencing.incarnation i WHERE i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid
+      AND i.seqid = v_now.seqid) THEN
     IF v_session = 'driver' THEN
       PERFORM set_config('fencing.session', '', true);
     END IF;
-    INSERT INTO fencing.incarnation AS i (tli, sysid, dbid, seqid) VALUES (v.tli, v.sysid, v.dbid, v.seqid)
+    INSERT INTO fencing.incarnation AS i (tli, sysid, dbid, seqid) VALUES (v_now.tli, v_now.sysid, v_now.dbid, v_now.seqid)
       ON CONFLICT (one) DO UPDATE SET tli = EXCLUDED.tli, sysid = EXCLUDED.sysid, dbid = EXCLUDED.dbid, seqid = EXCLUDED.seqid
       WHERE (i.tli, i.sysid, i.dbid, i.seqid) IS DISTINCT FROM (EXCLUDED.tli, EXCLUDED.sysid, EXCLUDED.dbid, EXCLUDED.seqid);
     IF FOUND THEN
@@ -149,9 +149,9 @@ BEGIN
   IF current_setting('synchronous_commit') <> 'remote_apply' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
-  t := nextval('fencing.write_epoch');
-  PERFORM pg_logical_emit_message(true, 'fencing', t::text);
-  RETURN t;
+  v_token := nextval('fencing.write_epoch');
+  PERFORM pg_logical_emit_message(true, 'fencing', v_token::text);
+  RETURN v_token;
 END $$;
 
 COMMENT ON FUNCTION fencing.next_token() IS 'Draws a fencing token larger than every one before. It counts only after COMMIT.';

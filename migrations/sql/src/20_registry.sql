@@ -99,40 +99,40 @@ ALTER TABLE fencing.generation ENABLE ALWAYS TRIGGER refuse_driver;
 CREATE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  c      record;
+  v_class record;
   v_what text;
   v_hint text;
 BEGIN
-  SELECT cl.oid, cl.relkind, cl.relpersistence, cl.relispartition, n.nspname, cl.relname INTO c
+  SELECT cl.oid, cl.relkind, cl.relpersistence, cl.relispartition, n.nspname, cl.relname INTO v_class
     FROM pg_class cl JOIN pg_namespace n ON n.oid = cl.relnamespace WHERE cl.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to register' USING ERRCODE = 'undefined_table', HINT = 'Name an existing table.';
   END IF;
-  IF c.nspname IN ('pg_catalog', 'information_schema', 'pg_toast') OR c.oid::bigint < 16384 THEN  -- FirstNormalObjectId
+  IF v_class.nspname IN ('pg_catalog', 'information_schema', 'pg_toast') OR v_class.oid::bigint < 16384 THEN  -- FirstNormalObjectId
     v_what := 'a system table';  v_hint := 'Register a table of your own.';
-  ELSIF c.nspname = 'fencing' THEN
+  ELSIF v_class.nspname = 'fencing' THEN
     v_what := 'a table of fencing itself';  v_hint := 'Register a table of your own.';
-  ELSIF c.relpersistence = 't' THEN
+  ELSIF v_class.relpersistence = 't' THEN
     v_what := 'a temporary table';  v_hint := 'No other session sees it; register a permanent table.';
-  ELSIF c.relispartition THEN
+  ELSIF v_class.relispartition THEN
     v_what := 'a partition';
     v_hint := format('Register the partitioned table: SELECT fencing.register(%L, ...); its partitions are protected with it.',
                      (SELECT format('%I.%I', n.nspname, p.relname) FROM pg_class p JOIN pg_namespace n ON n.oid = p.relnamespace
                        WHERE p.oid = pg_partition_root(tbl)));
-  ELSIF c.relkind = 'v' THEN
+  ELSIF v_class.relkind = 'v' THEN
     v_what := 'a view';  v_hint := 'Register the table it reads from; the driver then refuses writes through the view.';
-  ELSIF c.relkind = 'm' THEN
+  ELSIF v_class.relkind = 'm' THEN
     v_what := 'a materialized view';  v_hint := 'Nobody writes its rows; register the table it reads from.';
-  ELSIF c.relkind = 'f' THEN
+  ELSIF v_class.relkind = 'f' THEN
     v_what := 'a foreign table';
     v_hint := 'Its rows are on another server, which compares nothing here; install fencing there and register the table there.';
-  ELSIF c.relkind NOT IN ('r', 'p') THEN
+  ELSIF v_class.relkind NOT IN ('r', 'p') THEN
     v_what := 'not a table';  v_hint := 'Register an ordinary or a partitioned table.';
   ELSE
     RETURN;
   END IF;
-  RAISE EXCEPTION 'fencing: %.% is %, which can''t be protected', quote_ident(c.nspname), quote_ident(c.relname), v_what
-    USING ERRCODE = 'wrong_object_type', HINT = v_hint, SCHEMA = c.nspname, TABLE = c.relname;
+  RAISE EXCEPTION 'fencing: %.% is %, which can''t be protected', quote_ident(v_class.nspname), quote_ident(v_class.relname), v_what
+    USING ERRCODE = 'wrong_object_type', HINT = v_hint, SCHEMA = v_class.nspname, TABLE = v_class.relname;
 END $$;
 
 -- Refuses a table that is not registered, of the name given. arguments are what fencing.register takes after the table; is_named: another
@@ -152,25 +152,25 @@ END $$;
 CREATE FUNCTION fencing.check_token_column(tbl regclass, token_column name) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  a      record;
+  v_column record;
   v_what text;
   v_hint text;
   v_alter text;
 BEGIN
   WITH RECURSIVE family AS (
     SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
-  SELECT n.nspname, c.relname, c.relispartition, c.oid::regclass AS name INTO a
+  SELECT n.nspname, c.relname, c.relispartition, c.oid::regclass AS name INTO v_column
     FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'f'
         ORDER BY c.oid LIMIT 1;
   IF FOUND THEN
-    RAISE EXCEPTION 'fencing: % can''t be protected, since its % % is a foreign table', tbl, CASE WHEN a.relispartition THEN 'partition'
-        ELSE 'child' END, a.name
-      USING ERRCODE = 'wrong_object_type', SCHEMA = a.nspname, TABLE = a.relname,
+    RAISE EXCEPTION 'fencing: % can''t be protected, since its % % is a foreign table', tbl,
+        CASE WHEN v_column.relispartition THEN 'partition' ELSE 'child' END, v_column.name
+      USING ERRCODE = 'wrong_object_type', SCHEMA = v_column.nspname, TABLE = v_column.relname,
             HINT = format('Its rows are on another server, where no trigger of this one compares a token. Take it out: ALTER TABLE %s, and protect it where its rows are.',
-                          CASE WHEN a.relispartition THEN format('... DETACH PARTITION %s', a.name)
-                              ELSE format('%s NO INHERIT ...', a.name) END);
+                          CASE WHEN v_column.relispartition THEN format('... DETACH PARTITION %s', v_column.name)
+                              ELSE format('%s NO INHERIT ...', v_column.name) END);
   END IF;
-  FOR a IN
+  FOR v_column IN
     WITH RECURSIVE family AS (
       SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
     SELECT n.nspname, c.relname, t.atttypid, ty.typtype, t.attidentity, t.attgenerated,
@@ -183,30 +183,31 @@ BEGIN
       JOIN pg_type ty ON ty.oid = t.atttypid
       LEFT JOIN pg_attrdef d ON d.adrelid = t.attrelid AND d.adnum = t.attnum
   LOOP
-    v_alter := format('ALTER TABLE %I.%I ALTER COLUMN %I ', a.nspname, a.relname, token_column);
-    IF a.typtype = 'd' THEN
-      v_what := format('of the domain %s, not bigint', a.type);
+    v_alter := format('ALTER TABLE %I.%I ALTER COLUMN %I ', v_column.nspname, v_column.relname, token_column);
+    IF v_column.typtype = 'd' THEN
+      v_what := format('of the domain %s, not bigint', v_column.type);
       v_hint := format('A domain may round or compare in its own way. %sTYPE bigint, or name another token column.', v_alter);
-    ELSIF a.atttypid <> 'int8'::regtype THEN
-      v_what := format('%s, not bigint', a.type);
+    ELSIF v_column.atttypid <> 'int8'::regtype THEN
+      v_what := format('%s, not bigint', v_column.type);
       v_hint := format('%sTYPE bigint USING ..., or name another token column.', v_alter);
-    ELSIF a.attidentity <> '' THEN
+    ELSIF v_column.attidentity <> '' THEN
       v_what := 'an identity column';
       v_hint := format('A token comes from the lock, never from the table. %sDROP IDENTITY, or name another token column.', v_alter);
-    ELSIF a.attgenerated <> '' THEN
+    ELSIF v_column.attgenerated <> '' THEN
       v_what := 'a generated column';
       v_hint := format('A token comes from the lock, never from the table. %sDROP EXPRESSION, or name another token column.', v_alter);
-    ELSIF a.nullable THEN
+    ELSIF v_column.nullable THEN
       v_what := 'nullable';
       v_hint := format('A null is neither older nor newer than a token. Set the nulls to 0, then %sSET NOT NULL.', v_alter);
-    ELSIF a.def NOT IN ('0', '''0''::bigint', '(0)::bigint') THEN
+    ELSIF v_column.def NOT IN ('0', '''0''::bigint', '(0)::bigint') THEN
       v_what := 'filled by a default of its own';
       v_hint := format('A row that was never written under a token has 0. %sSET DEFAULT 0, or name another token column.', v_alter);
     ELSE
       CONTINUE;
     END IF;
-    RAISE EXCEPTION 'fencing: token column % of %.% is %', quote_ident(token_column), quote_ident(a.nspname), quote_ident(a.relname), v_what
-      USING ERRCODE = 'datatype_mismatch', HINT = v_hint, SCHEMA = a.nspname, TABLE = a.relname, COLUMN = token_column;
+    RAISE EXCEPTION 'fencing: token column % of %.% is %', quote_ident(token_column), quote_ident(v_column.nspname),
+        quote_ident(v_column.relname), v_what
+      USING ERRCODE = 'datatype_mismatch', HINT = v_hint, SCHEMA = v_column.nspname, TABLE = v_column.relname, COLUMN = token_column;
   END LOOP;
 END $$;
 
@@ -245,7 +246,7 @@ DECLARE
   v_row  jsonb;
   v_more jsonb := '{}';
   v_list text;
-  f      jsonb;
+  v_old  jsonb;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.take_over()');
   IF jsonb_array_length(former) = 0 THEN
@@ -255,9 +256,9 @@ BEGIN
   IF is_new THEN
     v_more := (former -> 0) - ARRAY['relid', 'schema_name', 'table_name', 'token_column', 'mode', 'resource', 'issued_by', 'registered_at'];
   END IF;
-  FOR f IN SELECT e FROM jsonb_array_elements(former) e LOOP
-    v_more := v_more || fencing.carry_over(v_row || v_more, f);
-    PERFORM fencing.tombstone_copy((f ->> 'oid')::oid::regclass, tbl);
+  FOR v_old IN SELECT e FROM jsonb_array_elements(former) e LOOP
+    v_more := v_more || fencing.carry_over(v_row || v_more, v_old);
+    PERFORM fencing.tombstone_copy((v_old ->> 'oid')::oid::regclass, tbl);
   END LOOP;
   SELECT string_agg(format('%I', k), ', ') INTO v_list FROM jsonb_object_keys(v_more) k WHERE v_row ? k AND v_row -> k <> v_more -> k;
   IF v_list IS NOT NULL THEN  -- the triggers of the registry put up what the row asks for
@@ -272,7 +273,7 @@ END $$;
 CREATE FUNCTION fencing.claim_name(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o        record;
+  v_taken  record;
   v_chain  oid[];
   v_former jsonb;  -- rows of the registry, by the table that has their name now
   v_heir   oid;    -- the table that has the name under which tbl was registered
@@ -282,17 +283,17 @@ DECLARE
   v_hint   text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.claim_name()');
-  SELECT n.nspname, c.relname INTO o
+  SELECT n.nspname, c.relname INTO v_taken
     FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name
     JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = r.table_name
    WHERE r.relid = tbl AND c.oid <> tbl::oid AND c.relkind IN ('r', 'p')
      AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = c.oid OR c.relispartition AND x.relid = pg_partition_root(c.oid));
   IF FOUND THEN
-    RAISE EXCEPTION 'fencing: % was registered as %.%, and another table has that name now', tbl, quote_ident(o.nspname),
-        quote_ident(o.relname)
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: % was registered as %.%, and another table has that name now', tbl, quote_ident(v_taken.nspname),
+        quote_ident(v_taken.relname)
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_taken.nspname, TABLE = v_taken.relname,
             HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%1$L).',
-                          format('%I.%I', o.nspname, o.relname));
+                          format('%I.%I', v_taken.nspname, v_taken.relname));
   END IF;
   SELECT h.relid, to_jsonb(r) || jsonb_build_object('oid', r.relid::oid) INTO v_heir, v_mine
     FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name JOIN pg_class c ON c.relnamespace = n.oid

@@ -35,17 +35,17 @@
 CREATE FUNCTION fencing.setting_name(resource text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  b      CONSTANT bytea := convert_to(coalesce(resource, ''), 'UTF8');
-  v_name text;
+  c_bytes CONSTANT bytea := convert_to(coalesce(resource, ''), 'UTF8');
+  v_name  text;
 BEGIN
-  IF length(b) = 0 THEN
+  IF length(c_bytes) = 0 THEN
     RETURN 'fencing.token';
   END IF;
   SELECT string_agg(CASE WHEN c = 95 OR c BETWEEN 97 AND 122 OR c BETWEEN 48 AND 57 THEN chr(c) ELSE '$' || lpad(to_hex(c), 2, '0') END, ''
       ORDER BY i)
-    INTO v_name FROM (SELECT i, get_byte(b, i) AS c FROM generate_series(0, length(b) - 1) i) x;
+    INTO v_name FROM (SELECT i, get_byte(c_bytes, i) AS c FROM generate_series(0, length(c_bytes) - 1) i) x;
   IF length(v_name) > 57 THEN  -- with "token_" one more than an identifier may have
-    RETURN 'fencing.token_$m' || left(encode(sha256(b), 'hex'), 40);
+    RETURN 'fencing.token_$m' || left(encode(sha256(c_bytes), 'hex'), 40);
   END IF;
   RETURN 'fencing.token_' || v_name;
 END $$;
@@ -217,7 +217,7 @@ DECLARE
       WHERE c.oid = issued_by);
   v_prefix CONSTANT text := 'wall_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq)::text), 16) || '_';
   v_sql    text;
-  f        record;
+  v_function record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_functions()');
   PERFORM fencing.check_sequence(issued_by);
@@ -225,16 +225,16 @@ BEGIN
     RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
       USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
   END IF;
-  FOR f IN
+  FOR v_function IN
     SELECT b.suffix, b.body
       FROM (SELECT * FROM fencing.wall_update_bodies() UNION ALL SELECT * FROM fencing.wall_insert_bodies()
             UNION ALL SELECT * FROM fencing.wall_delete_bodies() UNION ALL SELECT * FROM fencing.wall_other_bodies()) b
      WHERE coalesce(b.mode = wall_functions.mode, true) AND coalesce(b.is_bounded = (v_seq IS NOT NULL), true)
   LOOP
-    CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NOT NULL;
-    EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
-                   CASE WHEN f.suffix LIKE 'mark%' THEN '' ELSE 'SECURITY DEFINER' END,
-                   format(f.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
+    CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NOT NULL;
+    EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || v_function.suffix,
+                   CASE WHEN v_function.suffix LIKE 'mark%' THEN '' ELSE 'SECURITY DEFINER' END,
+                   format(v_function.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
   END LOOP;
   -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
   FOR v_sql IN
@@ -299,7 +299,7 @@ END $$;
 CREATE FUNCTION fencing.check_parents(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o record;
+  v_child record;
 BEGIN
   IF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
     RETURN;
@@ -311,7 +311,7 @@ BEGIN
     SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', r.schema_name, r.table_name) AS mine,
-         format('%I.%I', w.schema_name, w.table_name) AS other INTO o
+         format('%I.%I', w.schema_name, w.table_name) AS other INTO v_child
     FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.relid = tbl,
          fencing.walls_above(m.oid) w
    WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl
@@ -320,10 +320,10 @@ BEGIN
              AND (w.seal_resource, w.seal_column) IS DISTINCT FROM (r.seal_resource, r.seal_column))
    LIMIT 1;
   IF FOUND THEN
-    RAISE EXCEPTION 'fencing: % inherits from % and from %, whose walls differ', o.name, o.mine, o.other
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: % inherits from % and from %, whose walls differ', v_child.name, v_child.mine, v_child.other
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_child.nspname, TABLE = v_child.relname,
             HINT = format('A child has one wall. Register both with the same mode, token column, resource and sequence, and the same seal, or end one of the inheritances: ALTER TABLE %s NO INHERIT ....',
-                o.name);
+                v_child.name);
   END IF;
 END $$;
 
@@ -343,7 +343,7 @@ DECLARE
   v_old    text[];  -- prefixes of the functions that the triggers ran before
   v_strays boolean; -- partitions have triggers of their own, from before they were attached
   v_sql    text;
-  r        record;
+  v_parent record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_apply()');
   IF level <> 'off' THEN
@@ -407,7 +407,7 @@ BEGIN
   END LOOP;
   IF level = 'off' THEN
     -- other walled parents take the table and its children back
-    FOR r IN
+    FOR v_parent IN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid
         UNION
@@ -416,7 +416,8 @@ BEGIN
       SELECT DISTINCT g.* FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) g
        WHERE g.relid <> tbl AND (m.oid = tbl::oid OR NOT c.relispartition)
     LOOP
-      PERFORM fencing.wall_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by);
+      PERFORM fencing.wall_apply(v_parent.relid, v_parent.wall_level, v_parent.token_column, v_parent.mode, v_parent.resource,
+          v_parent.issued_by);
     END LOOP;
   ELSE
     -- ALWAYS, or session_replication_role = replica would pass; also of copies that somebody turned off on a partition
@@ -463,7 +464,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
 CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'enforce') RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o         record;
+  v_table   record;
   v_is_left boolean := false;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall()');
@@ -471,7 +472,7 @@ BEGIN
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   SELECT n.nspname, c.relname, r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by,
          EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = r.token_column AND NOT a.attisdropped) AS has_column,
-         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO o
+         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to put a wall on' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
@@ -479,11 +480,11 @@ BEGIN
   IF level IS NULL OR level NOT IN ('off', 'report', 'enforce', 'attested') THEN
     RAISE EXCEPTION 'fencing: % for the wall of %.%', CASE WHEN level IS NULL THEN 'no level given'
         ELSE format('unknown level %L', level) END,
-                    quote_ident(o.nspname), quote_ident(o.relname)
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
+                    quote_ident(v_table.nspname), quote_ident(v_table.relname)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = 'Choose ''off'' (no triggers), ''report'' (they log what they would refuse), ''enforce'' (they refuse) or ''attested'' (they also ask for the setting that fencing.setting_name names).';
   END IF;
-  IF o.relid IS NULL THEN
+  IF v_table.relid IS NULL THEN
     IF level = 'off' AND EXISTS (
       SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
        WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace
@@ -492,30 +493,31 @@ BEGIN
       PERFORM fencing.wall_apply(tbl, 'off', NULL, NULL, NULL, NULL);
       v_is_left := true;
     ELSE
-      PERFORM fencing.refuse_unregistered(tbl, o.nspname, o.relname, is_named => o.named);
+      PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
     END IF;
   END IF;
   IF level <> 'off' THEN
-    IF NOT o.has_column THEN
-      RAISE EXCEPTION 'fencing: %.% has no column %', quote_ident(o.nspname), quote_ident(o.relname), quote_ident(o.token_column)
-        USING ERRCODE = 'undefined_column', SCHEMA = o.nspname, TABLE = o.relname,
+    IF NOT v_table.has_column THEN
+      RAISE EXCEPTION 'fencing: %.% has no column %', quote_ident(v_table.nspname), quote_ident(v_table.relname),
+          quote_ident(v_table.token_column)
+        USING ERRCODE = 'undefined_column', SCHEMA = v_table.nspname, TABLE = v_table.relname,
               HINT = 'Give the token column its name back, or call fencing.unregister and fencing.register with the new one.';
     END IF;
-    PERFORM fencing.check_token_column(tbl, o.token_column);
+    PERFORM fencing.check_token_column(tbl, v_table.token_column);
   END IF;
-  IF o.wall_level <> level THEN
+  IF v_table.wall_level <> level THEN
     UPDATE fencing.registry r SET wall_level = level WHERE r.relid = tbl;
   ELSIF NOT v_is_left THEN
-    PERFORM fencing.wall_apply(tbl, level, o.token_column, o.mode, o.resource, o.issued_by);
+    PERFORM fencing.wall_apply(tbl, level, v_table.token_column, v_table.mode, v_table.resource, v_table.issued_by);
   END IF;
   -- a change of level brings and takes the triggers of tombstones and seals by itself, but for those that the row doesn't ask for
   IF level = 'off' THEN
     PERFORM fencing.tombstone_apply(tbl, 'off', NULL, NULL, NULL, NULL);
-  ELSIF o.wall_level = level THEN
+  ELSIF v_table.wall_level = level THEN
     PERFORM fencing.tombstone_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by)
        FROM fencing.registry r WHERE r.relid = tbl AND r.tombstones;
   END IF;
-  IF v_is_left OR o.wall_level = level THEN
+  IF v_is_left OR v_table.wall_level = level THEN
     PERFORM fencing.seal_apply(tbl);
   END IF;
 END $$;

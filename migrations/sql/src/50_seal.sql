@@ -210,12 +210,12 @@ END $$;
 CREATE FUNCTION fencing.check_seal_column(tbl regclass, by_column name) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  a      record;
+  v_column record;
   v_what text;
   v_hint text;
   v_or   CONSTANT text := format(' To do without: SELECT fencing.unseal(%L).', tbl::text);
 BEGIN
-  FOR a IN
+  FOR v_column IN
     WITH RECURSIVE family AS (
       SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
     SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, t.attname, t.atttypid, t.attgenerated,
@@ -227,24 +227,26 @@ BEGIN
       LEFT JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = check_seal_column.by_column AND t.attnum > 0 AND NOT t.attisdropped
      ORDER BY c.oid <> tbl::oid, c.oid
   LOOP
-    IF a.attname IS NULL THEN
-      RAISE EXCEPTION 'fencing: % has no column %', a.name, quote_ident(by_column)
-        USING ERRCODE = 'undefined_column', SCHEMA = a.nspname, TABLE = a.relname,
+    IF v_column.attname IS NULL THEN
+      RAISE EXCEPTION 'fencing: % has no column %', v_column.name, quote_ident(by_column)
+        USING ERRCODE = 'undefined_column', SCHEMA = v_column.nspname, TABLE = v_column.relname,
               HINT = 'Name the column that has the name of each row''s lease: SELECT fencing.seal(..., by_column => ...).' || v_or;
-    ELSIF a.atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN
-      v_what := format('is of type %s', a.type);
+    ELSIF v_column.atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype,
+        'int8'::regtype) THEN
+      v_what := format('is of type %s', v_column.type);
       v_hint := 'Use a column of type text, varchar, uuid or an integer, whose text is the name of the lease.';
-    ELSIF a.attgenerated <> '' THEN
+    ELSIF v_column.attgenerated <> '' THEN
       v_what := 'is a generated column';
       v_hint := 'It is computed after the check. Name a column that is written.';
-    ELSIF a.nullable THEN
+    ELSIF v_column.nullable THEN
       v_what := 'is nullable';
-      v_hint := format('A row without a lease could be written by nobody. ALTER TABLE %s ALTER COLUMN %I SET NOT NULL.', a.name, by_column);
+      v_hint := format('A row without a lease could be written by nobody. ALTER TABLE %s ALTER COLUMN %I SET NOT NULL.', v_column.name,
+          by_column);
     ELSE
       CONTINUE;
     END IF;
-    RAISE EXCEPTION 'fencing: column % of %, which is to name the lease, %', quote_ident(by_column), a.name, v_what
-      USING ERRCODE = 'datatype_mismatch', HINT = v_hint || v_or, SCHEMA = a.nspname, TABLE = a.relname, COLUMN = by_column;
+    RAISE EXCEPTION 'fencing: column % of %, which is to name the lease, %', quote_ident(by_column), v_column.name, v_what
+      USING ERRCODE = 'datatype_mismatch', HINT = v_hint || v_or, SCHEMA = v_column.nspname, TABLE = v_column.relname, COLUMN = by_column;
   END LOOP;
 END $$;
 
@@ -254,7 +256,7 @@ CREATE FUNCTION fencing.seal_apply(tbl regclass) RETURNS void LANGUAGE plpgsql V
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
     SET quote_all_identifiers = off AS $$
 DECLARE
-  o      record;
+  v_row  record;
   c_levels CONSTANT text[] := ARRAY['report', 'enforce', 'attested'];
   v_func text;    -- null: no seal
   v_all  text[];
@@ -263,29 +265,30 @@ DECLARE
   v_sql  text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_apply()');
-  SELECT r.*, a.atttypid::regtype AS typ INTO o
+  SELECT r.*, a.atttypid::regtype AS typ INTO v_row
     FROM fencing.registry r LEFT JOIN pg_attribute a ON a.attrelid = r.relid AND a.attname = r.seal_column AND a.attnum > 0
         AND NOT a.attisdropped
    WHERE r.relid = tbl;
-  IF o.wall_level <> 'off' AND num_nonnulls(o.seal_resource, o.seal_column) = 1 THEN
-    IF o.mode <> 'lease' THEN
-      RAISE EXCEPTION 'fencing: %.% is sealed, which mode % has no use for', quote_ident(o.schema_name), quote_ident(o.table_name), o.mode
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.schema_name, TABLE = o.table_name,
+  IF v_row.wall_level <> 'off' AND num_nonnulls(v_row.seal_resource, v_row.seal_column) = 1 THEN
+    IF v_row.mode <> 'lease' THEN
+      RAISE EXCEPTION 'fencing: %.% is sealed, which mode % has no use for', quote_ident(v_row.schema_name), quote_ident(v_row.table_name),
+          v_row.mode
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_row.schema_name, TABLE = v_row.table_name,
               HINT = format('Keep mode lease, or take the seal off first: SELECT fencing.unseal(%L).',
-                  format('%I.%I', o.schema_name, o.table_name));
+                  format('%I.%I', v_row.schema_name, v_row.table_name));
     END IF;
-    IF o.issued_by <> 'fencing.write_epoch'::regclass THEN  -- null bounds nothing
-      RAISE EXCEPTION 'fencing: %.% is sealed, and takes tokens of sequence %, which are no lease''s', quote_ident(o.schema_name),
-          quote_ident(o.table_name), o.issued_by
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.schema_name, TABLE = o.table_name,
+    IF v_row.issued_by <> 'fencing.write_epoch'::regclass THEN  -- null bounds nothing
+      RAISE EXCEPTION 'fencing: %.% is sealed, and takes tokens of sequence %, which are no lease''s', quote_ident(v_row.schema_name),
+          quote_ident(v_row.table_name), v_row.issued_by
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_row.schema_name, TABLE = v_row.table_name,
               HINT = format('Leases draw from fencing.write_epoch: SELECT fencing.register(%L, ''lease'', issued_by => ''fencing.write_epoch''), or take the seal off: SELECT fencing.unseal(%1$L).',
-                            format('%I.%I', o.schema_name, o.table_name));
+                            format('%I.%I', v_row.schema_name, v_row.table_name));
     END IF;
-    IF o.seal_column IS NOT NULL THEN
-      PERFORM fencing.check_seal_column(tbl, o.seal_column);
+    IF v_row.seal_column IS NOT NULL THEN
+      PERFORM fencing.check_seal_column(tbl, v_row.seal_column);
     END IF;
     PERFORM fencing.check_parents(tbl);
-    v_func := fencing.seal_function(o.token_column, o.resource, o.seal_resource, o.seal_column, o.typ);
+    v_func := fencing.seal_function(v_row.token_column, v_row.resource, v_row.seal_resource, v_row.seal_column, v_row.typ);
   ELSIF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal') THEN
@@ -299,8 +302,9 @@ BEGIN
   wanted AS (
     SELECT m.oid, format('TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %I.%I FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
                          -- a child of several
-                         n.nspname, c.relname, v_func, CASE WHEN m.oid = tbl::oid OR c.relispartition THEN o.wall_level ELSE (
-                           SELECT c_levels[greatest(array_position(c_levels, o.wall_level), max(array_position(c_levels, w.wall_level)))]
+                         n.nspname, c.relname, v_func, CASE WHEN m.oid = tbl::oid OR c.relispartition THEN v_row.wall_level ELSE (
+                           SELECT c_levels[greatest(array_position(c_levels, v_row.wall_level),
+                               max(array_position(c_levels, w.wall_level)))]
                              FROM fencing.walls_above(m.oid) w) END) AS def
       FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE v_func IS NOT NULL AND (NOT c.relispartition OR m.oid = tbl::oid)),  -- a partition has a copy
@@ -346,7 +350,7 @@ BEGIN
          WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
       SELECT DISTINCT r.relid FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) r
        WHERE r.relid <> tbl AND num_nonnulls(r.seal_resource, r.seal_column) = 1
-         AND CASE WHEN m.oid = tbl::oid THEN coalesce(o.wall_level, 'off') = 'off' ELSE NOT c.relispartition END) g;
+         AND CASE WHEN m.oid = tbl::oid THEN coalesce(v_row.wall_level, 'off') = 'off' ELSE NOT c.relispartition END) g;
   END IF;
   v_old := array_remove(v_old, v_func);
   IF cardinality(v_old) > 0 THEN
@@ -384,44 +388,44 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER seal;
 CREATE FUNCTION fencing.seal(tbl regclass, resource text DEFAULT NULL, by_column name DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o record;
+  v_table record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal()');
   -- the lock of fencing.register: what is found here holds until the row is written
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.mode, r.wall_level, r.token_column,
-      r.seal_resource, r.seal_column INTO o
+      r.seal_resource, r.seal_column INTO v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to seal' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
   END IF;
-  IF o.relid IS NULL THEN
-    PERFORM fencing.refuse_unregistered(tbl, o.nspname, o.relname, '''lease''');
+  IF v_table.relid IS NULL THEN
+    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, '''lease''');
   END IF;
   IF num_nonnulls(seal.resource, by_column) <> 1 OR length(seal.resource) NOT BETWEEN 1 AND 255 OR by_column = '' THEN
     RAISE EXCEPTION 'fencing: % to seal % by', CASE num_nonnulls(seal.resource, by_column) WHEN 0 THEN 'nothing given' WHEN 2
         THEN 'a lease and a column given'
-                    ELSE 'no name of a lease or of a column given' END, o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
+                    ELSE 'no name of a lease or of a column given' END, v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = 'Give the name of the lease (resource => ..., 1 to 255 characters), or the column that has it for each row (by_column => ...).';
   END IF;
-  IF o.mode <> 'lease' THEN
-    RAISE EXCEPTION 'fencing: % is of mode %, which has no lease to compare with', o.name, o.mode
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+  IF v_table.mode <> 'lease' THEN
+    RAISE EXCEPTION 'fencing: % is of mode %, which has no lease to compare with', v_table.name, v_table.mode
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = format('Tokens that are drawn for each write are never a lease''s. Register it for leases: SELECT fencing.register(%L, ''lease'', ...).',
-                o.name);
+                v_table.name);
   END IF;
-  IF o.wall_level = 'off' THEN
-    RAISE EXCEPTION 'fencing: % has no wall, without which a seal doesn''t hold', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Put the wall up first: SELECT fencing.wall(%L).', o.name);
+  IF v_table.wall_level = 'off' THEN
+    RAISE EXCEPTION 'fencing: % has no wall, without which a seal doesn''t hold', v_table.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('Put the wall up first: SELECT fencing.wall(%L).', v_table.name);
   END IF;
-  IF by_column = o.token_column THEN
-    RAISE EXCEPTION 'fencing: column % of % has the tokens, and names no lease', quote_ident(by_column), o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname, COLUMN = by_column,
+  IF by_column = v_table.token_column THEN
+    RAISE EXCEPTION 'fencing: column % of % has the tokens, and names no lease', quote_ident(by_column), v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname, COLUMN = by_column,
             HINT = 'Name the column that has the name of each row''s lease.';
   END IF;
-  IF (o.seal_resource, o.seal_column) IS DISTINCT FROM (seal.resource, by_column) THEN
+  IF (v_table.seal_resource, v_table.seal_column) IS DISTINCT FROM (seal.resource, by_column) THEN
     UPDATE fencing.registry r SET seal_resource = seal.resource, seal_column = by_column WHERE r.relid = tbl;
   ELSE
     PERFORM fencing.seal_apply(tbl);

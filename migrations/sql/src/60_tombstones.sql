@@ -43,50 +43,51 @@ COMMENT ON TABLE fencing.tombstone IS 'Deleted keys with the tokens that deleted
 CREATE FUNCTION fencing.tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[]) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  o     record;
-  a     record;
+  v_table record;
+  v_column record;
   v_bad text;
 BEGIN
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name,
          format(' Or keep none any more: SELECT fencing.tombstones(%L, false).', format('%I.%I', n.nspname, c.relname)) AS or_none
-             INTO STRICT o
+             INTO STRICT v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl;
   IF EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = tbl AND i.indisprimary AND NOT i.indimmediate) THEN
     -- an INSERT waits for a DELETE in progress only where the key is checked at once
-    RAISE EXCEPTION 'fencing: no tombstones for %: its primary key is deferrable, and an INSERT does not wait for a DELETE', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: no tombstones for %: its primary key is deferrable, and an INSERT does not wait for a DELETE', v_table.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = format('Make the key again, NOT DEFERRABLE: ALTER TABLE %s DROP CONSTRAINT ..., ADD PRIMARY KEY (...).',
-                o.name) || o.or_none;
+                v_table.name) || v_table.or_none;
   END IF;
-  FOR a IN
+  FOR v_column IN
     SELECT t.attname, t.atttypid::regtype AS type, ty.typtype, l.collisdeterministic AS deterministic
       FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY k(num, ord), pg_attribute t JOIN pg_type ty ON ty.oid = t.atttypid
       LEFT JOIN pg_collation l ON l.oid = t.attcollation
      WHERE i.indrelid = tbl AND i.indisprimary AND t.attrelid = tbl AND t.attnum = k.num AND k.ord <= i.indnkeyatts ORDER BY k.ord
   LOOP
     v_bad := CASE
-      WHEN a.type::oid NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'text'::regtype, 'varchar'::regtype,
+      WHEN v_column.type::oid NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'text'::regtype,
+          'varchar'::regtype,
           'bpchar'::regtype,
                           'uuid'::regtype, 'bool'::regtype, 'bytea'::regtype, 'date'::regtype, 'timestamp'::regtype, 'timestamptz'::regtype)
-        THEN format('is of type %s, whose equal values may differ as text', a.type)
-      WHEN NOT a.deterministic THEN 'has a collation under which different texts are equal' END;
+        THEN format('is of type %s, whose equal values may differ as text', v_column.type)
+      WHEN NOT v_column.deterministic THEN 'has a collation under which different texts are equal' END;
     IF v_bad IS NOT NULL THEN
-      RAISE EXCEPTION 'fencing: no tombstones for %: key column % %', o.name, quote_ident(a.attname), v_bad
-        USING ERRCODE = 'feature_not_supported', SCHEMA = o.nspname, TABLE = o.relname, COLUMN = a.attname,
+      RAISE EXCEPTION 'fencing: no tombstones for %: key column % %', v_table.name, quote_ident(v_column.attname), v_bad
+        USING ERRCODE = 'feature_not_supported', SCHEMA = v_table.nspname, TABLE = v_table.relname, COLUMN = v_column.attname,
               HINT = 'Use a primary key of integer, numeric, text, uuid, boolean, bytea, date or timestamp columns, of a deterministic collation.'
-                  || o.or_none;
+                  || v_table.or_none;
     END IF;
-    cols := cols || a.attname;
-    types := types || a.type;
+    cols := cols || v_column.attname;
+    types := types || v_column.type;
     texts := texts || replace(CASE
-      WHEN a.type = 'numeric'::regtype THEN 'trim_scale(@)::text'
-      WHEN a.type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
-      ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(a.attname), '%', '%%')));
+      WHEN v_column.type = 'numeric'::regtype THEN 'trim_scale(@)::text'
+      WHEN v_column.type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
+      ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(v_column.attname), '%', '%%')));
   END LOOP;
   IF cols IS NULL THEN
-    RAISE EXCEPTION 'fencing: no tombstones for %: it has no primary key', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('A tombstone is found by the key: ALTER TABLE %s ADD PRIMARY KEY (...).', o.name) || o.or_none;
+    RAISE EXCEPTION 'fencing: no tombstones for %: it has no primary key', v_table.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('A tombstone is found by the key: ALTER TABLE %s ADD PRIMARY KEY (...).', v_table.name) || v_table.or_none;
   END IF;
 END $$;
 
@@ -152,7 +153,7 @@ CREATE FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mod
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
     SET standard_conforming_strings = on AS $$
 DECLARE
-  k        record;
+  v_key    record;
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE c.oid = issued_by);
   v_prefix text;
@@ -160,30 +161,31 @@ DECLARE
   v_keys   text;
   v_columns jsonb;
   v_sql    text;
-  f        record;
+  v_function record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_functions()');
   PERFORM fencing.check_sequence(issued_by);
-  SELECT * INTO k FROM fencing.tombstone_key(tbl);
+  SELECT * INTO v_key FROM fencing.tombstone_key(tbl);
   SELECT jsonb_agg(jsonb_build_array(u.col, CASE WHEN u.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype)
       THEN 'number'
                                                  WHEN u.type = 'varchar'::regtype THEN 'text' ELSE u.type::text END) ORDER BY u.n)
-    INTO v_columns FROM unnest(k.cols, k.types) WITH ORDINALITY u(col, type, n);
+    INTO v_columns FROM unnest(v_key.cols, v_key.types) WITH ORDINALITY u(col, type, n);
   PERFORM fencing.tombstone_rekey(tbl, v_columns);
-  v_prefix := 'tomb_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq, k.cols, k.types::text[])::text), 16) || '_';
+  v_prefix := 'tomb_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq, v_key.cols, v_key.types::text[])::text),
+      16) || '_';
   SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
-    INTO v_types FROM unnest(k.cols, k.types::text[]) WITH ORDINALITY u(c, t, n);
+    INTO v_types FROM unnest(v_key.cols, v_key.types::text[]) WITH ORDINALITY u(c, t, n);
   v_types := v_types || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(token_column), '%', '%%'));
-  v_keys := 'ARRAY[' || array_to_string(k.texts, ', ') || ']';
-  FOR f IN
+  v_keys := 'ARRAY[' || array_to_string(v_key.texts, ', ') || ']';
+  FOR v_function IN
     SELECT b.suffix, b.body FROM fencing.tombstone_bodies() b
   LOOP
-    IF to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NULL THEN
+    IF to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NULL THEN
       -- a sequential scan of fencing.tombstone is a read of all keys to SERIALIZABLE, and it is chosen while the table is small
       EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off '
                      'SET TimeZone = ''UTC'' SET DateStyle = ''ISO, YMD'' SET IntervalStyle = ''postgres'' SET bytea_output = ''hex'' SET extra_float_digits = 1 AS %L',
-                     v_prefix || f.suffix,
-                     format(f.body, token_column, mode, resource, fencing.setting_name(resource), v_seq,
+                     v_prefix || v_function.suffix,
+                     format(v_function.body, token_column, mode, resource, fencing.setting_name(resource), v_seq,
                             format(v_keys, 'OLD'), format(v_keys, 'NEW'), format(v_types, 'OLD'), format(v_types, 'NEW'), v_columns));
     END IF;
   END LOOP;
@@ -352,39 +354,41 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER tombstones;
 CREATE FUNCTION fencing.tombstones(tbl regclass, keep boolean DEFAULT true) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o record;
+  v_table record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstones()');
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   SELECT n.nspname, c.relname, c.relkind, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.wall_level, r.tombstones,
-         r.token_column, r.mode, r.resource, r.issued_by INTO o
+         r.token_column, r.mode, r.resource, r.issued_by INTO v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to keep tombstones of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
   END IF;
-  IF o.relid IS NULL THEN
-    PERFORM fencing.refuse_unregistered(tbl, o.nspname, o.relname);
+  IF v_table.relid IS NULL THEN
+    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname);
   END IF;
   IF keep IS NULL THEN
-    RAISE EXCEPTION 'fencing: neither true nor false given for the tombstones of %', o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'Leave the argument out for true.';
+    RAISE EXCEPTION 'fencing: neither true nor false given for the tombstones of %', v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+          HINT = 'Leave the argument out for true.';
   END IF;
   IF keep THEN
-    IF o.wall_level = 'off' THEN
-      RAISE EXCEPTION 'fencing: no tombstones for %: its wall is off', o.name
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-              HINT = format('A DELETE has no token to keep without one: SELECT fencing.wall(%L).', o.name);
+    IF v_table.wall_level = 'off' THEN
+      RAISE EXCEPTION 'fencing: no tombstones for %: its wall is off', v_table.name
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+              HINT = format('A DELETE has no token to keep without one: SELECT fencing.wall(%L).', v_table.name);
     END IF;
     PERFORM fencing.tombstone_key(tbl);
-    IF o.relkind = 'r' AND NOT o.tombstones AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
-      RAISE EXCEPTION 'fencing: no tombstones for %: it has children, which don''t share its primary key', o.name
-        USING ERRCODE = 'feature_not_supported', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'Use a partitioned table.';
+    IF v_table.relkind = 'r' AND NOT v_table.tombstones AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
+      RAISE EXCEPTION 'fencing: no tombstones for %: it has children, which don''t share its primary key', v_table.name
+        USING ERRCODE = 'feature_not_supported', SCHEMA = v_table.nspname, TABLE = v_table.relname, HINT = 'Use a partitioned table.';
     END IF;
   END IF;
-  IF o.tombstones <> keep THEN
+  IF v_table.tombstones <> keep THEN
     UPDATE fencing.registry r SET tombstones = keep WHERE r.relid = tbl;
   ELSE  -- with false, what came with a dump of the table alone
-    PERFORM fencing.tombstone_apply(tbl, CASE WHEN keep THEN o.wall_level ELSE 'off' END, o.token_column, o.mode, o.resource, o.issued_by);
+    PERFORM fencing.tombstone_apply(tbl, CASE WHEN keep THEN v_table.wall_level ELSE 'off' END, v_table.token_column, v_table.mode,
+        v_table.resource, v_table.issued_by);
   END IF;
 END $$;
 
