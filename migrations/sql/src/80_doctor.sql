@@ -66,17 +66,17 @@ BEGIN
     RETURN QUERY SELECT * FROM fencing.doctor_tables();
     v_family := fencing.doctor_family();
     v_apps := fencing.doctor_apps(v_family, doctor.roles);
-    RETURN QUERY
-    SELECT * FROM fencing.doctor_columns(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_wall(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_tombstones(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_schema(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_sequences(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_tokens(v_family, doctor.scan)
-    UNION ALL SELECT * FROM fencing.doctor_roles(v_family, v_apps, doctor.roles)
-    UNION ALL SELECT * FROM fencing.doctor_settings(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_triggers(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_subscriptions(v_family, v_apps);
+    -- each by itself: what was found before an error stays found
+    RETURN QUERY SELECT * FROM fencing.doctor_columns(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_wall(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_tombstones(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_schema(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_sequences(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_tokens(v_family, doctor.scan);
+    RETURN QUERY SELECT * FROM fencing.doctor_roles(v_family, v_apps, doctor.roles);
+    RETURN QUERY SELECT * FROM fencing.doctor_settings(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_triggers(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_subscriptions(v_family, v_apps);
     IF has_function_privilege('fencing.doctor_seal(jsonb, jsonb)', 'EXECUTE') THEN
       RETURN QUERY SELECT * FROM fencing.doctor_seal(v_family, v_apps);
     ELSE
