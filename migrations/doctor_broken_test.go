@@ -82,6 +82,20 @@ func TestDoctorWhereTheSchemaIsBroken(t *testing.T) {
 	}
 }
 
+// What was found before an error is found all the same.
+func TestDoctorKeepsWhatItFoundBeforeAnError(t *testing.T) {
+	dsn := localpg.Database(t, doctored)
+	conn := open(t, dsn)
+	exec(t, conn, `ALTER TABLE orders DISABLE TRIGGER "~fencing_update"; DROP FUNCTION fencing.doctor_settings`)
+	findings := diagnose(t, dsn)
+	require.Equal(t, []string{"D002 doctor-stopped", "D203 trigger-disabled"}, codes(findings, "error"))
+	for _, f := range findings {
+		if f.Code == "D002 doctor-stopped" {
+			require.Contains(t, f.Problem, "function fencing.doctor_settings(jsonb, jsonb) does not exist")
+		}
+	}
+}
+
 // A dropped sequence comes back by the doctor's remedy, and what is drawn from
 // the new one is above all from before.
 func TestDoctorBringsTheSequenceBack(t *testing.T) {

@@ -58,7 +58,8 @@ CREATE FUNCTION fencing.refuse_driver(what text) RETURNS void LANGUAGE plpgsql S
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF current_setting('fencing.session', true) = 'driver' THEN
-    RAISE EXCEPTION 'fencing: no connection of the driver may call %, which changes what the driver refuses: use a plain connection, such as psql''s or one of package migrations', what
+    RAISE EXCEPTION
+        'fencing: no connection of the driver may call %, which changes what the driver refuses: use a plain connection, such as psql''s or one of package migrations', what
       USING ERRCODE = 'FN004', SCHEMA = 'fencing', CONSTRAINT = 'refuse_driver';
   END IF;
 END $$;
@@ -72,7 +73,8 @@ COMMENT ON FUNCTION fencing.refuse_driver(text) IS 'Raises an error in a session
 CREATE FUNCTION fencing.refuse_driver_write() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  RAISE EXCEPTION 'fencing: no connection of the driver may run % on fencing.%, which the driver rests on: use a plain connection, such as psql''s or one of package migrations',
+  RAISE EXCEPTION
+      'fencing: no connection of the driver may run % on fencing.%, which the driver rests on: use a plain connection, such as psql''s or one of package migrations',
     TG_OP, quote_ident(TG_TABLE_NAME) USING ERRCODE = 'FN004', SCHEMA = 'fencing', TABLE = TG_TABLE_NAME, CONSTRAINT = 'refuse_driver';
 END $$;
 -- +goose StatementEnd
@@ -133,25 +135,27 @@ INSERT INTO fencing.incarnation (tli, sysid, dbid, seqid) SELECT n.tli, n.sysid,
 CREATE FUNCTION fencing.next_token() RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  t bigint;
-  v record;
+  v_token bigint;
+  v_now record;
   v_session CONSTANT text := current_setting('fencing.session', true);
 BEGIN
   IF pg_is_in_recovery() THEN
     RAISE EXCEPTION 'fencing: a standby gives no tokens'
       USING ERRCODE = 'read_only_sql_transaction', HINT = 'Connect to the primary (target_session_attrs=read-write).';
   END IF;
-  v := fencing.incarnation_now();
-  IF NOT EXISTS (SELECT 1 FROM fencing.incarnation i WHERE i.tli = v.tli AND i.sysid = v.sysid AND i.dbid = v.dbid AND i.seqid = v.seqid) THEN
+  v_now := fencing.incarnation_now();
+  IF NOT EXISTS (SELECT 1 FROM fencing.incarnation i WHERE i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid
+      AND i.seqid = v_now.seqid) THEN
     IF v_session = 'driver' THEN
       PERFORM set_config('fencing.session', '', true);
     END IF;
-    INSERT INTO fencing.incarnation AS i (tli, sysid, dbid, seqid) VALUES (v.tli, v.sysid, v.dbid, v.seqid)
+    INSERT INTO fencing.incarnation AS i (tli, sysid, dbid, seqid) VALUES (v_now.tli, v_now.sysid, v_now.dbid, v_now.seqid)
       ON CONFLICT (one) DO UPDATE SET tli = EXCLUDED.tli, sysid = EXCLUDED.sysid, dbid = EXCLUDED.dbid, seqid = EXCLUDED.seqid
       WHERE (i.tli, i.sysid, i.dbid, i.seqid) IS DISTINCT FROM (EXCLUDED.tli, EXCLUDED.sysid, EXCLUDED.dbid, EXCLUDED.seqid);
     IF FOUND THEN
       IF pg_sequence_last_value('fencing.write_epoch'::regclass) >= 9223372032559808512 THEN  -- 2^63 - 2^32
-        RAISE EXCEPTION 'fencing: sequence fencing.write_epoch is too near its end for the jump that a restored, promoted or copied database needs'
+        RAISE EXCEPTION
+            'fencing: sequence fencing.write_epoch is too near its end for the jump that a restored, promoted or copied database needs'
           USING ERRCODE = 'sequence_generator_limit_exceeded', HINT = 'It never gets there by itself. Stop all writers, set it back with '
             'setval to a value above every token that was given out, and mend rows with larger ones by fencing.repair.';
       END IF;
@@ -168,9 +172,9 @@ BEGIN
   IF current_setting('synchronous_commit') <> 'remote_apply' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
-  t := nextval('fencing.write_epoch');
-  PERFORM pg_logical_emit_message(true, 'fencing', t::text);
-  RETURN t;
+  v_token := nextval('fencing.write_epoch');
+  PERFORM pg_logical_emit_message(true, 'fencing', v_token::text);
+  RETURN v_token;
 END $$;
 -- +goose StatementEnd
 
@@ -208,7 +212,8 @@ CREATE TABLE fencing.registry (
   CONSTRAINT registry_seal_check CHECK (num_nonnulls(seal_resource, seal_column) < 2)
 );
 
-COMMENT ON TABLE fencing.registry IS 'Protected tables, each by oid and by registered name. Written by fencing.register() and fencing.unregister().';
+COMMENT ON TABLE fencing.registry IS
+    'Protected tables, each by oid and by registered name. Written by fencing.register() and fencing.unregister().';
 
 COMMENT ON COLUMN fencing.registry.mode IS 'strict: last_token < T, one accepted write per token and row; lease: last_token <= T.';
 
@@ -222,9 +227,11 @@ COMMENT ON COLUMN fencing.registry.driver_level IS
 COMMENT ON COLUMN fencing.registry.wall_level IS
   'off: no triggers; report: they log what they would refuse; enforce: they refuse; attested: UPDATE and INSERT need the setting too. Set by fencing.wall().';
 
-COMMENT ON COLUMN fencing.registry.tombstones IS 'Whether deleted keys keep their tokens while the table has a wall. Set by fencing.tombstones().';
+COMMENT ON COLUMN fencing.registry.tombstones IS
+    'Whether deleted keys keep their tokens while the table has a wall. Set by fencing.tombstones().';
 
-COMMENT ON COLUMN fencing.registry.seal_resource IS 'The lease whose token every write must have, while the table has a wall; null: none. Set by fencing.seal().';
+COMMENT ON COLUMN fencing.registry.seal_resource IS
+    'The lease whose token every write must have, while the table has a wall; null: none. Set by fencing.seal().';
 
 COMMENT ON COLUMN fencing.registry.seal_column IS 'The column that names the lease of each row; null: none. Set by fencing.seal().';
 
@@ -239,7 +246,8 @@ CREATE TABLE fencing.generation (
 
 INSERT INTO fencing.generation (value) VALUES (1);
 
-COMMENT ON TABLE fencing.generation IS 'One row; its value rises with every change of fencing.registry, which is also notified on channel fencerow_registry.';
+COMMENT ON TABLE fencing.generation IS
+    'One row; its value rises with every change of fencing.registry, which is also notified on channel fencerow_registry.';
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.registry_changed() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -278,40 +286,55 @@ ALTER TABLE fencing.generation ENABLE ALWAYS TRIGGER refuse_driver;
 CREATE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  c      record;
+  v_class record;
   v_what text;
   v_hint text;
 BEGIN
-  SELECT cl.oid, cl.relkind, cl.relpersistence, cl.relispartition, n.nspname, cl.relname INTO c
+  SELECT cl.oid, cl.relkind, cl.relpersistence, cl.relispartition, n.nspname, cl.relname INTO v_class
     FROM pg_class cl JOIN pg_namespace n ON n.oid = cl.relnamespace WHERE cl.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to register' USING ERRCODE = 'undefined_table', HINT = 'Name an existing table.';
   END IF;
-  IF c.nspname IN ('pg_catalog', 'information_schema', 'pg_toast') OR c.oid::bigint < 16384 THEN  -- FirstNormalObjectId
+  IF v_class.nspname IN ('pg_catalog', 'information_schema', 'pg_toast') OR v_class.oid::bigint < 16384 THEN  -- FirstNormalObjectId
     v_what := 'a system table';  v_hint := 'Register a table of your own.';
-  ELSIF c.nspname = 'fencing' THEN
+  ELSIF v_class.nspname = 'fencing' THEN
     v_what := 'a table of fencing itself';  v_hint := 'Register a table of your own.';
-  ELSIF c.relpersistence = 't' THEN
+  ELSIF v_class.relpersistence = 't' THEN
     v_what := 'a temporary table';  v_hint := 'No other session sees it; register a permanent table.';
-  ELSIF c.relispartition THEN
+  ELSIF v_class.relispartition THEN
     v_what := 'a partition';
     v_hint := format('Register the partitioned table: SELECT fencing.register(%L, ...); its partitions are protected with it.',
                      (SELECT format('%I.%I', n.nspname, p.relname) FROM pg_class p JOIN pg_namespace n ON n.oid = p.relnamespace
                        WHERE p.oid = pg_partition_root(tbl)));
-  ELSIF c.relkind = 'v' THEN
+  ELSIF v_class.relkind = 'v' THEN
     v_what := 'a view';  v_hint := 'Register the table it reads from; the driver then refuses writes through the view.';
-  ELSIF c.relkind = 'm' THEN
+  ELSIF v_class.relkind = 'm' THEN
     v_what := 'a materialized view';  v_hint := 'Nobody writes its rows; register the table it reads from.';
-  ELSIF c.relkind = 'f' THEN
+  ELSIF v_class.relkind = 'f' THEN
     v_what := 'a foreign table';
     v_hint := 'Its rows are on another server, which compares nothing here; install fencing there and register the table there.';
-  ELSIF c.relkind NOT IN ('r', 'p') THEN
+  ELSIF v_class.relkind NOT IN ('r', 'p') THEN
     v_what := 'not a table';  v_hint := 'Register an ordinary or a partitioned table.';
   ELSE
     RETURN;
   END IF;
-  RAISE EXCEPTION 'fencing: %.% is %, which can''t be protected', quote_ident(c.nspname), quote_ident(c.relname), v_what
-    USING ERRCODE = 'wrong_object_type', HINT = v_hint, SCHEMA = c.nspname, TABLE = c.relname;
+  RAISE EXCEPTION 'fencing: %.% is %, which can''t be protected', quote_ident(v_class.nspname), quote_ident(v_class.relname), v_what
+    USING ERRCODE = 'wrong_object_type', HINT = v_hint, SCHEMA = v_class.nspname, TABLE = v_class.relname;
+END $$;
+-- +goose StatementEnd
+
+-- Refuses a table that is not registered, of the name given. arguments are what fencing.register takes after the table; is_named: another
+-- table is registered under the name.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text DEFAULT '...',
+    is_named boolean DEFAULT false)
+RETURNS void LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM fencing.check_table(tbl);  -- no hint to register what register refuses
+  RAISE EXCEPTION 'fencing: %.% is not registered%', quote_ident(schema_name), quote_ident(table_name),
+                  CASE WHEN is_named THEN ' itself, only another table under that name' ELSE '' END
+    USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = schema_name, TABLE = table_name,
+          HINT = format('Register it first: SELECT fencing.register(%L, %s).', format('%I.%I', schema_name, table_name), arguments);
 END $$;
 -- +goose StatementEnd
 
@@ -320,57 +343,62 @@ END $$;
 CREATE FUNCTION fencing.check_token_column(tbl regclass, token_column name) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  a      record;
+  v_column record;
   v_what text;
   v_hint text;
   v_alter text;
 BEGIN
   WITH RECURSIVE family AS (
     SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
-  SELECT n.nspname, c.relname, c.relispartition, c.oid::regclass AS name INTO a
-    FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'f' ORDER BY c.oid LIMIT 1;
+  SELECT n.nspname, c.relname, c.relispartition, c.oid::regclass AS name INTO v_column
+    FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'f'
+        ORDER BY c.oid LIMIT 1;
   IF FOUND THEN
-    RAISE EXCEPTION 'fencing: % can''t be protected, since its % % is a foreign table', tbl, CASE WHEN a.relispartition THEN 'partition' ELSE 'child' END, a.name
-      USING ERRCODE = 'wrong_object_type', SCHEMA = a.nspname, TABLE = a.relname,
+    RAISE EXCEPTION 'fencing: % can''t be protected, since its % % is a foreign table', tbl,
+        CASE WHEN v_column.relispartition THEN 'partition' ELSE 'child' END, v_column.name
+      USING ERRCODE = 'wrong_object_type', SCHEMA = v_column.nspname, TABLE = v_column.relname,
             HINT = format('Its rows are on another server, where no trigger of this one compares a token. Take it out: ALTER TABLE %s, and protect it where its rows are.',
-                          CASE WHEN a.relispartition THEN format('... DETACH PARTITION %s', a.name) ELSE format('%s NO INHERIT ...', a.name) END);
+                          CASE WHEN v_column.relispartition THEN format('... DETACH PARTITION %s', v_column.name)
+                              ELSE format('%s NO INHERIT ...', v_column.name) END);
   END IF;
-  FOR a IN
+  FOR v_column IN
     WITH RECURSIVE family AS (
       SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
     SELECT n.nspname, c.relname, t.atttypid, ty.typtype, t.attidentity, t.attgenerated,
            NOT t.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can: older rows may have nulls
-             SELECT FROM pg_constraint u WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = t.attnum AND NOT u.convalidated) AS nullable,
+             SELECT FROM pg_constraint u WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = t.attnum
+                 AND NOT u.convalidated) AS nullable,
            format_type(t.atttypid, t.atttypmod) AS type, pg_get_expr(d.adbin, d.adrelid) AS def
       FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
       JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = check_token_column.token_column AND t.attnum > 0 AND NOT t.attisdropped
       JOIN pg_type ty ON ty.oid = t.atttypid
       LEFT JOIN pg_attrdef d ON d.adrelid = t.attrelid AND d.adnum = t.attnum
   LOOP
-    v_alter := format('ALTER TABLE %I.%I ALTER COLUMN %I ', a.nspname, a.relname, token_column);
-    IF a.typtype = 'd' THEN
-      v_what := format('of the domain %s, not bigint', a.type);
+    v_alter := format('ALTER TABLE %I.%I ALTER COLUMN %I ', v_column.nspname, v_column.relname, token_column);
+    IF v_column.typtype = 'd' THEN
+      v_what := format('of the domain %s, not bigint', v_column.type);
       v_hint := format('A domain may round or compare in its own way. %sTYPE bigint, or name another token column.', v_alter);
-    ELSIF a.atttypid <> 'int8'::regtype THEN
-      v_what := format('%s, not bigint', a.type);
+    ELSIF v_column.atttypid <> 'int8'::regtype THEN
+      v_what := format('%s, not bigint', v_column.type);
       v_hint := format('%sTYPE bigint USING ..., or name another token column.', v_alter);
-    ELSIF a.attidentity <> '' THEN
+    ELSIF v_column.attidentity <> '' THEN
       v_what := 'an identity column';
       v_hint := format('A token comes from the lock, never from the table. %sDROP IDENTITY, or name another token column.', v_alter);
-    ELSIF a.attgenerated <> '' THEN
+    ELSIF v_column.attgenerated <> '' THEN
       v_what := 'a generated column';
       v_hint := format('A token comes from the lock, never from the table. %sDROP EXPRESSION, or name another token column.', v_alter);
-    ELSIF a.nullable THEN
+    ELSIF v_column.nullable THEN
       v_what := 'nullable';
       v_hint := format('A null is neither older nor newer than a token. Set the nulls to 0, then %sSET NOT NULL.', v_alter);
-    ELSIF a.def NOT IN ('0', '''0''::bigint', '(0)::bigint') THEN
+    ELSIF v_column.def NOT IN ('0', '''0''::bigint', '(0)::bigint') THEN
       v_what := 'filled by a default of its own';
       v_hint := format('A row that was never written under a token has 0. %sSET DEFAULT 0, or name another token column.', v_alter);
     ELSE
       CONTINUE;
     END IF;
-    RAISE EXCEPTION 'fencing: token column % of %.% is %', quote_ident(token_column), quote_ident(a.nspname), quote_ident(a.relname), v_what
-      USING ERRCODE = 'datatype_mismatch', HINT = v_hint, SCHEMA = a.nspname, TABLE = a.relname, COLUMN = token_column;
+    RAISE EXCEPTION 'fencing: token column % of %.% is %', quote_ident(token_column), quote_ident(v_column.nspname),
+        quote_ident(v_column.relname), v_what
+      USING ERRCODE = 'datatype_mismatch', HINT = v_hint, SCHEMA = v_column.nspname, TABLE = v_column.relname, COLUMN = token_column;
   END LOOP;
 END $$;
 -- +goose StatementEnd
@@ -395,7 +423,8 @@ BEGIN
       v_more := v_more || jsonb_build_object(v_column, true);
     END IF;
   END LOOP;
-  IF coalesce(present ->> 'seal_resource', present ->> 'seal_column') IS NULL AND coalesce(former ->> 'seal_resource', former ->> 'seal_column') IS NOT NULL THEN
+  IF coalesce(present ->> 'seal_resource', present ->> 'seal_column') IS NULL
+      AND coalesce(former ->> 'seal_resource', former ->> 'seal_column') IS NOT NULL THEN
     v_more := v_more || jsonb_build_object('seal_resource', former -> 'seal_resource', 'seal_column', former -> 'seal_column');
   END IF;
   RETURN v_more;
@@ -412,7 +441,7 @@ DECLARE
   v_row  jsonb;
   v_more jsonb := '{}';
   v_list text;
-  f      jsonb;
+  v_old  jsonb;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.take_over()');
   IF jsonb_array_length(former) = 0 THEN
@@ -422,13 +451,14 @@ BEGIN
   IF is_new THEN
     v_more := (former -> 0) - ARRAY['relid', 'schema_name', 'table_name', 'token_column', 'mode', 'resource', 'issued_by', 'registered_at'];
   END IF;
-  FOR f IN SELECT e FROM jsonb_array_elements(former) e LOOP
-    v_more := v_more || fencing.carry_over(v_row || v_more, f);
-    PERFORM fencing.tombstone_copy((f ->> 'oid')::oid::regclass, tbl);
+  FOR v_old IN SELECT e FROM jsonb_array_elements(former) e LOOP
+    v_more := v_more || fencing.carry_over(v_row || v_more, v_old);
+    PERFORM fencing.tombstone_copy((v_old ->> 'oid')::oid::regclass, tbl);
   END LOOP;
   SELECT string_agg(format('%I', k), ', ') INTO v_list FROM jsonb_object_keys(v_more) k WHERE v_row ? k AND v_row -> k <> v_more -> k;
   IF v_list IS NOT NULL THEN  -- the triggers of the registry put up what the row asks for
-    EXECUTE format('UPDATE fencing.registry r SET (%s) = (SELECT %1$s FROM jsonb_populate_record(r, $2)) WHERE r.relid = $1', v_list) USING tbl, v_more;
+    EXECUTE format('UPDATE fencing.registry r SET (%s) = (SELECT %1$s FROM jsonb_populate_record(r, $2)) WHERE r.relid = $1', v_list)
+        USING tbl, v_more;
   END IF;
 END $$;
 -- +goose StatementEnd
@@ -440,7 +470,7 @@ END $$;
 CREATE FUNCTION fencing.claim_name(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o        record;
+  v_taken  record;
   v_chain  oid[];
   v_former jsonb;  -- rows of the registry, by the table that has their name now
   v_heir   oid;    -- the table that has the name under which tbl was registered
@@ -450,23 +480,26 @@ DECLARE
   v_hint   text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.claim_name()');
-  SELECT n.nspname, c.relname INTO o
+  SELECT n.nspname, c.relname INTO v_taken
     FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name
     JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = r.table_name
    WHERE r.relid = tbl AND c.oid <> tbl::oid AND c.relkind IN ('r', 'p')
      AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = c.oid OR c.relispartition AND x.relid = pg_partition_root(c.oid));
   IF FOUND THEN
-    RAISE EXCEPTION 'fencing: % was registered as %.%, and another table has that name now', tbl, quote_ident(o.nspname), quote_ident(o.relname)
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: % was registered as %.%, and another table has that name now', tbl, quote_ident(v_taken.nspname),
+        quote_ident(v_taken.relname)
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_taken.nspname, TABLE = v_taken.relname,
             HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%1$L).',
-                          format('%I.%I', o.nspname, o.relname));
+                          format('%I.%I', v_taken.nspname, v_taken.relname));
   END IF;
   SELECT h.relid, to_jsonb(r) || jsonb_build_object('oid', r.relid::oid) INTO v_heir, v_mine
-    FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = r.table_name
+    FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name JOIN pg_class c ON c.relnamespace = n.oid
+        AND c.relname = r.table_name
     JOIN fencing.registry h ON h.relid = c.oid OR c.relispartition AND h.relid = pg_partition_root(c.oid)
    WHERE r.relid = tbl AND c.oid <> tbl::oid AND h.relid <> tbl AND c.relkind IN ('r', 'p') ORDER BY h.relid = c.oid LIMIT 1;
   v_chain := ARRAY[tbl::oid];
-  IF EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname
+  IF EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.schema_name = n.nspname
+      AND r.table_name = c.relname
               WHERE c.oid = tbl AND r.relid <> tbl) THEN
     WITH RECURSIVE chain AS (
       SELECT tbl::oid AS oid
@@ -489,15 +522,18 @@ BEGIN
       FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE r.relid = v_heir AND c.oid = v_heir AND (r.schema_name, r.table_name) IS DISTINCT FROM (n.nspname, c.relname)
        AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.schema_name = n.nspname AND x.table_name = c.relname)
-       AND NOT EXISTS (SELECT 1 FROM pg_class x JOIN pg_namespace m ON m.oid = x.relnamespace WHERE m.nspname = r.schema_name AND x.relname = r.table_name);
+       AND NOT EXISTS (SELECT 1 FROM pg_class x JOIN pg_namespace m ON m.oid = x.relnamespace WHERE m.nspname = r.schema_name
+           AND x.relname = r.table_name);
     BEGIN
       PERFORM fencing.take_over(v_heir::regclass, jsonb_build_array(v_mine), false);
     EXCEPTION WHEN object_not_in_prerequisite_state OR undefined_column OR datatype_mismatch OR feature_not_supported THEN
       GET STACKED DIAGNOSTICS v_state = RETURNED_SQLSTATE, v_what = MESSAGE_TEXT, v_hint = PG_EXCEPTION_HINT;
       RAISE EXCEPTION '%', v_what
         USING ERRCODE = v_state,
-              HINT = format('%s has the name under which %s was registered, and is to be protected no less than that. ', v_heir::regclass, tbl)
-                     || v_hint || format(' To start afresh with it: SELECT fencing.unregister(%L), and register it again.', v_heir::regclass);
+              HINT = format('%s has the name under which %s was registered, and is to be protected no less than that. ',
+                  v_heir::regclass, tbl)
+                     || v_hint || format(' To start afresh with it: SELECT fencing.unregister(%L), and register it again.',
+                         v_heir::regclass);
     END;
   END IF;
 END $$;
@@ -529,7 +565,8 @@ BEGIN
   SELECT n.nspname, c.relname INTO STRICT v_schema, v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = register.tbl;
   IF register.mode IS NULL OR register.mode NOT IN ('strict', 'lease') THEN
-    RAISE EXCEPTION 'fencing: % for %.%', CASE WHEN register.mode IS NULL THEN 'no mode given' ELSE format('unknown mode %L', register.mode) END,
+    RAISE EXCEPTION 'fencing: % for %.%', CASE WHEN register.mode IS NULL THEN 'no mode given'
+        ELSE format('unknown mode %L', register.mode) END,
                     quote_ident(v_schema), quote_ident(v_table)
       USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table,
             HINT = 'Choose ''strict'' (one accepted write per token and row, a token for each write) or ''lease'' (a holder writes as often as it likes under one token).';
@@ -540,15 +577,20 @@ BEGIN
   END IF;
   IF register.resource = '' THEN
     RAISE EXCEPTION 'fencing: empty resource name for %.%', quote_ident(v_schema), quote_ident(v_table)
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table, HINT = 'Leave the argument out, or pass NULL, for the default token.';
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table,
+          HINT = 'Leave the argument out, or pass NULL, for the default token.';
   END IF;
   IF register.issued_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = register.issued_by AND c.relkind = 'S') THEN
-    RAISE EXCEPTION 'fencing: % is no sequence, so it can''t bound the tokens of %.%', register.issued_by, quote_ident(v_schema), quote_ident(v_table)
-      USING ERRCODE = 'wrong_object_type', SCHEMA = v_schema, TABLE = v_table, HINT = 'Leave the argument out for fencing.write_epoch; pass NULL where tokens come from elsewhere.';
+    RAISE EXCEPTION 'fencing: % is no sequence, so it can''t bound the tokens of %.%', register.issued_by, quote_ident(v_schema),
+        quote_ident(v_table)
+      USING ERRCODE = 'wrong_object_type', SCHEMA = v_schema, TABLE = v_table,
+          HINT = 'Leave the argument out for fencing.write_epoch; pass NULL where tokens come from elsewhere.';
   END IF;
   IF EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = register.issued_by AND c.relpersistence = 't') THEN
-    RAISE EXCEPTION 'fencing: % is a temporary sequence, so it can''t bound the tokens of %.%', register.issued_by, quote_ident(v_schema), quote_ident(v_table)
-      USING ERRCODE = 'wrong_object_type', SCHEMA = v_schema, TABLE = v_table, HINT = 'It goes with its session; name a permanent sequence, or leave the argument out for fencing.write_epoch.';
+    RAISE EXCEPTION 'fencing: % is a temporary sequence, so it can''t bound the tokens of %.%', register.issued_by, quote_ident(v_schema),
+        quote_ident(v_table)
+      USING ERRCODE = 'wrong_object_type', SCHEMA = v_schema, TABLE = v_table,
+          HINT = 'It goes with its session; name a permanent sequence, or leave the argument out for fencing.write_epoch.';
   END IF;
 
   -- one registration at a time; readers of the registry are not held up
@@ -556,10 +598,12 @@ BEGIN
   v_is_new := NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = register.tbl);
   -- A table that was dropped and made again, restored by itself or put in the place of another by renaming takes on what was registered
   -- under the name; one that has got partitions, what was registered for these.
-  SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('oid', f.relid::oid) ORDER BY f.is_ended DESC, f.relid), '[]'), array_agg(f.relid::oid) FILTER (WHERE f.is_ended) INTO v_former, v_ended
+  SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('oid', f.relid::oid) ORDER BY f.is_ended DESC, f.relid), '[]'),
+      array_agg(f.relid::oid) FILTER (WHERE f.is_ended) INTO v_former, v_ended
     FROM (
       SELECT r.*, NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = r.relid AND c.relkind IN ('r', 'p'))
-                  OR EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = r.relid AND c.relispartition AND pg_partition_root(c.oid) = register.tbl) AS is_ended
+                  OR EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = r.relid AND c.relispartition
+                      AND pg_partition_root(c.oid) = register.tbl) AS is_ended
         FROM fencing.registry r WHERE r.schema_name = v_schema AND r.table_name = v_table AND r.relid <> register.tbl
       UNION
       SELECT r.*, true FROM pg_partition_tree(register.tbl) p JOIN fencing.registry r ON r.relid = p.relid WHERE p.relid <> register.tbl
@@ -572,15 +616,18 @@ BEGIN
   SELECT string_agg(k.what, ' and ' ORDER BY k.n) INTO v_what
     FROM (VALUES (1, 'mode'), (2, 'resource'), (3, 'issued_by'), (4, 'seal')) k(n, what)
    WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid WHERE c.relispartition)
-     AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(e -> 'seal_resource', e -> 'seal_column') ELSE jsonb_build_array(e -> k.what) END)
+     AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(e -> 'seal_resource', e -> 'seal_column')
+         ELSE jsonb_build_array(e -> k.what) END)
                 FROM (SELECT e FROM jsonb_array_elements(v_former) e
                       UNION ALL
-                      SELECT to_jsonb(r) || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by', register.issued_by)
+                      SELECT to_jsonb(r) || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by',
+                          register.issued_by)
                         FROM fencing.registry r WHERE r.relid = register.tbl) x(e)
                WHERE k.what <> 'seal' OR coalesce(e ->> 'seal_resource', e ->> 'seal_column') IS NOT NULL);
   IF v_what IS NOT NULL THEN
     SELECT string_agg(format('%I.%I', n.nspname, c.relname), ', ' ORDER BY c.oid) INTO v_hint
-      FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relispartition;
+      FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid JOIN pg_namespace n ON n.oid = c.relnamespace
+          WHERE c.relispartition;
     RAISE EXCEPTION 'fencing: the partitions of %.% are registered with different %', quote_ident(v_schema), quote_ident(v_table), v_what
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
             HINT = format('Only one can hold for all of them. Of %s, call fencing.unregister for those that are to take on what the others have, and register %I.%I in the same transaction.',
@@ -588,15 +635,18 @@ BEGIN
   END IF;
   -- A name that another table has by now isn't to fall out with the row of a partition.
   FOR o IN
-    SELECT c.oid, format('%I.%I', n.nspname, c.relname) AS name, (e ->> 'oid')::oid::regclass AS part, e AS row, EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = h.oid) AS is_registered, h.oid AS heir
-      FROM jsonb_array_elements(v_former) e JOIN pg_namespace n ON n.nspname = e ->> 'schema_name' JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = e ->> 'table_name',
+    SELECT c.oid, format('%I.%I', n.nspname, c.relname) AS name, (e ->> 'oid')::oid::regclass AS part, e AS row,
+        EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = h.oid) AS is_registered, h.oid AS heir
+      FROM jsonb_array_elements(v_former) e JOIN pg_namespace n ON n.nspname = e ->> 'schema_name' JOIN pg_class c ON c.relnamespace = n.oid
+          AND c.relname = e ->> 'table_name',
       LATERAL (SELECT CASE WHEN c.relispartition THEN pg_partition_root(c.oid)::oid ELSE c.oid END AS oid) h
      WHERE (e ->> 'oid')::oid = ANY (v_ended) AND c.relkind IN ('r', 'p') AND c.oid <> (e ->> 'oid')::oid AND h.oid <> register.tbl
   LOOP
     IF NOT o.is_registered THEN
       RAISE EXCEPTION 'fencing: % was registered as %, and another table has that name now', o.part, o.name
         USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
-              HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%L).', o.heir::regclass::text, o.name);
+              HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%L).',
+                  o.heir::regclass::text, o.name);
     END IF;
     PERFORM fencing.take_over(o.heir::regclass, jsonb_build_array(o.row), false);
   END LOOP;
@@ -605,18 +655,22 @@ BEGIN
           UNION ALL
           SELECT CASE WHEN f.is_partition THEN f.oid::regclass ELSE register.tbl END::text
             FROM jsonb_array_elements(v_former) e, LATERAL (
-              SELECT (e ->> 'oid')::oid AS oid, EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = (e ->> 'oid')::oid AND c.relispartition) AS is_partition) f
+              SELECT (e ->> 'oid')::oid AS oid, EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = (e ->> 'oid')::oid
+                  AND c.relispartition) AS is_partition) f
            WHERE e ->> 'token_column' <> register.token_column AND (v_is_new OR f.is_partition)) x;
   IF v_what IS NOT NULL THEN
     -- a new column starts at 0: every token that the rows carry would be forgotten, and a stale holder be new again
     RAISE EXCEPTION 'fencing: % is registered with another token column', v_what
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
-            HINT = format('Rename that column, or copy its values into the new one, and call fencing.unregister for %s before registering %I.%I again.', v_what, v_schema, v_table);
+            HINT = format('Rename that column, or copy its values into the new one, and call fencing.unregister for %s before registering %I.%I again.',
+                v_what, v_schema, v_table);
   END IF;
-  IF NOT EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = register.tbl AND a.attname = register.token_column AND a.attnum > 0 AND NOT a.attisdropped) THEN
+  IF NOT EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = register.tbl AND a.attname = register.token_column AND a.attnum > 0
+      AND NOT a.attisdropped) THEN
     IF NOT v_is_new THEN
       -- renamed, most likely: a new column would start at 0, as above
-      RAISE EXCEPTION 'fencing: %.% is registered and has no column %', quote_ident(v_schema), quote_ident(v_table), quote_ident(register.token_column)
+      RAISE EXCEPTION 'fencing: %.% is registered and has no column %', quote_ident(v_schema), quote_ident(v_table),
+          quote_ident(register.token_column)
         USING ERRCODE = 'undefined_column', SCHEMA = v_schema, TABLE = v_table,
               HINT = 'Give the token column its name back. If it is gone, and the tokens with it, call fencing.unregister before registering the table again.';
     END IF;
@@ -630,15 +684,18 @@ BEGIN
         ELSE
           EXECUTE format('SELECT EXISTS (SELECT FROM %I.%I)', v_schema, v_table) INTO v_rows;
           IF v_rows THEN
-            RAISE EXCEPTION 'fencing: the rows of %.% have no token column, and nothing tells which tokens they have had', quote_ident(v_schema), quote_ident(v_table)
+            RAISE EXCEPTION 'fencing: the rows of %.% have no token column, and nothing tells which tokens they have had',
+                quote_ident(v_schema), quote_ident(v_table)
               USING ERRCODE = 'undefined_column', SCHEMA = v_schema, TABLE = v_table,
                     HINT = format('Give them the newest token that was given out: ALTER TABLE %1$I.%2$I ADD COLUMN %3$I bigint NOT NULL DEFAULT ...; ALTER TABLE %1$I.%2$I ALTER COLUMN %3$I SET DEFAULT 0. '
-                                  'To start afresh, with rows that any token may write: SELECT fencing.unregister(%4$L), and register it again.', v_schema, v_table, register.token_column, format('%I.%I', v_schema, v_table));
+                                  'To start afresh, with rows that any token may write: SELECT fencing.unregister(%4$L), and register it again.',
+                                      v_schema, v_table, register.token_column, format('%I.%I', v_schema, v_table));
           END IF;
         END IF;
       END LOOP;
     END IF;
-    EXECUTE format('ALTER TABLE %I.%I ADD COLUMN IF NOT EXISTS %I pg_catalog.int8 NOT NULL DEFAULT %s', v_schema, v_table, register.token_column, v_newest);
+    EXECUTE format('ALTER TABLE %I.%I ADD COLUMN IF NOT EXISTS %I pg_catalog.int8 NOT NULL DEFAULT %s', v_schema, v_table,
+        register.token_column, v_newest);
     IF v_newest > 0 THEN
       EXECUTE format('ALTER TABLE %I.%I ALTER COLUMN %I SET DEFAULT 0', v_schema, v_table, register.token_column);
     END IF;
@@ -661,15 +718,19 @@ BEGIN
   END IF;
   -- the tables whose name a partition of tbl has
   PERFORM fencing.claim_name(r.relid) FROM jsonb_array_elements(v_former) e JOIN fencing.registry r ON r.relid = (e ->> 'oid')::oid
-    JOIN pg_class c ON c.oid = r.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace WHERE (r.schema_name, r.table_name) <> (n.nspname, c.relname);
+    JOIN pg_class c ON c.oid = r.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE (r.schema_name, r.table_name) <> (n.nspname, c.relname);
   BEGIN
     PERFORM fencing.take_over(register.tbl, v_former, v_is_new);
   EXCEPTION WHEN object_not_in_prerequisite_state OR undefined_column OR datatype_mismatch OR feature_not_supported THEN
     GET STACKED DIAGNOSTICS v_state = RETURNED_SQLSTATE, v_what = MESSAGE_TEXT, v_hint = PG_EXCEPTION_HINT;
     RAISE EXCEPTION '%', v_what
       USING ERRCODE = v_state, SCHEMA = v_schema, TABLE = v_table,
-            HINT = format('%s.%s was registered before, as another table, and is to be protected no less than that was. ', quote_ident(v_schema), quote_ident(v_table))
-                   || v_hint || format(' To start afresh, without what was registered: SELECT fencing.unregister(%L), and register it again.', format('%I.%I', v_schema, v_table));
+            HINT = format('%s.%s was registered before, as another table, and is to be protected no less than that was. ',
+                quote_ident(v_schema), quote_ident(v_table))
+                   || v_hint ||
+                       format(' To start afresh, without what was registered: SELECT fencing.unregister(%L), and register it again.',
+                       format('%I.%I', v_schema, v_table));
   END;
 END $$;
 -- +goose StatementEnd
@@ -697,69 +758,71 @@ COMMENT ON FUNCTION fencing.unregister(regclass) IS 'Ends the protection of a ta
 
 -- ---- src/25_driver.sql
 
--- The level at which the driver holds each registered table: fencing.registry.driver_level, fencing.driver_level().
+-- How the driver holds each registered table: fencing.registry.driver_level and driver_rewrite, fencing.driver_level() and
+-- driver_rewrite().
 --
 -- A code base adopts step by step: a table is registered, held at report until nothing is reported any more, then enforced.
 -- enforce is the default, and a new row's level in any case, so that no table is let go of without a word.
 --
--- Known limits:
---   The level stands in the row, and fencing.register hands it on to the table that has the name now. A table unregistered and
---   registered again starts at enforce.
---   A driver from before this migration doesn't read the level and enforces every registered table.
-
--- Whether the driver sends unguarded writes to a registered table in their guarded form: fencing.registry.driver_rewrite,
--- fencing.driver_rewrite().
---
--- It is for tables that are written by an ORM, whose statements nobody writes by hand. What can't be rewritten is refused as before.
+-- Rewriting is for tables that are written by an ORM, whose statements nobody writes by hand: the driver sends unguarded writes in their
+-- guarded form. What can't be rewritten is refused as without it.
 --
 -- Known limits:
---   The choice stands in the row and goes with it, as the level does: a table that is unregistered and registered again starts without.
---   A driver from before this migration doesn't read it, and refuses.
+--   Level and choice stand in the row, and fencing.register hands them on to the table that has the name now. A table unregistered and
+--   registered again starts at enforce, and without rewriting.
 
+-- Refuses a table whose row stands for another one, too, that has got its registered name: the driver protects both by the row, and what
+-- is meant for tbl must not hold for the other. schema_name and table_name are what tbl is called.
 -- +goose StatementBegin
-CREATE FUNCTION fencing.driver_level(tbl regclass, level text) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+CREATE FUNCTION fencing.check_name(tbl regclass, schema_name name, table_name name) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  o       record;
   v_taken text;
 BEGIN
-  PERFORM fencing.refuse_driver('fencing.driver_level()');
-  -- the lock of fencing.register: what is found here holds until the row is written
-  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
-  SELECT coalesce(n.nspname, r.schema_name) AS nspname, coalesce(c.relname, r.table_name) AS relname, r.driver_level AS present,
-         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO o
-    FROM (SELECT tbl::oid) t(oid) LEFT JOIN pg_class c ON c.oid = t.oid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
-    LEFT JOIN fencing.registry r ON r.relid = t.oid;
-  IF o.relname IS NULL THEN
-    RAISE EXCEPTION 'fencing: no table given to set the level of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
-  END IF;
-  IF level IS NULL OR level NOT IN ('off', 'report', 'enforce') THEN
-    RAISE EXCEPTION 'fencing: % for %.%', CASE WHEN level IS NULL THEN 'no level given' ELSE format('unknown level %L', level) END,
-                    quote_ident(o.nspname), quote_ident(o.relname)
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = 'Choose ''off'' (the driver doesn''t look at the table), ''report'' (unguarded statements run and are reported) or ''enforce'' (they are refused).';
-  END IF;
-  IF o.present IS NULL THEN
-    PERFORM fencing.check_table(tbl);  -- no hint to register what register refuses
-    RAISE EXCEPTION 'fencing: %.% is not registered%', quote_ident(o.nspname), quote_ident(o.relname),
-                    CASE WHEN o.named THEN ' itself, only another table under that name' ELSE '' END
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Register it first: SELECT fencing.register(%L, ...).', format('%I.%I', o.nspname, o.relname));
-  END IF;
-  IF o.present = level THEN
-    RETURN;  -- an UPDATE would bump the generation
-  END IF;
-
-  -- the row protects whatever has its name now, and a level meant for tbl must not let go of another table
   SELECT format('%I.%I', n.nspname, c.relname) INTO v_taken
     FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name
     JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = r.table_name
    WHERE r.relid = tbl AND c.oid <> tbl::oid AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = c.oid);
   IF FOUND THEN
-    RAISE EXCEPTION 'fencing: %.% was registered as %, and another table has that name now', quote_ident(o.nspname), quote_ident(o.relname), v_taken
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%1$L).', v_taken);
+    RAISE EXCEPTION 'fencing: %.% was registered as %, and another table has that name now', quote_ident(schema_name),
+        quote_ident(table_name), v_taken
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = schema_name, TABLE = table_name,
+            HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%1$L).',
+                v_taken);
   END IF;
+END $$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION fencing.driver_level(tbl regclass, level text) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+  v_table record;
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.driver_level()');
+  -- the lock of fencing.register: what is found here holds until the row is written
+  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  SELECT coalesce(n.nspname, r.schema_name) AS nspname, coalesce(c.relname, r.table_name) AS relname, r.driver_level AS present,
+         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
+    FROM (SELECT tbl::oid) t(oid) LEFT JOIN pg_class c ON c.oid = t.oid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+    LEFT JOIN fencing.registry r ON r.relid = t.oid;
+  IF v_table.relname IS NULL THEN
+    RAISE EXCEPTION 'fencing: no table given to set the level of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+  END IF;
+  IF level IS NULL OR level NOT IN ('off', 'report', 'enforce') THEN
+    RAISE EXCEPTION 'fencing: % for %.%', CASE WHEN level IS NULL THEN 'no level given' ELSE format('unknown level %L', level) END,
+                    quote_ident(v_table.nspname), quote_ident(v_table.relname)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = 'Choose ''off'' (the driver doesn''t look at the table), ''report'' (unguarded statements run and are reported) or ''enforce'' (they are refused).';
+  END IF;
+  IF v_table.present IS NULL THEN
+    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
+  END IF;
+  IF v_table.present = level THEN
+    RETURN;  -- an UPDATE would bump the generation
+  END IF;
+
+  PERFORM fencing.check_name(tbl, v_table.nspname, v_table.relname);
   UPDATE fencing.registry r SET driver_level = level WHERE r.relid = tbl;
 END $$;
 -- +goose StatementEnd
@@ -771,45 +834,31 @@ COMMENT ON FUNCTION fencing.driver_level(regclass, text) IS
 CREATE FUNCTION fencing.driver_rewrite(tbl regclass, on_off boolean) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-  o       record;
-  v_taken text;
+  v_table record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.driver_rewrite()');
   -- the lock of fencing.register: what is found here holds until the row is written
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   SELECT coalesce(n.nspname, r.schema_name) AS nspname, coalesce(c.relname, r.table_name) AS relname, r.driver_rewrite AS present,
-         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO o
+         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
     FROM (SELECT tbl::oid) t(oid) LEFT JOIN pg_class c ON c.oid = t.oid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN fencing.registry r ON r.relid = t.oid;
-  IF o.relname IS NULL THEN
+  IF v_table.relname IS NULL THEN
     RAISE EXCEPTION 'fencing: no table given to choose rewriting for' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
   END IF;
   IF on_off IS NULL THEN
-    RAISE EXCEPTION 'fencing: neither on nor off given for the rewriting of %.%', quote_ident(o.nspname), quote_ident(o.relname)
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: neither on nor off given for the rewriting of %.%', quote_ident(v_table.nspname), quote_ident(v_table.relname)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = 'Choose true (unguarded writes are sent in their guarded form) or false (they are refused).';
   END IF;
-  IF o.present IS NULL THEN
-    PERFORM fencing.check_table(tbl);  -- no hint to register what register refuses
-    RAISE EXCEPTION 'fencing: %.% is not registered%', quote_ident(o.nspname), quote_ident(o.relname),
-                    CASE WHEN o.named THEN ' itself, only another table under that name' ELSE '' END
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Register it first: SELECT fencing.register(%L, ...).', format('%I.%I', o.nspname, o.relname));
+  IF v_table.present IS NULL THEN
+    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
   END IF;
-  IF o.present = on_off THEN
+  IF v_table.present = on_off THEN
     RETURN;  -- an UPDATE would bump the generation
   END IF;
 
-  -- the row protects whatever has its name now, and a choice meant for tbl must not hold for another table
-  SELECT format('%I.%I', n.nspname, c.relname) INTO v_taken
-    FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name
-    JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = r.table_name
-   WHERE r.relid = tbl AND c.oid <> tbl::oid AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = c.oid);
-  IF FOUND THEN
-    RAISE EXCEPTION 'fencing: %.% was registered as %, and another table has that name now', quote_ident(o.nspname), quote_ident(o.relname), v_taken
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%1$L).', v_taken);
-  END IF;
+  PERFORM fencing.check_name(tbl, v_table.nspname, v_table.relname);
   UPDATE fencing.registry r SET driver_rewrite = on_off WHERE r.relid = tbl;
 END $$;
 -- +goose StatementEnd
@@ -846,7 +895,8 @@ CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fe
 
 ALTER TABLE fencing.lease ENABLE ALWAYS TRIGGER refuse_driver;
 
-COMMENT ON TABLE fencing.lease IS 'Leases, held until expires_at or released (holder is null). Written by fencing.take(), renew() and release() only.';
+COMMENT ON TABLE fencing.lease IS
+    'Leases, held until expires_at or released (holder is null). Written by fencing.take(), renew() and release() only.';
 
 -- in seconds: a day of an interval has 23 hours when the session's time zone says so
 -- +goose StatementBegin
@@ -882,7 +932,8 @@ DECLARE
   c_ttl CONSTANT interval := fencing.lease_ttl(take.ttl);
   c_session CONSTANT text := current_setting('fencing.session', true);
 BEGIN
-  IF take.resource IS NULL OR length(take.resource) NOT BETWEEN 1 AND 255 OR take.holder IS NULL OR length(take.holder) NOT BETWEEN 1 AND 255 THEN
+  IF take.resource IS NULL OR length(take.resource) NOT BETWEEN 1 AND 255 OR take.holder IS NULL
+     OR length(take.holder) NOT BETWEEN 1 AND 255 THEN
     RAISE EXCEPTION 'fencing: a lease needs a resource and a holder'
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Give names of 1 to 255 characters.';
   END IF;
@@ -899,7 +950,8 @@ BEGIN
   SELECT take.resource, take.holder, fencing.next_token(), clock_timestamp() + c_ttl
    WHERE NOT EXISTS (SELECT 1 FROM fencing.lease x WHERE x.resource = take.resource AND x.expires_at >= clock_timestamp())
   ON CONFLICT (resource) DO UPDATE
-     SET holder = EXCLUDED.holder, token = fencing.next_token(), expires_at = clock_timestamp() + c_ttl  -- never EXCLUDED.token: that was drawn before the lock
+     -- never EXCLUDED.token: that was drawn before the lock
+     SET holder = EXCLUDED.holder, token = fencing.next_token(), expires_at = clock_timestamp() + c_ttl
    WHERE l.expires_at < clock_timestamp()
   RETURNING l.token, l.holder, c_ttl INTO take.token, take.held_by, take.remaining;
   IF FOUND THEN
@@ -908,7 +960,8 @@ BEGIN
      WHERE l.resource = take.resource AND l.expires_at < clock_timestamp() + c_ttl - interval '10 ms';
   ELSE
     -- an end at infinity, by somebody's UPDATE, can't be subtracted from
-    SELECT NULL, l.holder, least(l.expires_at, clock_timestamp() + interval '24 hours') - clock_timestamp() INTO take.token, take.held_by, take.remaining
+    SELECT NULL, l.holder, least(l.expires_at, clock_timestamp() + interval '24 hours') - clock_timestamp() INTO take.token, take.held_by,
+        take.remaining
       FROM fencing.lease l WHERE l.resource = take.resource AND l.expires_at >= clock_timestamp();
     IF NOT FOUND THEN  -- it has become free in between
       take.remaining := interval '0';
@@ -1010,8 +1063,8 @@ COMMENT ON FUNCTION fencing.release(text, bigint) IS
 --   Plain children made, and partitions attached, later: partitions have all but the TRUNCATE trigger, children nothing, until
 --   fencing.wall is called again. A detached partition keeps its TRUNCATE trigger until fencing.wall('...', 'off') on it.
 --   Where the token column or the sequence is renamed, writes fail until it is named back, or the table registered anew.
---   A table dropped and made again has no wall until fencing.register hands it on. Its owner and superusers can drop triggers; pg_restore --disable-triggers leaves
---   them at ENABLE, not ALWAYS: fencing.wall again puts both right.
+--   A table dropped and made again has no wall until fencing.register hands it on. Its owner and superusers can drop triggers;
+--   pg_restore --disable-triggers leaves them at ENABLE, not ALWAYS: fencing.wall again puts both right.
 --   The triggers also fire in a logical subscriber's apply worker, which stops at a DELETE and at tokens never issued there.
 --   The bound by the sequence stops tokens that nobody was given; who takes the newest one from the sequence passes.
 --   At report a negative token is left out of the write, and a stale write to a strict table is logged by two triggers.
@@ -1021,16 +1074,17 @@ COMMENT ON FUNCTION fencing.release(text, bigint) IS
 CREATE FUNCTION fencing.setting_name(resource text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  b      CONSTANT bytea := convert_to(coalesce(resource, ''), 'UTF8');
-  v_name text;
+  c_bytes CONSTANT bytea := convert_to(coalesce(resource, ''), 'UTF8');
+  v_name  text;
 BEGIN
-  IF length(b) = 0 THEN
+  IF length(c_bytes) = 0 THEN
     RETURN 'fencing.token';
   END IF;
-  SELECT string_agg(CASE WHEN c = 95 OR c BETWEEN 97 AND 122 OR c BETWEEN 48 AND 57 THEN chr(c) ELSE '$' || lpad(to_hex(c), 2, '0') END, '' ORDER BY i)
-    INTO v_name FROM (SELECT i, get_byte(b, i) AS c FROM generate_series(0, length(b) - 1) i) x;
+  SELECT string_agg(CASE WHEN c = 95 OR c BETWEEN 97 AND 122 OR c BETWEEN 48 AND 57 THEN chr(c) ELSE '$' || lpad(to_hex(c), 2, '0') END, ''
+      ORDER BY i)
+    INTO v_name FROM (SELECT i, get_byte(c_bytes, i) AS c FROM generate_series(0, length(c_bytes) - 1) i) x;
   IF length(v_name) > 57 THEN  -- with "token_" one more than an identifier may have
-    RETURN 'fencing.token_$m' || left(encode(sha256(b), 'hex'), 40);
+    RETURN 'fencing.token_$m' || left(encode(sha256(c_bytes), 'hex'), 40);
   END IF;
   RETURN 'fencing.token_' || v_name;
 END $$;
@@ -1042,7 +1096,8 @@ COMMENT ON FUNCTION fencing.setting_name(text) IS
 -- The one place that refuses. rel is the table that is written, which may be a partition or a child; the error names the registered
 -- one, under which clients know it.
 -- +goose StatementBegin
-CREATE FUNCTION fencing.fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)
+CREATE FUNCTION fencing.fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint,
+    current bigint)
 RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_schema name;
@@ -1060,7 +1115,8 @@ BEGIN
     UNION ALL
     SELECT i.inhparent, u.depth + 1 FROM up u JOIN pg_inherits i ON i.inhrelid = u.oid)
   SELECT n.nspname, c.relname, CASE WHEN u.oid <> rel THEN (
-           SELECT format('%I.%I', wn.nspname, w.relname) FROM pg_class w JOIN pg_namespace wn ON wn.oid = w.relnamespace WHERE w.oid = rel) END
+           SELECT format('%I.%I', wn.nspname, w.relname) FROM pg_class w JOIN pg_namespace wn ON wn.oid = w.relnamespace
+               WHERE w.oid = rel) END
     INTO v_schema, v_table, v_other
     FROM up u LEFT JOIN fencing.registry r ON r.relid = u.oid
     JOIN pg_class c ON c.oid = u.oid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -1070,17 +1126,21 @@ BEGIN
     WHEN 'stale' THEN
       v_state := 'FN001';
       v_what := CASE WHEN token = current
-        THEN format('token %s on %s of %s has been used for this row, or %I is not set: draw a token for each write', token, op, v_name, col)
-        ELSE format('stale token %s on %s of %s, where %s has written: stop working on it, another has taken the lock', token, op, v_name, current) END;
+        THEN format('token %s on %s of %s has been used for this row, or %I is not set: draw a token for each write', token, op,
+            v_name, col)
+        ELSE format('stale token %s on %s of %s, where %s has written: stop working on it, another has taken the lock', token, op, v_name,
+            current) END;
     WHEN 'deleted' THEN  -- a tombstone
       v_state := 'FN001';
       v_what := CASE WHEN token = current
         THEN format('token %s on %s of %s, whose key was deleted under this token: draw a token for each write', token, op, v_name)
-        ELSE format('stale token %s on %s of %s, whose key was deleted under token %s: stop working on it, another has taken the lock', token, op, v_name, current) END;
+        ELSE format('stale token %s on %s of %s, whose key was deleted under token %s: stop working on it, another has taken the lock',
+            token, op, v_name, current) END;
     WHEN 'missing' THEN
       v_state := 'FN002';
       v_what := CASE op
-        WHEN 'DELETE' THEN format('%s from %s without a token: put it into the setting %s of the transaction first', op, v_name, quote_literal(fencing.setting_name(resource)))
+        WHEN 'DELETE' THEN format('%s from %s without a token: put it into the setting %s of the transaction first', op, v_name,
+            quote_literal(fencing.setting_name(resource)))
         WHEN 'INSERT' THEN format('%s into %s without a token: set %I to the token of the lock', op, v_name, col)
         ELSE format('%s of %s without a token: set %I to the token of the lock, and compare it in the condition', op, v_name, col) END;
     WHEN 'unattested' THEN
@@ -1091,16 +1151,23 @@ BEGIN
       v_state := 'FN003';
       v_what := format('token %s on %s of %s was never issued: take the token that the lock gives', token, op, v_name);
     WHEN 'other' THEN
-      v_what := format('token %s on %s of %s is not the one that the transaction attests: write under the token in the setting %s', token, op, v_name,
+      v_what := format('token %s on %s of %s is not the one that the transaction attests: write under the token in the setting %s', token,
+          op, v_name,
                        quote_literal(fencing.setting_name(resource)));
     WHEN 'malformed' THEN
-      v_what := format('the setting %s has no token on %s of %s: put a positive bigint into it', quote_literal(fencing.setting_name(resource)), op, v_name);
+      v_what := format('the setting %s has no token on %s of %s: put a positive bigint into it',
+          quote_literal(fencing.setting_name(resource)), op, v_name);
     WHEN 'truncate' THEN
-      v_what := format('TRUNCATE of %s is not allowed: delete its rows under a token, or take the wall off: SELECT fencing.wall(%L, ''off'')', v_name, v_name);
+      v_what :=
+          format('TRUNCATE of %s is not allowed: delete its rows under a token, or take the wall off: SELECT fencing.wall(%L, ''off'')',
+          v_name, v_name);
     WHEN 'late' THEN
-      v_what := format('a trigger set %I to %s on %s of %s, which was written under another token: have the trigger leave that column as it is', col, token, op, v_name);
+      v_what :=
+          format('a trigger set %I to %s on %s of %s, which was written under another token: have the trigger leave that column as it is',
+          col, token, op, v_name);
     WHEN 'key' THEN
-      v_what := format('the primary key of %s is not what its tombstones were made for, so %s is refused: put the names and types of its columns back, or call fencing.tombstones(%L) '
+      v_what :=
+          format('the primary key of %s is not what its tombstones were made for, so %s is refused: put the names and types of its columns back, or call fencing.tombstones(%L) '
                        'again', v_name, op, v_name);
     ELSE
       v_what := format('column %I of %s is not bigint any more: put the type back, then call fencing.wall again', col, v_name);
@@ -1110,9 +1177,23 @@ BEGIN
       DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', mode, 'resource', resource, 'operation', op)
                || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
   ELSE
-    RAISE EXCEPTION USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = col, CONSTRAINT = trg,
+    RAISE EXCEPTION USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = col,
+        CONSTRAINT = trg,
       DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', mode, 'resource', resource, 'operation', op)
                || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
+  END IF;
+END $$;
+-- +goose StatementEnd
+
+-- Refuses a sequence that is gone: without it the trigger functions would let every token through.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.check_sequence(issued_by regclass) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF issued_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
+    RAISE EXCEPTION 'fencing: the sequence that bounds the tokens, %, is gone', issued_by::oid
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            HINT = 'Restore the sequence, or register the table with the one that its tokens come from now: SELECT fencing.register(...); fencing.doctor() has the statement (D301).';
   END IF;
 END $$;
 -- +goose StatementEnd
@@ -1444,7 +1525,7 @@ BEGIN
     PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
     RETURN OLD;
   END IF;
-  -- short cut: digits that a bigint always has room for, without a 0 before them; what isn't let through here is looked at again
+  -- short cut: digits that a bigint always has room for, without a 0 before them; what is not let through here is looked at again
   IF (CASE WHEN pg_catalog.octet_length(v_setting) OPERATOR(pg_catalog.>) 0 AND pg_catalog.octet_length(v_setting) OPERATOR(pg_catalog.<=) 18
                 AND pg_catalog.ltrim(v_setting, '0123456789') OPERATOR(pg_catalog.=) ''
                 AND pg_catalog.octet_length(pg_catalog.ltrim(v_setting, '0')) OPERATOR(pg_catalog.=) pg_catalog.octet_length(v_setting)
@@ -1479,7 +1560,7 @@ BEGIN
     PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
     RETURN OLD;
   END IF;
-  -- short cut: digits that a bigint always has room for, without a 0 before them; what isn't let through here is looked at again
+  -- short cut: digits that a bigint always has room for, without a 0 before them; what is not let through here is looked at again
   IF (CASE WHEN pg_catalog.octet_length(v_setting) OPERATOR(pg_catalog.>) 0 AND pg_catalog.octet_length(v_setting) OPERATOR(pg_catalog.<=) 18
                 AND pg_catalog.ltrim(v_setting, '0123456789') OPERATOR(pg_catalog.=) ''
                 AND pg_catalog.octet_length(pg_catalog.ltrim(v_setting, '0')) OPERATOR(pg_catalog.=) pg_catalog.octet_length(v_setting)
@@ -1514,7 +1595,7 @@ BEGIN
     PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
     RETURN OLD;
   END IF;
-  -- short cut: digits that a bigint always has room for, without a 0 before them; what isn't let through here is looked at again
+  -- short cut: digits that a bigint always has room for, without a 0 before them; what is not let through here is looked at again
   IF (CASE WHEN pg_catalog.octet_length(v_setting) OPERATOR(pg_catalog.>) 0 AND pg_catalog.octet_length(v_setting) OPERATOR(pg_catalog.<=) 18
                 AND pg_catalog.ltrim(v_setting, '0123456789') OPERATOR(pg_catalog.=) ''
                 AND pg_catalog.octet_length(pg_catalog.ltrim(v_setting, '0')) OPERATOR(pg_catalog.=) pg_catalog.octet_length(v_setting)
@@ -1549,7 +1630,7 @@ BEGIN
     PERFORM fencing.fail('type', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
     RETURN OLD;
   END IF;
-  -- short cut: digits that a bigint always has room for, without a 0 before them; what isn't let through here is looked at again
+  -- short cut: digits that a bigint always has room for, without a 0 before them; what is not let through here is looked at again
   IF (CASE WHEN pg_catalog.octet_length(v_setting) OPERATOR(pg_catalog.>) 0 AND pg_catalog.octet_length(v_setting) OPERATOR(pg_catalog.<=) 18
                 AND pg_catalog.ltrim(v_setting, '0123456789') OPERATOR(pg_catalog.=) ''
                 AND pg_catalog.octet_length(pg_catalog.ltrim(v_setting, '0')) OPERATOR(pg_catalog.=) pg_catalog.octet_length(v_setting)
@@ -1587,14 +1668,16 @@ SET search_path = pg_catalog, pg_temp AS $$
 VALUES
   ('mark', 'lease', NULL::boolean, $body$
 BEGIN
-  NEW.%1$I := CASE WHEN pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text, NEW.%1$I::pg_catalog.text, true) IS NULL OR NEW.%1$I OPERATOR(pg_catalog.<) 0
+  NEW.%1$I := CASE WHEN pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+                           NEW.%1$I::pg_catalog.text, true) IS NULL OR NEW.%1$I OPERATOR(pg_catalog.<) 0
                    THEN OLD.%1$I ELSE OPERATOR(pg_catalog.~) NEW.%1$I END;
   RETURN NEW;
 END $body$),
   ('mark', 'strict', NULL, $body$
 BEGIN
   -- as an expression: PERFORM takes longer
-  IF pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text, NEW.%1$I::pg_catalog.text, true) IS NULL THEN
+  IF pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+                           NEW.%1$I::pg_catalog.text, true) IS NULL THEN
     RETURN NULL;
   END IF;
   RETURN NEW;
@@ -1602,7 +1685,8 @@ END $body$),
   ('mark_insert', NULL, NULL, $body$
 BEGIN
   -- as an expression: PERFORM takes longer
-  IF pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text, NEW.%1$I::pg_catalog.text, true) IS NULL THEN
+  IF pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+                           NEW.%1$I::pg_catalog.text, true) IS NULL THEN
     RETURN NULL;
   END IF;
   RETURN NEW;
@@ -1636,39 +1720,38 @@ CREATE FUNCTION fencing.wall_functions(token_column name, mode text, resource te
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
-  v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = issued_by);
+  v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      WHERE c.oid = issued_by);
   v_prefix CONSTANT text := 'wall_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq)::text), 16) || '_';
   v_sql    text;
-  f        record;
+  v_function record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_functions()');
-  IF issued_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
-    -- without it the functions would let every token through
-    RAISE EXCEPTION 'fencing: the sequence that bounds the tokens, %, is gone', issued_by::oid
-      USING ERRCODE = 'object_not_in_prerequisite_state',
-            HINT = 'Restore the sequence, or register the table with the one that its tokens come from now: SELECT fencing.register(...); fencing.doctor() has the statement (D301).';
-  END IF;
+  PERFORM fencing.check_sequence(issued_by);
   IF issued_by IS NOT NULL AND NOT has_sequence_privilege(current_user, issued_by, 'SELECT, USAGE') THEN
     RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
       USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
   END IF;
-  FOR f IN
+  FOR v_function IN
     SELECT b.suffix, b.body
       FROM (SELECT * FROM fencing.wall_update_bodies() UNION ALL SELECT * FROM fencing.wall_insert_bodies()
             UNION ALL SELECT * FROM fencing.wall_delete_bodies() UNION ALL SELECT * FROM fencing.wall_other_bodies()) b
      WHERE coalesce(b.mode = wall_functions.mode, true) AND coalesce(b.is_bounded = (v_seq IS NOT NULL), true)
   LOOP
-    CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NOT NULL;
-    EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
-                   CASE WHEN f.suffix LIKE 'mark%' THEN '' ELSE 'SECURITY DEFINER' END,
-                   format(f.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
+    CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NOT NULL;
+    EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || v_function.suffix,
+                   CASE WHEN v_function.suffix LIKE 'mark%' THEN '' ELSE 'SECURITY DEFINER' END,
+                   format(v_function.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
   END LOOP;
   -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
   FOR v_sql IN
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC'
+        ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
       FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name AND a.grantee <> p.proowner
-       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.wall(regclass, text)'::regprocedure AND b.grantee = a.grantee AND a.grantee <> 0)
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
+         AND a.grantee <> p.proowner
+       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.wall(regclass, text)'::regprocedure
+           AND b.grantee = a.grantee AND a.grantee <> 0)
     UNION ALL
     SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
       FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
@@ -1697,10 +1780,12 @@ BEGIN
   END IF;
   FOR v_sql IN
     WITH func AS (
-      SELECT p.oid, x.prefix, EXISTS (SELECT 1 FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass) AS runs
+      SELECT p.oid, x.prefix, EXISTS (SELECT 1 FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+          AND d.classid = 'pg_trigger'::regclass) AS runs
         FROM unnest(prefixes) x(prefix) JOIN pg_proc p ON p.proname >= x.prefix::name AND p.proname < (x.prefix || '~')::name
        WHERE x.prefix ~ '^wall_[0-9a-f]{16}_$' AND p.pronamespace = 'fencing'::regnamespace AND p.prorettype = 'trigger'::regtype)
-    SELECT format('DROP FUNCTION %s', f.oid::regprocedure) FROM func f WHERE NOT EXISTS (SELECT 1 FROM func g WHERE g.prefix = f.prefix AND g.runs)
+    SELECT format('DROP FUNCTION %s', f.oid::regprocedure) FROM func f
+        WHERE NOT EXISTS (SELECT 1 FROM func g WHERE g.prefix = f.prefix AND g.runs)
   LOOP
     EXECUTE v_sql;
   END LOOP;
@@ -1727,7 +1812,7 @@ END $$;
 CREATE FUNCTION fencing.check_parents(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o record;
+  v_child record;
 BEGIN
   IF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
     RETURN;
@@ -1739,7 +1824,7 @@ BEGIN
     SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', r.schema_name, r.table_name) AS mine,
-         format('%I.%I', w.schema_name, w.table_name) AS other INTO o
+         format('%I.%I', w.schema_name, w.table_name) AS other INTO v_child
     FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.relid = tbl,
          fencing.walls_above(m.oid) w
    WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl
@@ -1748,9 +1833,10 @@ BEGIN
              AND (w.seal_resource, w.seal_column) IS DISTINCT FROM (r.seal_resource, r.seal_column))
    LIMIT 1;
   IF FOUND THEN
-    RAISE EXCEPTION 'fencing: % inherits from % and from %, whose walls differ', o.name, o.mine, o.other
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('A child has one wall. Register both with the same mode, token column, resource and sequence, and the same seal, or end one of the inheritances: ALTER TABLE %s NO INHERIT ....', o.name);
+    RAISE EXCEPTION 'fencing: % inherits from % and from %, whose walls differ', v_child.name, v_child.mine, v_child.other
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_child.nspname, TABLE = v_child.relname,
+            HINT = format('A child has one wall. Register both with the same mode, token column, resource and sequence, and the same seal, or end one of the inheritances: ALTER TABLE %s NO INHERIT ....',
+                v_child.name);
   END IF;
 END $$;
 -- +goose StatementEnd
@@ -1760,16 +1846,19 @@ END $$;
 -- so follows one that is renamed.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+    SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
   c_levels CONSTANT text[] := ARRAY['report', 'enforce', 'attested'];
   v_prefix text := '';
-  c_changed CONSTANT text := format('((new.%I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))', coalesce(token_column, ''));
+  c_changed CONSTANT text :=
+      format('((new.%I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))',
+      coalesce(token_column, ''));
   v_all    text[];
   v_old    text[];  -- prefixes of the functions that the triggers ran before
   v_strays boolean; -- partitions have triggers of their own, from before they were attached
   v_sql    text;
-  r        record;
+  v_parent record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_apply()');
   IF level <> 'off' THEN
@@ -1782,7 +1871,8 @@ BEGIN
     SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid  -- a child with a wall of its own keeps that
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   kind(name, suffix, attestable, event, for_each) AS (VALUES
-    ('!fencing_mark', 'mark', false, format(CASE mode WHEN 'strict' THEN 'BEFORE UPDATE' ELSE 'BEFORE UPDATE OF %I' END, token_column), 'ROW'),
+    ('!fencing_mark', 'mark', false, format(CASE mode WHEN 'strict' THEN 'BEFORE UPDATE' ELSE 'BEFORE UPDATE OF %I' END,
+        token_column), 'ROW'),
     ('!fencing_mark_insert', 'mark_insert', false, 'BEFORE INSERT', 'ROW'),
     ('~fencing_update', 'update', true, 'BEFORE UPDATE', 'ROW'),
     ('~fencing_insert', 'insert', true, 'BEFORE INSERT', 'ROW'),
@@ -1792,28 +1882,36 @@ BEGIN
     ('~fencing_late', 'late', false, 'AFTER UPDATE', NULL),  -- see wanted
     ('~fencing_late_insert', 'late', false, 'AFTER INSERT', format('ROW WHEN (((new.%I <= 0) OR %2$s))', token_column, c_changed))),
   wanted AS (
-    SELECT m.oid, k.name, format('%I.%I', n.nspname, c.relname) AS rel, v_prefix || k.suffix || CASE WHEN k.attestable AND y.strictest = 'attested' THEN '_attested' ELSE '' END AS func,
+    SELECT m.oid, k.name, format('%I.%I', n.nspname, c.relname) AS rel, v_prefix || k.suffix || CASE WHEN k.attestable
+        AND y.strictest = 'attested' THEN '_attested' ELSE '' END AS func,
            k.event, coalesce(k.for_each, format(CASE WHEN mode = 'strict' THEN 'ROW WHEN (((new.%I <= old.%1$I) OR %2$s))'
-             WHEN y.strictest = 'report' THEN 'ROW WHEN ((new.%I < old.%1$I))' ELSE 'ROW WHEN (((new.%I < old.%1$I) OR %2$s))' END, token_column, c_changed)) AS for_each, y.strictest
+             WHEN y.strictest = 'report' THEN 'ROW WHEN ((new.%I < old.%1$I))' ELSE 'ROW WHEN (((new.%I < old.%1$I) OR %2$s))' END,
+                 token_column, c_changed)) AS for_each, y.strictest
       FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace,
       LATERAL (SELECT level WHERE m.oid = tbl::oid OR c.relispartition
                UNION ALL  -- a child of several
-               SELECT c_levels[greatest(array_position(c_levels, level), max(array_position(c_levels, w.wall_level)))] FROM fencing.walls_above(m.oid) w
-                WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl HAVING m.oid <> tbl::oid AND NOT c.relispartition) y(strictest), kind k
+               SELECT c_levels[greatest(array_position(c_levels, level), max(array_position(c_levels, w.wall_level)))]
+                   FROM fencing.walls_above(m.oid) w
+                WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl HAVING m.oid <> tbl::oid
+                    AND NOT c.relispartition) y(strictest), kind k
      WHERE level <> 'off'
        AND (NOT c.relispartition OR m.oid = tbl::oid OR k.suffix = 'truncate')),  -- a partition has copies of the others
   present AS (
     SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix
-      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
+          LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
      WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_')
   SELECT array_agg(CASE
            WHEN w.oid IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, p.oid::regclass)
            ELSE 'CREATE OR REPLACE ' || d.def
          -- a partition's own triggers first: one that has the name of the root's would be made part of that, and not be dropped any more
-         END ORDER BY w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid DESC, coalesce(w.oid, p.oid) <> tbl::oid, coalesce(w.oid, p.oid), w.oid IS NULL, coalesce(w.name, p.name)),
-         array_agg(DISTINCT p.prefix) FILTER (WHERE p.prefix IS NOT NULL), coalesce(bool_or(w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid), false) INTO v_all, v_old, v_strays
+         END ORDER BY w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid DESC, coalesce(w.oid, p.oid) <> tbl::oid,
+             coalesce(w.oid, p.oid), w.oid IS NULL, coalesce(w.name, p.name)),
+         array_agg(DISTINCT p.prefix) FILTER (WHERE p.prefix IS NOT NULL),
+             coalesce(bool_or(w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid), false) INTO v_all, v_old, v_strays
     FROM wanted w FULL JOIN present p ON p.oid = w.oid AND p.name = w.name JOIN pg_class x ON x.oid = coalesce(w.oid, p.oid),
-    LATERAL (SELECT format('TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, w.rel, w.for_each, w.func, w.strictest)
+    LATERAL (SELECT format('TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, w.rel, w.for_each, w.func,
+        w.strictest)
               WHERE w.oid IS NOT NULL UNION ALL SELECT NULL WHERE w.oid IS NULL) d(def)
    WHERE d.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || d.def;
   IF v_strays THEN  -- the root before its partitions, as whoever else locks them
@@ -1824,7 +1922,7 @@ BEGIN
   END LOOP;
   IF level = 'off' THEN
     -- other walled parents take the table and its children back
-    FOR r IN
+    FOR v_parent IN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid
         UNION
@@ -1833,7 +1931,8 @@ BEGIN
       SELECT DISTINCT g.* FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) g
        WHERE g.relid <> tbl AND (m.oid = tbl::oid OR NOT c.relispartition)
     LOOP
-      PERFORM fencing.wall_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by);
+      PERFORM fencing.wall_apply(v_parent.relid, v_parent.wall_level, v_parent.token_column, v_parent.mode, v_parent.resource,
+          v_parent.issued_by);
     END LOOP;
   ELSE
     -- ALWAYS, or session_replication_role = replica would pass; also of copies that somebody turned off on a partition
@@ -1841,7 +1940,8 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
       SELECT format('ALTER TABLE %s ', m.oid::regclass) || string_agg(format('ENABLE ALWAYS TRIGGER %I', t.tgname), ', ' ORDER BY t.tgname)
-        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
+            LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
        WHERE t.tgenabled <> 'A' AND p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
        GROUP BY m.oid ORDER BY m.oid <> tbl::oid, m.oid
     LOOP
@@ -1883,7 +1983,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
 CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'enforce') RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o         record;
+  v_table   record;
   v_is_left boolean := false;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall()');
@@ -1891,52 +1991,52 @@ BEGIN
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   SELECT n.nspname, c.relname, r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by,
          EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = r.token_column AND NOT a.attisdropped) AS has_column,
-         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO o
+         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to put a wall on' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
   END IF;
   IF level IS NULL OR level NOT IN ('off', 'report', 'enforce', 'attested') THEN
-    RAISE EXCEPTION 'fencing: % for the wall of %.%', CASE WHEN level IS NULL THEN 'no level given' ELSE format('unknown level %L', level) END,
-                    quote_ident(o.nspname), quote_ident(o.relname)
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: % for the wall of %.%', CASE WHEN level IS NULL THEN 'no level given'
+        ELSE format('unknown level %L', level) END,
+                    quote_ident(v_table.nspname), quote_ident(v_table.relname)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = 'Choose ''off'' (no triggers), ''report'' (they log what they would refuse), ''enforce'' (they refuse) or ''attested'' (they also ask for the setting that fencing.setting_name names).';
   END IF;
-  IF o.relid IS NULL THEN
+  IF v_table.relid IS NULL THEN
     IF level = 'off' AND EXISTS (
       SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-       WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') THEN
-      PERFORM fencing.wall_apply(tbl, 'off', NULL, NULL, NULL, NULL);  -- left on a partition that was detached, or came with a dump of the table
+       WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace
+           AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') THEN
+      -- left on a partition that was detached, or came with a dump of the table
+      PERFORM fencing.wall_apply(tbl, 'off', NULL, NULL, NULL, NULL);
       v_is_left := true;
     ELSE
-      PERFORM fencing.check_table(tbl);  -- no hint to register what register refuses
-      RAISE EXCEPTION 'fencing: %.% is not registered%', quote_ident(o.nspname), quote_ident(o.relname),
-                      CASE WHEN o.named THEN ' itself, only another table under that name' ELSE '' END
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-              HINT = format('Register it first: SELECT fencing.register(%L, ...).', format('%I.%I', o.nspname, o.relname));
+      PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
     END IF;
   END IF;
   IF level <> 'off' THEN
-    IF NOT o.has_column THEN
-      RAISE EXCEPTION 'fencing: %.% has no column %', quote_ident(o.nspname), quote_ident(o.relname), quote_ident(o.token_column)
-        USING ERRCODE = 'undefined_column', SCHEMA = o.nspname, TABLE = o.relname,
+    IF NOT v_table.has_column THEN
+      RAISE EXCEPTION 'fencing: %.% has no column %', quote_ident(v_table.nspname), quote_ident(v_table.relname),
+          quote_ident(v_table.token_column)
+        USING ERRCODE = 'undefined_column', SCHEMA = v_table.nspname, TABLE = v_table.relname,
               HINT = 'Give the token column its name back, or call fencing.unregister and fencing.register with the new one.';
     END IF;
-    PERFORM fencing.check_token_column(tbl, o.token_column);
+    PERFORM fencing.check_token_column(tbl, v_table.token_column);
   END IF;
-  IF o.wall_level <> level THEN
+  IF v_table.wall_level <> level THEN
     UPDATE fencing.registry r SET wall_level = level WHERE r.relid = tbl;
   ELSIF NOT v_is_left THEN
-    PERFORM fencing.wall_apply(tbl, level, o.token_column, o.mode, o.resource, o.issued_by);
+    PERFORM fencing.wall_apply(tbl, level, v_table.token_column, v_table.mode, v_table.resource, v_table.issued_by);
   END IF;
   -- a change of level brings and takes the triggers of tombstones and seals by itself, but for those that the row doesn't ask for
   IF level = 'off' THEN
     PERFORM fencing.tombstone_apply(tbl, 'off', NULL, NULL, NULL, NULL);
-  ELSIF o.wall_level = level THEN
+  ELSIF v_table.wall_level = level THEN
     PERFORM fencing.tombstone_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by)
        FROM fencing.registry r WHERE r.relid = tbl AND r.tombstones;
   END IF;
-  IF v_is_left OR o.wall_level = level THEN
+  IF v_is_left OR v_table.wall_level = level THEN
     PERFORM fencing.seal_apply(tbl);
   END IF;
 END $$;
@@ -1985,7 +2085,8 @@ CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fe
 
 ALTER TABLE fencing.epoch ENABLE ALWAYS TRIGGER refuse_driver;
 
-COMMENT ON TABLE fencing.epoch IS 'The newest token of each lease, sixteen times over, for sealed tables to compare with. Written by the trigger of fencing.lease.';
+COMMENT ON TABLE fencing.epoch IS
+    'The newest token of each lease, sixteen times over, for sealed tables to compare with. Written by the trigger of fencing.lease.';
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.raise_epoch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -2006,7 +2107,8 @@ ALTER TABLE fencing.lease ENABLE ALWAYS TRIGGER epoch;
 -- The one place that refuses; compare fencing.fail. lease is the name that was looked for, col the column that has it, if one does;
 -- its name is printed only where it is fixed. was is the row's own token.
 -- +goose StatementBegin
-CREATE FUNCTION fencing.seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text, col name,
+CREATE FUNCTION fencing.seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text,
+    col name,
                                   token bigint, current bigint, was bigint) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2026,13 +2128,15 @@ BEGIN
     UNION ALL
     SELECT i.inhparent, u.depth + 1 FROM up u JOIN pg_inherits i ON i.inhrelid = u.oid)
   SELECT n.nspname, c.relname, CASE WHEN u.oid <> rel THEN (
-           SELECT format('%I.%I', wn.nspname, w.relname) FROM pg_class w JOIN pg_namespace wn ON wn.oid = w.relnamespace WHERE w.oid = rel) END
+           SELECT format('%I.%I', wn.nspname, w.relname) FROM pg_class w JOIN pg_namespace wn ON wn.oid = w.relnamespace
+               WHERE w.oid = rel) END
     INTO v_schema, v_table, v_other
     FROM up u LEFT JOIN fencing.registry r ON r.relid = u.oid
     JOIN pg_class c ON c.oid = u.oid JOIN pg_namespace n ON n.oid = c.relnamespace
    ORDER BY r.relid IS NULL, r.wall_level = 'off', u.depth LIMIT 1;
   v_name := format('%I.%I', v_schema, v_table);
-  IF reason = 'token' AND current IS NULL AND level <> 'report' AND current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+  IF reason = 'token' AND current IS NULL AND level <> 'report'
+      AND current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
     BEGIN
       -- it has an epoch that is newer than the snapshot, or none: only a conflict tells, and what follows takes the row back
       PERFORM set_config('fencing.session', '', true);  -- and this, without which fencing.refuse_driver_write would stop the write
@@ -2046,35 +2150,46 @@ BEGIN
   END IF;
   CASE
     WHEN reason = 'type' THEN
-      v_what := format('column %I or %I of %s has another type than when it was sealed: put the type back, then call fencing.seal again', token_column,
+      v_what := format('column %I or %I of %s has another type than when it was sealed: put the type back, then call fencing.seal again',
+          token_column,
                        coalesce(col, token_column), v_name);
     WHEN reason = 'moved' THEN
-      v_what := format('%s of %s moves a row to another lease: leave %I as it is, or delete the row under the one lease and insert it under the other', op, v_name, col);
+      v_what :=
+          format('%s of %s moves a row to another lease: leave %I as it is, or delete the row under the one lease and insert it under the other',
+          op, v_name, col);
     WHEN token IS NULL OR token <= 0 THEN
       v_state := 'FN002';
       v_what := CASE op
-        WHEN 'DELETE' THEN format('%s from %s without a token: put that of %s into the setting %L of the transaction first', op, v_name, v_lease, fencing.setting_name(resource))
+        WHEN 'DELETE' THEN format('%s from %s without a token: put that of %s into the setting %L of the transaction first', op, v_name,
+            v_lease, fencing.setting_name(resource))
         ELSE format('%s on %s without a token: set %I to that of %s', op, v_name, token_column, v_lease) END;
     WHEN lease IS NULL OR length(lease) NOT BETWEEN 1 AND 255 THEN
       v_state := 'FN002';
       v_what := format('%I on %s of %s names no lease: give it the name of one, of 1 to 255 characters', col, op, v_name);
     WHEN current IS NULL THEN
       v_state := 'FN002';
-      v_what := format('token %s on %s of %s is none of %s, which was never taken: take it, and write under its token', token, op, v_name, v_lease);
+      v_what := format('token %s on %s of %s is none of %s, which was never taken: take it, and write under its token', token, op, v_name,
+          v_lease);
     WHEN token < current THEN
       v_state := 'FN001';
-      v_what := format('stale token %s on %s of %s, for which %s was taken under %s: stop working on it, another has taken the lock', token, op, v_name, v_lease, current);
+      v_what := format('stale token %s on %s of %s, for which %s was taken under %s: stop working on it, another has taken the lock', token,
+          op, v_name, v_lease, current);
     ELSE
-      v_what := format('token %s on %s of %s is not the one of %s, which is %s: write under the token that the lease gave', token, op, v_name, v_lease, current);
+      v_what := format('token %s on %s of %s is not the one of %s, which is %s: write under the token that the lease gave', token, op,
+          v_name, v_lease, current);
   END CASE;
   IF level = 'report' THEN
-    RAISE LOG USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = coalesce(col, token_column), CONSTRAINT = trg,
+    RAISE LOG USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table,
+        COLUMN = coalesce(col, token_column), CONSTRAINT = trg,
       DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', 'lease', 'resource', resource, 'operation', op)
-               || CASE WHEN col IS NULL THEN jsonb_build_object('lease', lease) ELSE '{}' END || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
+               || CASE WHEN col IS NULL THEN jsonb_build_object('lease', lease) ELSE '{}' END || CASE WHEN v_other IS NULL THEN '{}'
+                   ELSE jsonb_build_object('relation', v_other) END;
   ELSE
-    RAISE EXCEPTION USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = coalesce(col, token_column), CONSTRAINT = trg,
+    RAISE EXCEPTION USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table,
+        COLUMN = coalesce(col, token_column), CONSTRAINT = trg,
       DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', 'lease', 'resource', resource, 'operation', op)
-               || CASE WHEN col IS NULL THEN jsonb_build_object('lease', lease) ELSE '{}' END || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
+               || CASE WHEN col IS NULL THEN jsonb_build_object('lease', lease) ELSE '{}' END || CASE WHEN v_other IS NULL THEN '{}'
+                   ELSE jsonb_build_object('relation', v_other) END;
   END IF;
 END $$;
 -- +goose StatementEnd
@@ -2093,11 +2208,14 @@ DECLARE
   v_lease     pg_catalog.text := %4$L;
   v_setting   pg_catalog.text;
 BEGIN
-  -- short cut: most writes need no more than this, in few expressions; what isn't let through is looked at again; NEW is null in a DELETE
+  -- short cut: most writes need no more than this, in few expressions; what isn't let through is looked at again.
+  -- NEW is null in a DELETE.
   IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.=) 'pg_catalog.int8'::pg_catalog.regtype
-     AND TG_ARGV[0] OPERATOR(pg_catalog.<>) 'report' AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
+     AND TG_ARGV[0] OPERATOR(pg_catalog.<>) 'report'
+     AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
      AND pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(%4$L, 1717923427)) IS NOT NULL THEN
-    SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
+    SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x
+     WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
     IF NEW.%1$I OPERATOR(pg_catalog.=) v_epoch THEN
       RETURN NEW;
     END IF;
@@ -2130,7 +2248,8 @@ BEGIN
     END IF;
   END IF;
   IF TG_ARGV[0] OPERATOR(pg_catalog.=) 'report' THEN
-    SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
+    SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x
+     WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
   ELSE
     -- as an expression: PERFORM takes longer
     IF pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(v_lease, 1717923427)) IS NULL THEN
@@ -2138,10 +2257,12 @@ BEGIN
     END IF;
     -- after the lock a new snapshot, which has what its last owner wrote
     IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed' THEN
-      SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
+      SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x
+       WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
     ELSE
       SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x
-       WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) (pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.%%) 16)
+       WHERE x.resource OPERATOR(pg_catalog.=) v_lease
+         AND x.stripe OPERATOR(pg_catalog.=) (pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.%%) 16)
          FOR SHARE;
     END IF;
   END IF;
@@ -2162,17 +2283,20 @@ DECLARE
   v_old_lease pg_catalog.text;
   v_setting   pg_catalog.text;
 BEGIN
-  -- short cut: most writes need no more than this, in few expressions; what isn't let through is looked at again; NEW is null in a DELETE
+  -- short cut: most writes need no more than this, in few expressions; what isn't let through is looked at again.
+  -- NEW is null in a DELETE.
   IF pg_catalog.pg_typeof(NEW.%1$I) OPERATOR(pg_catalog.=) 'pg_catalog.int8'::pg_catalog.regtype
      AND pg_catalog.pg_typeof(NEW.%5$I) OPERATOR(pg_catalog.=) %6$L::pg_catalog.regtype
-     AND TG_ARGV[0] OPERATOR(pg_catalog.<>) 'report' AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed' THEN
+     AND TG_ARGV[0] OPERATOR(pg_catalog.<>) 'report'
+     AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed' THEN
     -- a row that moves to another lease has none here
     v_lease := CASE WHEN TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN OLD.%5$I::pg_catalog.text
                     WHEN TG_OP OPERATOR(pg_catalog.=) 'INSERT' OR OLD.%5$I::pg_catalog.text OPERATOR(pg_catalog.=) NEW.%5$I::pg_catalog.text
                     THEN NEW.%5$I::pg_catalog.text END;
   END IF;
   IF pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(v_lease, 1717923427)) IS NOT NULL THEN
-    SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
+    SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x
+     WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
     IF NEW.%1$I OPERATOR(pg_catalog.=) v_epoch THEN
       RETURN NEW;
     END IF;
@@ -2213,7 +2337,8 @@ BEGIN
     END IF;
   END IF;
   IF TG_ARGV[0] OPERATOR(pg_catalog.=) 'report' THEN
-    SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
+    SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x
+     WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
   ELSE
     -- as an expression: PERFORM takes longer
     IF pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(v_lease, 1717923427)) IS NULL THEN
@@ -2221,10 +2346,12 @@ BEGIN
     END IF;
     -- after the lock a new snapshot, which has what its last owner wrote
     IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed' THEN
-      SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
+      SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x
+       WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) 0;
     ELSE
       SELECT x.token INTO v_epoch FROM ONLY fencing.epoch x
-       WHERE x.resource OPERATOR(pg_catalog.=) v_lease AND x.stripe OPERATOR(pg_catalog.=) (pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.%%) 16)
+       WHERE x.resource OPERATOR(pg_catalog.=) v_lease
+         AND x.stripe OPERATOR(pg_catalog.=) (pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.%%) 16)
          FOR SHARE;
     END IF;
   END IF;
@@ -2243,9 +2370,11 @@ $$;
 -- and why. typ is the type of the column that names the lease.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype) RETURNS text
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
+    SET standard_conforming_strings = on AS $$
 DECLARE
-  v_name CONSTANT text := 'seal_' || left(md5(jsonb_build_array(token_column, resource, seal_resource, seal_column, typ::text)::text), 16) || '_check';
+  v_name CONSTANT text := 'seal_' || left(md5(jsonb_build_array(token_column, resource, seal_resource, seal_column, typ::text)::text),
+      16) || '_check';
   v_sql  text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_function()');
@@ -2257,7 +2386,8 @@ BEGIN
   END IF;
   -- only who may seal may put a trigger on it, which takes EXECUTE; firing it takes nothing
   FOR v_sql IN
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC'
+        ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
       FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
      WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname = v_name AND a.grantee <> p.proowner
     UNION ALL
@@ -2281,12 +2411,15 @@ DECLARE
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_sweep()');
   IF names IS NULL THEN
-    SELECT array_agg(p.proname) INTO names FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^seal_[0-9a-f]{16}_';
+    SELECT array_agg(p.proname) INTO names FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace
+        AND p.proname ~ '^seal_[0-9a-f]{16}_';
   END IF;
   FOR v_sql IN
     SELECT format('DROP FUNCTION %s', p.oid::regprocedure) FROM pg_proc p
-     WHERE p.proname = ANY (names::name[]) AND p.proname ~ '^seal_[0-9a-f]{16}_' AND p.pronamespace = 'fencing'::regnamespace AND p.prorettype = 'trigger'::regtype
-       AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass)
+     WHERE p.proname = ANY (names::name[]) AND p.proname ~ '^seal_[0-9a-f]{16}_' AND p.pronamespace = 'fencing'::regnamespace
+         AND p.prorettype = 'trigger'::regtype
+       AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+           AND d.classid = 'pg_trigger'::regclass)
   LOOP
     EXECUTE v_sql;
   END LOOP;
@@ -2298,39 +2431,43 @@ END $$;
 CREATE FUNCTION fencing.check_seal_column(tbl regclass, by_column name) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  a      record;
+  v_column record;
   v_what text;
   v_hint text;
   v_or   CONSTANT text := format(' To do without: SELECT fencing.unseal(%L).', tbl::text);
 BEGIN
-  FOR a IN
+  FOR v_column IN
     WITH RECURSIVE family AS (
       SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
-    SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, t.attname, t.atttypid, t.attgenerated, format_type(t.atttypid, t.atttypmod) AS type,
+    SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, t.attname, t.atttypid, t.attgenerated,
+        format_type(t.atttypid, t.atttypmod) AS type,
            NOT t.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can: older rows may have nulls
-             SELECT FROM pg_constraint u WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = t.attnum AND NOT u.convalidated) AS nullable
+             SELECT FROM pg_constraint u WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = t.attnum
+                 AND NOT u.convalidated) AS nullable
       FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
       LEFT JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = check_seal_column.by_column AND t.attnum > 0 AND NOT t.attisdropped
      ORDER BY c.oid <> tbl::oid, c.oid
   LOOP
-    IF a.attname IS NULL THEN
-      RAISE EXCEPTION 'fencing: % has no column %', a.name, quote_ident(by_column)
-        USING ERRCODE = 'undefined_column', SCHEMA = a.nspname, TABLE = a.relname,
+    IF v_column.attname IS NULL THEN
+      RAISE EXCEPTION 'fencing: % has no column %', v_column.name, quote_ident(by_column)
+        USING ERRCODE = 'undefined_column', SCHEMA = v_column.nspname, TABLE = v_column.relname,
               HINT = 'Name the column that has the name of each row''s lease: SELECT fencing.seal(..., by_column => ...).' || v_or;
-    ELSIF a.atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN
-      v_what := format('is of type %s', a.type);
+    ELSIF v_column.atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype,
+        'int8'::regtype) THEN
+      v_what := format('is of type %s', v_column.type);
       v_hint := 'Use a column of type text, varchar, uuid or an integer, whose text is the name of the lease.';
-    ELSIF a.attgenerated <> '' THEN
+    ELSIF v_column.attgenerated <> '' THEN
       v_what := 'is a generated column';
       v_hint := 'It is computed after the check. Name a column that is written.';
-    ELSIF a.nullable THEN
+    ELSIF v_column.nullable THEN
       v_what := 'is nullable';
-      v_hint := format('A row without a lease could be written by nobody. ALTER TABLE %s ALTER COLUMN %I SET NOT NULL.', a.name, by_column);
+      v_hint := format('A row without a lease could be written by nobody. ALTER TABLE %s ALTER COLUMN %I SET NOT NULL.', v_column.name,
+          by_column);
     ELSE
       CONTINUE;
     END IF;
-    RAISE EXCEPTION 'fencing: column % of %, which is to name the lease, %', quote_ident(by_column), a.name, v_what
-      USING ERRCODE = 'datatype_mismatch', HINT = v_hint || v_or, SCHEMA = a.nspname, TABLE = a.relname, COLUMN = by_column;
+    RAISE EXCEPTION 'fencing: column % of %, which is to name the lease, %', quote_ident(by_column), v_column.name, v_what
+      USING ERRCODE = 'datatype_mismatch', HINT = v_hint || v_or, SCHEMA = v_column.nspname, TABLE = v_column.relname, COLUMN = by_column;
   END LOOP;
 END $$;
 -- +goose StatementEnd
@@ -2339,9 +2476,10 @@ END $$;
 -- compare fencing.wall_apply.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.seal_apply(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
+    SET quote_all_identifiers = off AS $$
 DECLARE
-  o      record;
+  v_row  record;
   c_levels CONSTANT text[] := ARRAY['report', 'enforce', 'attested'];
   v_func text;    -- null: no seal
   v_all  text[];
@@ -2350,26 +2488,30 @@ DECLARE
   v_sql  text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_apply()');
-  SELECT r.*, a.atttypid::regtype AS typ INTO o
-    FROM fencing.registry r LEFT JOIN pg_attribute a ON a.attrelid = r.relid AND a.attname = r.seal_column AND a.attnum > 0 AND NOT a.attisdropped
+  SELECT r.*, a.atttypid::regtype AS typ INTO v_row
+    FROM fencing.registry r LEFT JOIN pg_attribute a ON a.attrelid = r.relid AND a.attname = r.seal_column AND a.attnum > 0
+        AND NOT a.attisdropped
    WHERE r.relid = tbl;
-  IF o.wall_level <> 'off' AND num_nonnulls(o.seal_resource, o.seal_column) = 1 THEN
-    IF o.mode <> 'lease' THEN
-      RAISE EXCEPTION 'fencing: %.% is sealed, which mode % has no use for', quote_ident(o.schema_name), quote_ident(o.table_name), o.mode
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.schema_name, TABLE = o.table_name,
-              HINT = format('Keep mode lease, or take the seal off first: SELECT fencing.unseal(%L).', format('%I.%I', o.schema_name, o.table_name));
+  IF v_row.wall_level <> 'off' AND num_nonnulls(v_row.seal_resource, v_row.seal_column) = 1 THEN
+    IF v_row.mode <> 'lease' THEN
+      RAISE EXCEPTION 'fencing: %.% is sealed, which mode % has no use for', quote_ident(v_row.schema_name), quote_ident(v_row.table_name),
+          v_row.mode
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_row.schema_name, TABLE = v_row.table_name,
+              HINT = format('Keep mode lease, or take the seal off first: SELECT fencing.unseal(%L).',
+                  format('%I.%I', v_row.schema_name, v_row.table_name));
     END IF;
-    IF o.issued_by <> 'fencing.write_epoch'::regclass THEN  -- null bounds nothing
-      RAISE EXCEPTION 'fencing: %.% is sealed, and takes tokens of sequence %, which are no lease''s', quote_ident(o.schema_name), quote_ident(o.table_name), o.issued_by
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.schema_name, TABLE = o.table_name,
+    IF v_row.issued_by <> 'fencing.write_epoch'::regclass THEN  -- null bounds nothing
+      RAISE EXCEPTION 'fencing: %.% is sealed, and takes tokens of sequence %, which are no lease''s', quote_ident(v_row.schema_name),
+          quote_ident(v_row.table_name), v_row.issued_by
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_row.schema_name, TABLE = v_row.table_name,
               HINT = format('Leases draw from fencing.write_epoch: SELECT fencing.register(%L, ''lease'', issued_by => ''fencing.write_epoch''), or take the seal off: SELECT fencing.unseal(%1$L).',
-                            format('%I.%I', o.schema_name, o.table_name));
+                            format('%I.%I', v_row.schema_name, v_row.table_name));
     END IF;
-    IF o.seal_column IS NOT NULL THEN
-      PERFORM fencing.check_seal_column(tbl, o.seal_column);
+    IF v_row.seal_column IS NOT NULL THEN
+      PERFORM fencing.check_seal_column(tbl, v_row.seal_column);
     END IF;
     PERFORM fencing.check_parents(tbl);
-    v_func := fencing.seal_function(o.token_column, o.resource, o.seal_resource, o.seal_column, o.typ);
+    v_func := fencing.seal_function(v_row.token_column, v_row.resource, v_row.seal_resource, v_row.seal_column, v_row.typ);
   ELSIF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal') THEN
@@ -2382,19 +2524,25 @@ BEGIN
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   wanted AS (
     SELECT m.oid, format('TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %I.%I FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
-                         n.nspname, c.relname, v_func, CASE WHEN m.oid = tbl::oid OR c.relispartition THEN o.wall_level ELSE (  -- a child of several
-                           SELECT c_levels[greatest(array_position(c_levels, o.wall_level), max(array_position(c_levels, w.wall_level)))]
+                         -- a child of several
+                         n.nspname, c.relname, v_func, CASE WHEN m.oid = tbl::oid OR c.relispartition THEN v_row.wall_level ELSE (
+                           SELECT c_levels[greatest(array_position(c_levels, v_row.wall_level),
+                               max(array_position(c_levels, w.wall_level)))]
                              FROM fencing.walls_above(m.oid) w) END) AS def
       FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE v_func IS NOT NULL AND (NOT c.relispartition OR m.oid = tbl::oid)),  -- a partition has a copy
   present AS (
     SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, p.proname::text AS func
-      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
+          LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
      WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^seal_[0-9a-f]{16}_')
-  SELECT array_agg(CASE WHEN w.oid IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, p.oid::regclass) ELSE 'CREATE OR REPLACE ' || w.def END
+  SELECT array_agg(CASE WHEN w.oid IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, p.oid::regclass)
+      ELSE 'CREATE OR REPLACE ' || w.def END
                    -- as in fencing.wall_apply
-                   ORDER BY w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid DESC, coalesce(w.oid, p.oid) <> tbl::oid, coalesce(w.oid, p.oid), w.oid IS NULL, p.name),
-         array_agg(DISTINCT p.func) FILTER (WHERE p.func IS NOT NULL), coalesce(bool_or(w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid), false) INTO v_all, v_old, v_strays
+                   ORDER BY w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid DESC, coalesce(w.oid, p.oid) <> tbl::oid,
+                       coalesce(w.oid, p.oid), w.oid IS NULL, p.name),
+         array_agg(DISTINCT p.func) FILTER (WHERE p.func IS NOT NULL),
+             coalesce(bool_or(w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid), false) INTO v_all, v_old, v_strays
     FROM wanted w FULL JOIN present p ON p.oid = w.oid AND p.name = '~fencing_zseal' JOIN pg_class x ON x.oid = coalesce(w.oid, p.oid)
    WHERE w.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || w.def;
   IF v_strays THEN
@@ -2408,7 +2556,8 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
       SELECT format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', t.tgrelid::regclass, t.tgname)
-        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
+            LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
        WHERE t.tgenabled <> 'A' AND p.pronamespace = 'fencing'::regnamespace AND p.proname = v_func
        ORDER BY m.oid <> tbl::oid, m.oid
     LOOP
@@ -2424,7 +2573,7 @@ BEGIN
          WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
       SELECT DISTINCT r.relid FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) r
        WHERE r.relid <> tbl AND num_nonnulls(r.seal_resource, r.seal_column) = 1
-         AND CASE WHEN m.oid = tbl::oid THEN coalesce(o.wall_level, 'off') = 'off' ELSE NOT c.relispartition END) g;
+         AND CASE WHEN m.oid = tbl::oid THEN coalesce(v_row.wall_level, 'off') = 'off' ELSE NOT c.relispartition END) g;
   END IF;
   v_old := array_remove(v_old, v_func);
   IF cardinality(v_old) > 0 THEN
@@ -2440,7 +2589,8 @@ SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF TG_OP = 'UPDATE' THEN
     IF (OLD.relid, OLD.wall_level, OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by, OLD.seal_resource, OLD.seal_column)
-       IS NOT DISTINCT FROM (NEW.relid, NEW.wall_level, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by, NEW.seal_resource, NEW.seal_column) THEN
+       IS NOT DISTINCT FROM (NEW.relid, NEW.wall_level, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by, NEW.seal_resource,
+           NEW.seal_column) THEN
       RETURN NULL;
     END IF;
     IF EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = NEW.relid) THEN
@@ -2465,44 +2615,44 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER seal;
 CREATE FUNCTION fencing.seal(tbl regclass, resource text DEFAULT NULL, by_column name DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o record;
+  v_table record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal()');
   -- the lock of fencing.register: what is found here holds until the row is written
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
-  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.mode, r.wall_level, r.token_column, r.seal_resource, r.seal_column INTO o
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.mode, r.wall_level, r.token_column,
+      r.seal_resource, r.seal_column INTO v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to seal' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
   END IF;
-  IF o.relid IS NULL THEN
-    PERFORM fencing.check_table(tbl);  -- no hint to register what register refuses
-    RAISE EXCEPTION 'fencing: % is not registered', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Register it first: SELECT fencing.register(%L, ''lease'').', o.name);
+  IF v_table.relid IS NULL THEN
+    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, '''lease''');
   END IF;
   IF num_nonnulls(seal.resource, by_column) <> 1 OR length(seal.resource) NOT BETWEEN 1 AND 255 OR by_column = '' THEN
-    RAISE EXCEPTION 'fencing: % to seal % by', CASE num_nonnulls(seal.resource, by_column) WHEN 0 THEN 'nothing given' WHEN 2 THEN 'a lease and a column given'
-                    ELSE 'no name of a lease or of a column given' END, o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: % to seal % by', CASE num_nonnulls(seal.resource, by_column) WHEN 0 THEN 'nothing given' WHEN 2
+        THEN 'a lease and a column given'
+                    ELSE 'no name of a lease or of a column given' END, v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = 'Give the name of the lease (resource => ..., 1 to 255 characters), or the column that has it for each row (by_column => ...).';
   END IF;
-  IF o.mode <> 'lease' THEN
-    RAISE EXCEPTION 'fencing: % is of mode %, which has no lease to compare with', o.name, o.mode
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Tokens that are drawn for each write are never a lease''s. Register it for leases: SELECT fencing.register(%L, ''lease'', ...).', o.name);
+  IF v_table.mode <> 'lease' THEN
+    RAISE EXCEPTION 'fencing: % is of mode %, which has no lease to compare with', v_table.name, v_table.mode
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('Tokens that are drawn for each write are never a lease''s. Register it for leases: SELECT fencing.register(%L, ''lease'', ...).',
+                v_table.name);
   END IF;
-  IF o.wall_level = 'off' THEN
-    RAISE EXCEPTION 'fencing: % has no wall, without which a seal doesn''t hold', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Put the wall up first: SELECT fencing.wall(%L).', o.name);
+  IF v_table.wall_level = 'off' THEN
+    RAISE EXCEPTION 'fencing: % has no wall, without which a seal doesn''t hold', v_table.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('Put the wall up first: SELECT fencing.wall(%L).', v_table.name);
   END IF;
-  IF by_column = o.token_column THEN
-    RAISE EXCEPTION 'fencing: column % of % has the tokens, and names no lease', quote_ident(by_column), o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname, COLUMN = by_column,
+  IF by_column = v_table.token_column THEN
+    RAISE EXCEPTION 'fencing: column % of % has the tokens, and names no lease', quote_ident(by_column), v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname, COLUMN = by_column,
             HINT = 'Name the column that has the name of each row''s lease.';
   END IF;
-  IF (o.seal_resource, o.seal_column) IS DISTINCT FROM (seal.resource, by_column) THEN
+  IF (v_table.seal_resource, v_table.seal_column) IS DISTINCT FROM (seal.resource, by_column) THEN
     UPDATE fencing.registry r SET seal_resource = seal.resource, seal_column = by_column WHERE r.relid = tbl;
   ELSE
     PERFORM fencing.seal_apply(tbl);
@@ -2522,7 +2672,8 @@ BEGIN
   IF NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = tbl) THEN
     RAISE EXCEPTION 'fencing: no table given to take the seal off' USING ERRCODE = 'undefined_table', HINT = 'Name a sealed table.';
   END IF;
-  UPDATE fencing.registry r SET seal_resource = NULL, seal_column = NULL WHERE r.relid = tbl AND num_nonnulls(r.seal_resource, r.seal_column) > 0;
+  UPDATE fencing.registry r SET seal_resource = NULL, seal_column = NULL WHERE r.relid = tbl
+      AND num_nonnulls(r.seal_resource, r.seal_column) > 0;
   IF NOT FOUND THEN
     PERFORM fencing.seal_apply(tbl);  -- what is left on a child that is none any more
   END IF;
@@ -2579,46 +2730,51 @@ COMMENT ON TABLE fencing.tombstone IS 'Deleted keys with the tokens that deleted
 CREATE FUNCTION fencing.tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[]) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  o     record;
-  a     record;
+  v_table record;
+  v_column record;
   v_bad text;
 BEGIN
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name,
-         format(' Or keep none any more: SELECT fencing.tombstones(%L, false).', format('%I.%I', n.nspname, c.relname)) AS or_none INTO STRICT o
+         format(' Or keep none any more: SELECT fencing.tombstones(%L, false).', format('%I.%I', n.nspname, c.relname)) AS or_none
+             INTO STRICT v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl;
   IF EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = tbl AND i.indisprimary AND NOT i.indimmediate) THEN
     -- an INSERT waits for a DELETE in progress only where the key is checked at once
-    RAISE EXCEPTION 'fencing: no tombstones for %: its primary key is deferrable, and an INSERT does not wait for a DELETE', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Make the key again, NOT DEFERRABLE: ALTER TABLE %s DROP CONSTRAINT ..., ADD PRIMARY KEY (...).', o.name) || o.or_none;
+    RAISE EXCEPTION 'fencing: no tombstones for %: its primary key is deferrable, and an INSERT does not wait for a DELETE', v_table.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('Make the key again, NOT DEFERRABLE: ALTER TABLE %s DROP CONSTRAINT ..., ADD PRIMARY KEY (...).',
+                v_table.name) || v_table.or_none;
   END IF;
-  FOR a IN
+  FOR v_column IN
     SELECT t.attname, t.atttypid::regtype AS type, ty.typtype, l.collisdeterministic AS deterministic
       FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY k(num, ord), pg_attribute t JOIN pg_type ty ON ty.oid = t.atttypid
       LEFT JOIN pg_collation l ON l.oid = t.attcollation
      WHERE i.indrelid = tbl AND i.indisprimary AND t.attrelid = tbl AND t.attnum = k.num AND k.ord <= i.indnkeyatts ORDER BY k.ord
   LOOP
     v_bad := CASE
-      WHEN a.type::oid NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'text'::regtype, 'varchar'::regtype, 'bpchar'::regtype,
+      WHEN v_column.type::oid NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'text'::regtype,
+          'varchar'::regtype,
+          'bpchar'::regtype,
                           'uuid'::regtype, 'bool'::regtype, 'bytea'::regtype, 'date'::regtype, 'timestamp'::regtype, 'timestamptz'::regtype)
-        THEN format('is of type %s, whose equal values may differ as text', a.type)
-      WHEN NOT a.deterministic THEN 'has a collation under which different texts are equal' END;
+        THEN format('is of type %s, whose equal values may differ as text', v_column.type)
+      WHEN NOT v_column.deterministic THEN 'has a collation under which different texts are equal' END;
     IF v_bad IS NOT NULL THEN
-      RAISE EXCEPTION 'fencing: no tombstones for %: key column % %', o.name, quote_ident(a.attname), v_bad
-        USING ERRCODE = 'feature_not_supported', SCHEMA = o.nspname, TABLE = o.relname, COLUMN = a.attname,
-              HINT = 'Use a primary key of integer, numeric, text, uuid, boolean, bytea, date or timestamp columns, of a deterministic collation.' || o.or_none;
+      RAISE EXCEPTION 'fencing: no tombstones for %: key column % %', v_table.name, quote_ident(v_column.attname), v_bad
+        USING ERRCODE = 'feature_not_supported', SCHEMA = v_table.nspname, TABLE = v_table.relname, COLUMN = v_column.attname,
+              HINT = 'Use a primary key of integer, numeric, text, uuid, boolean, bytea, date or timestamp columns, of a deterministic collation.'
+                  || v_table.or_none;
     END IF;
-    cols := cols || a.attname;
-    types := types || a.type;
+    cols := cols || v_column.attname;
+    types := types || v_column.type;
     texts := texts || replace(CASE
-      WHEN a.type = 'numeric'::regtype THEN 'trim_scale(@)::text'
-      WHEN a.type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
-      ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(a.attname), '%', '%%')));
+      WHEN v_column.type = 'numeric'::regtype THEN 'trim_scale(@)::text'
+      WHEN v_column.type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
+      ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(v_column.attname), '%', '%%')));
   END LOOP;
   IF cols IS NULL THEN
-    RAISE EXCEPTION 'fencing: no tombstones for %: it has no primary key', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('A tombstone is found by the key: ALTER TABLE %s ADD PRIMARY KEY (...).', o.name) || o.or_none;
+    RAISE EXCEPTION 'fencing: no tombstones for %: it has no primary key', v_table.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('A tombstone is found by the key: ALTER TABLE %s ADD PRIMARY KEY (...).', v_table.name) || v_table.or_none;
   END IF;
 END $$;
 -- +goose StatementEnd
@@ -2631,7 +2787,8 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_was   jsonb;
   v_order int[];  -- where each column of the key was
-  v_name  CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl);
+  v_name  CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      WHERE c.oid = tbl);
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_rekey()');
   FOR v_was IN SELECT DISTINCT d.columns FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns <> tombstone_rekey.columns LOOP
@@ -2639,25 +2796,32 @@ BEGIN
     SELECT CASE
              -- renamed: under the old name there is no column any more
              WHEN bool_and(w.col ->> 1 = n.col ->> 1 AND (w.col ->> 0 = n.col ->> 0 OR NOT EXISTS (
-                    SELECT 1 FROM pg_attribute a WHERE a.attrelid = tbl AND a.attname = w.col ->> 0 AND a.attnum > 0 AND NOT a.attisdropped)))
+                    SELECT 1 FROM pg_attribute a WHERE a.attrelid = tbl AND a.attname = w.col ->> 0 AND a.attnum > 0
+                        AND NOT a.attisdropped)))
              THEN array_agg(n.ord::int ORDER BY n.ord)
              WHEN tombstone_rekey.columns @> v_was AND v_was @> tombstone_rekey.columns
-             THEN array_agg((SELECT o.ord::int FROM jsonb_array_elements(v_was) WITH ORDINALITY o(col, ord) WHERE o.col = n.col) ORDER BY n.ord) END INTO v_order
-      FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY n(col, ord) FULL JOIN jsonb_array_elements(v_was) WITH ORDINALITY w(col, ord) ON w.ord = n.ord;
+             THEN array_agg((SELECT o.ord::int FROM jsonb_array_elements(v_was) WITH ORDINALITY o(col, ord) WHERE o.col = n.col)
+                 ORDER BY n.ord) END INTO v_order
+      FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY n(col, ord) FULL
+          JOIN jsonb_array_elements(v_was) WITH ORDINALITY w(col, ord) ON w.ord = n.ord;
     IF v_order IS NULL OR cardinality(v_order) <> jsonb_array_length(v_was) OR array_position(v_order, NULL) IS NOT NULL THEN
       RAISE EXCEPTION 'fencing: % has tombstones of another primary key, (%), which would not be found by (%)', v_name,
                       (SELECT string_agg(format('%I', e ->> 0), ', ' ORDER BY i) FROM jsonb_array_elements(v_was) WITH ORDINALITY u(e, i)),
-                      (SELECT string_agg(format('%I', e ->> 0), ', ' ORDER BY i) FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY u(e, i))
+                      (SELECT string_agg(format('%I', e ->> 0), ', ' ORDER BY i)
+                          FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY u(e, i))
         USING ERRCODE = 'object_not_in_prerequisite_state',
-              HINT = format('Put the key''s columns and their types back. Or, once nobody holds a token from before, remove the tombstones, and call this again: SELECT fencing.prune_tombstones(%L, 9223372036854775807).', v_name);
+              HINT = format('Put the key''s columns and their types back. Or, once nobody holds a token from before, remove the tombstones, and call this again: SELECT fencing.prune_tombstones(%L, 9223372036854775807).',
+                  v_name);
     END IF;
     -- out of the way first: what a key becomes may be what another one was
-    UPDATE fencing.tombstone d SET relid = 0, columns = tombstone_rekey.columns, key = k.key, digest = sha256(convert_to(k.key::text, getdatabaseencoding()))
+    UPDATE fencing.tombstone d SET relid = 0, columns = tombstone_rekey.columns, key = k.key,
+        digest = sha256(convert_to(k.key::text, getdatabaseencoding()))
       FROM fencing.tombstone e, LATERAL (SELECT ARRAY(SELECT e.key[u.at] FROM unnest(v_order) WITH ORDINALITY u(at, i) ORDER BY u.i)) k(key)
      WHERE e.relid = tbl AND e.columns = v_was AND d.relid = e.relid AND d.digest = e.digest;
     INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
     SELECT tbl, d.digest, d.key, d.columns, d.token, d.xact, d.deleted_at FROM fencing.tombstone d WHERE d.relid = 0::regclass
-    ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
+    ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact,
+        deleted_at = EXCLUDED.deleted_at;
     DELETE FROM fencing.tombstone d WHERE d.relid = 0::regclass;
   END LOOP;
 END $$;
@@ -2703,7 +2867,8 @@ BEGIN
     PERFORM set_config('fencing.session', '', true);  -- this write is none of the driver's own: fencing.refuse_driver_write
   END IF;
   INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact)
-  VALUES (coalesce(pg_partition_root(TG_RELID), TG_RELID), sha256(convert_to(v_key::text, getdatabaseencoding())), v_key, %10$L, v_token, pg_current_xact_id())
+  VALUES (coalesce(pg_partition_root(TG_RELID), TG_RELID), sha256(convert_to(v_key::text, getdatabaseencoding())), v_key, %10$L, v_token,
+          pg_current_xact_id())
   ON CONFLICT (relid, digest) DO UPDATE
     SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
   IF v_session = 'driver' THEN
@@ -2764,51 +2929,53 @@ $$;
 -- were made for isn't looked at, because its cast would run as the owner of the schema.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass) RETURNS text
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
+    SET standard_conforming_strings = on AS $$
 DECLARE
-  k        record;
-  v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = issued_by);
+  v_key    record;
+  v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      WHERE c.oid = issued_by);
   v_prefix text;
   v_types  text;
   v_keys   text;
   v_columns jsonb;
   v_sql    text;
-  f        record;
+  v_function record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_functions()');
-  IF issued_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
-    -- without it the functions would let every token through
-    RAISE EXCEPTION 'fencing: the sequence that bounds the tokens, %, is gone', issued_by::oid
-      USING ERRCODE = 'object_not_in_prerequisite_state',
-            HINT = 'Restore the sequence, or register the table with the one that its tokens come from now: SELECT fencing.register(...); fencing.doctor() has the statement (D301).';
-  END IF;
-  SELECT * INTO k FROM fencing.tombstone_key(tbl);
-  SELECT jsonb_agg(jsonb_build_array(u.col, CASE WHEN u.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype) THEN 'number'
+  PERFORM fencing.check_sequence(issued_by);
+  SELECT * INTO v_key FROM fencing.tombstone_key(tbl);
+  SELECT jsonb_agg(jsonb_build_array(u.col, CASE WHEN u.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype)
+      THEN 'number'
                                                  WHEN u.type = 'varchar'::regtype THEN 'text' ELSE u.type::text END) ORDER BY u.n)
-    INTO v_columns FROM unnest(k.cols, k.types) WITH ORDINALITY u(col, type, n);
+    INTO v_columns FROM unnest(v_key.cols, v_key.types) WITH ORDINALITY u(col, type, n);
   PERFORM fencing.tombstone_rekey(tbl, v_columns);
-  v_prefix := 'tomb_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq, k.cols, k.types::text[])::text), 16) || '_';
+  v_prefix := 'tomb_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq, v_key.cols, v_key.types::text[])::text),
+      16) || '_';
   SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
-    INTO v_types FROM unnest(k.cols, k.types::text[]) WITH ORDINALITY u(c, t, n);
+    INTO v_types FROM unnest(v_key.cols, v_key.types::text[]) WITH ORDINALITY u(c, t, n);
   v_types := v_types || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(token_column), '%', '%%'));
-  v_keys := 'ARRAY[' || array_to_string(k.texts, ', ') || ']';
-  FOR f IN
+  v_keys := 'ARRAY[' || array_to_string(v_key.texts, ', ') || ']';
+  FOR v_function IN
     SELECT b.suffix, b.body FROM fencing.tombstone_bodies() b
   LOOP
-    IF to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NULL THEN
+    IF to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NULL THEN
       -- a sequential scan of fencing.tombstone is a read of all keys to SERIALIZABLE, and it is chosen while the table is small
       EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off '
                      'SET TimeZone = ''UTC'' SET DateStyle = ''ISO, YMD'' SET IntervalStyle = ''postgres'' SET bytea_output = ''hex'' SET extra_float_digits = 1 AS %L',
-                     v_prefix || f.suffix,
-                     format(f.body, token_column, mode, resource, fencing.setting_name(resource), v_seq,
+                     v_prefix || v_function.suffix,
+                     format(v_function.body, token_column, mode, resource, fencing.setting_name(resource), v_seq,
                             format(v_keys, 'OLD'), format(v_keys, 'NEW'), format(v_types, 'OLD'), format(v_types, 'NEW'), v_columns));
     END IF;
   END LOOP;
   FOR v_sql IN
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC'
+        ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
       FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name AND a.grantee <> p.proowner
-       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.tombstones(regclass, boolean)'::regprocedure AND b.grantee = a.grantee AND a.grantee <> 0)
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
+         AND a.grantee <> p.proowner
+       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.tombstones(regclass, boolean)'::regprocedure
+           AND b.grantee = a.grantee AND a.grantee <> 0)
     UNION ALL
     SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
       FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
@@ -2836,10 +3003,12 @@ BEGIN
   END IF;
   FOR v_sql IN
     WITH func AS (
-      SELECT p.oid, x.prefix, EXISTS (SELECT 1 FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass) AS runs
+      SELECT p.oid, x.prefix, EXISTS (SELECT 1 FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+          AND d.classid = 'pg_trigger'::regclass) AS runs
         FROM unnest(prefixes) x(prefix) JOIN pg_proc p ON p.proname >= x.prefix::name AND p.proname < (x.prefix || '~')::name
        WHERE x.prefix ~ '^tomb_[0-9a-f]{16}_$' AND p.pronamespace = 'fencing'::regnamespace AND p.prorettype = 'trigger'::regtype)
-    SELECT format('DROP FUNCTION %s', f.oid::regprocedure) FROM func f WHERE NOT EXISTS (SELECT 1 FROM func g WHERE g.prefix = f.prefix AND g.runs)
+    SELECT format('DROP FUNCTION %s', f.oid::regprocedure) FROM func f
+        WHERE NOT EXISTS (SELECT 1 FROM func g WHERE g.prefix = f.prefix AND g.runs)
   LOOP
     EXECUTE v_sql;
   END LOOP;
@@ -2857,9 +3026,11 @@ BEGIN
   END IF;
   INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
   SELECT tbl, d.digest, d.key, d.columns, d.token, d.xact, d.deleted_at FROM fencing.tombstone d WHERE d.relid = former
-  ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = EXCLUDED.token, xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at WHERE x.token < EXCLUDED.token;
+  ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = EXCLUDED.token, xact = EXCLUDED.xact,
+      deleted_at = EXCLUDED.deleted_at WHERE x.token < EXCLUDED.token;
   -- those of a table that is there stay with it, registered or not: who may call this may not take them away
-  IF NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = former) AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = former) THEN
+  IF NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = former)
+      AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = former) THEN
     DELETE FROM fencing.tombstone d WHERE d.relid = former;
   END IF;
 END $$;
@@ -2867,13 +3038,16 @@ END $$;
 
 -- Makes the triggers of a table what its row asks for. Partitions have copies.
 -- +goose StatementBegin
-CREATE FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
+CREATE FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text,
+    issued_by regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+    SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
   v_prefix  text := '';
   v_changed text;
   v_generated boolean;  -- a column of the key is, which has no value yet in a trigger before
-  v_tbl     CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl);
+  v_tbl     CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      WHERE c.oid = tbl);
   v_all     text[];
   v_old     text[];  -- prefixes of the functions that the triggers ran before
   v_sql     text;
@@ -2885,7 +3059,8 @@ BEGIN
     SELECT string_agg(format(CASE u.type WHEN 'varchar'::regtype THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
                                          ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, u.col), ' OR ' ORDER BY u.n) INTO v_changed
       FROM fencing.tombstone_key(tbl) k, unnest(k.cols, k.types) WITH ORDINALITY u(col, type, n);
-    v_generated := EXISTS (SELECT FROM fencing.tombstone_key(tbl) k, pg_attribute a WHERE a.attrelid = tbl AND a.attname = ANY (k.cols) AND a.attgenerated <> '');
+    v_generated := EXISTS (SELECT FROM fencing.tombstone_key(tbl) k, pg_attribute a WHERE a.attrelid = tbl AND a.attname = ANY (k.cols)
+        AND a.attgenerated <> '');
     IF v_changed LIKE '% OR %' THEN
       v_changed := format('(%s)', v_changed);
     END IF;
@@ -2898,14 +3073,17 @@ BEGIN
                    ('~fencing_rekey2', 'check', 'AFTER UPDATE', format('WHEN (%s) ', v_changed))) k(name, suffix, event, cond)
      WHERE level <> 'off'),
   present AS (
-    SELECT t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix FROM pg_trigger t, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+    SELECT t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix FROM pg_trigger t,
+        LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
      WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^tomb_[0-9a-f]{16}_')
   SELECT array_agg(CASE
            WHEN w.name IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, tbl)
            ELSE 'CREATE OR REPLACE ' || d.def
-         END ORDER BY w.name IS NULL, coalesce(w.name, p.name)), array_agg(DISTINCT p.prefix) FILTER (WHERE p.prefix IS NOT NULL) INTO v_all, v_old
+         END ORDER BY w.name IS NULL, coalesce(w.name, p.name)), array_agg(DISTINCT p.prefix) FILTER (WHERE p.prefix IS NOT NULL)
+             INTO v_all, v_old
     FROM wanted w FULL JOIN present p ON p.name = w.name,
-    LATERAL (SELECT format('TRIGGER %I %s ON %s FOR EACH ROW %sEXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, v_tbl, w.cond, w.func, level)
+    LATERAL (SELECT format('TRIGGER %I %s ON %s FOR EACH ROW %sEXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, v_tbl, w.cond,
+        w.func, level)
               WHERE w.name IS NOT NULL UNION ALL SELECT NULL WHERE w.name IS NULL) d(def)
    WHERE d.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || d.def;
   FOREACH v_sql IN ARRAY coalesce(v_all, '{}') LOOP
@@ -2916,7 +3094,8 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
       SELECT format('ALTER TABLE %s ', m.oid::regclass) || string_agg(format('ENABLE ALWAYS TRIGGER %I', t.tgname), ', ' ORDER BY t.tgname)
-        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
+            LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
        WHERE t.tgenabled <> 'A' AND p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
        GROUP BY m.oid ORDER BY m.oid <> tbl::oid, m.oid
     LOOP
@@ -2943,7 +3122,8 @@ BEGIN
   IF TG_OP = 'UPDATE' AND NEW.tombstones THEN
     v_new := NEW.wall_level;
   END IF;
-  IF v_old <> 'off' AND (v_new = 'off' OR OLD.relid IS DISTINCT FROM NEW.relid) AND EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = OLD.relid) THEN
+  IF v_old <> 'off' AND (v_new = 'off' OR OLD.relid IS DISTINCT FROM NEW.relid)
+      AND EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = OLD.relid) THEN
     PERFORM fencing.tombstone_apply(OLD.relid, 'off', OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by);
   END IF;
   IF v_new <> 'off' AND (OLD.relid, v_old, OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by)
@@ -2963,42 +3143,41 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER tombstones;
 CREATE FUNCTION fencing.tombstones(tbl regclass, keep boolean DEFAULT true) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o record;
+  v_table record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstones()');
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   SELECT n.nspname, c.relname, c.relkind, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.wall_level, r.tombstones,
-         r.token_column, r.mode, r.resource, r.issued_by INTO o
+         r.token_column, r.mode, r.resource, r.issued_by INTO v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to keep tombstones of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
   END IF;
-  IF o.relid IS NULL THEN
-    PERFORM fencing.check_table(tbl);
-    RAISE EXCEPTION 'fencing: % is not registered', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Register it first: SELECT fencing.register(%L, ...).', o.name);
+  IF v_table.relid IS NULL THEN
+    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname);
   END IF;
   IF keep IS NULL THEN
-    RAISE EXCEPTION 'fencing: neither true nor false given for the tombstones of %', o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'Leave the argument out for true.';
+    RAISE EXCEPTION 'fencing: neither true nor false given for the tombstones of %', v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+          HINT = 'Leave the argument out for true.';
   END IF;
   IF keep THEN
-    IF o.wall_level = 'off' THEN
-      RAISE EXCEPTION 'fencing: no tombstones for %: its wall is off', o.name
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-              HINT = format('A DELETE has no token to keep without one: SELECT fencing.wall(%L).', o.name);
+    IF v_table.wall_level = 'off' THEN
+      RAISE EXCEPTION 'fencing: no tombstones for %: its wall is off', v_table.name
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+              HINT = format('A DELETE has no token to keep without one: SELECT fencing.wall(%L).', v_table.name);
     END IF;
     PERFORM fencing.tombstone_key(tbl);
-    IF o.relkind = 'r' AND NOT o.tombstones AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
-      RAISE EXCEPTION 'fencing: no tombstones for %: it has children, which don''t share its primary key', o.name
-        USING ERRCODE = 'feature_not_supported', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'Use a partitioned table.';
+    IF v_table.relkind = 'r' AND NOT v_table.tombstones AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
+      RAISE EXCEPTION 'fencing: no tombstones for %: it has children, which don''t share its primary key', v_table.name
+        USING ERRCODE = 'feature_not_supported', SCHEMA = v_table.nspname, TABLE = v_table.relname, HINT = 'Use a partitioned table.';
     END IF;
   END IF;
-  IF o.tombstones <> keep THEN
+  IF v_table.tombstones <> keep THEN
     UPDATE fencing.registry r SET tombstones = keep WHERE r.relid = tbl;
   ELSE  -- with false, what came with a dump of the table alone
-    PERFORM fencing.tombstone_apply(tbl, CASE WHEN keep THEN o.wall_level ELSE 'off' END, o.token_column, o.mode, o.resource, o.issued_by);
+    PERFORM fencing.tombstone_apply(tbl, CASE WHEN keep THEN v_table.wall_level ELSE 'off' END, v_table.token_column, v_table.mode,
+        v_table.resource, v_table.issued_by);
   END IF;
 END $$;
 -- +goose StatementEnd
@@ -3063,7 +3242,8 @@ ALTER TABLE fencing.repairs ENABLE ALWAYS TRIGGER refuse_driver;
 
 CREATE INDEX repairs_in_progress ON fencing.repairs (xact) WHERE xact IS NOT NULL;
 
-COMMENT ON TABLE fencing.repairs IS 'Every repair of a row''s token: who, when, which row, from and to what, and why. Written by fencing.repair().';
+COMMENT ON TABLE fencing.repairs IS
+    'Every repair of a row''s token: who, when, which row, from and to what, and why. Written by fencing.repair().';
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.is_repair(rel oid, token bigint, current bigint) RETURNS boolean LANGUAGE plpgsql STABLE
@@ -3081,7 +3261,7 @@ END $$;
 CREATE FUNCTION fencing.repair(tbl regclass, key jsonb, token bigint, reason text) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  o      record;
+  v_table record;
   v_cols name[];
   v_cond text;
   v_old  bigint[];
@@ -3093,60 +3273,68 @@ BEGIN
     RAISE EXCEPTION 'fencing: rows are repaired by the owner of schema fencing only'
       USING ERRCODE = 'insufficient_privilege', HINT = 'Call it as that role.';
   END IF;
-  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.token_column, r.issued_by INTO o
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.token_column, r.issued_by INTO v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to repair a row of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
   END IF;
-  IF o.relid IS NULL THEN
-    PERFORM fencing.check_table(tbl);
-    RAISE EXCEPTION 'fencing: % is not registered', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Register it first: SELECT fencing.register(%L, ...).', o.name);
+  IF v_table.relid IS NULL THEN
+    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname);
   END IF;
   IF reason IS NULL OR reason !~ '[^[:space:]]' THEN
-    RAISE EXCEPTION 'fencing: no reason given for the repair of a row of %', o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'Say why; it is kept in fencing.repairs.';
+    RAISE EXCEPTION 'fencing: no reason given for the repair of a row of %', v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+          HINT = 'Say why; it is kept in fencing.repairs.';
   END IF;
   IF token IS NULL OR token < 0 THEN
-    RAISE EXCEPTION 'fencing: % for the repair of a row of %', CASE WHEN token IS NULL THEN 'no token given' ELSE format('negative token %s', token) END, o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: % for the repair of a row of %', CASE WHEN token IS NULL THEN 'no token given'
+        ELSE format('negative token %s', token) END, v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = 'Give the token of the row''s last rightful write, or 0 for a row that any token may write.';
   END IF;
-  IF o.issued_by IS NOT NULL AND token > coalesce(pg_sequence_last_value(o.issued_by), 0) THEN
-    RAISE EXCEPTION 'fencing: token % for the repair of a row of % was never issued', token, o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('The last one issued by %s is %s; no holder could write the row.', o.issued_by, coalesce(pg_sequence_last_value(o.issued_by), 0));
+  IF v_table.issued_by IS NOT NULL AND token > coalesce(pg_sequence_last_value(v_table.issued_by), 0) THEN
+    RAISE EXCEPTION 'fencing: token % for the repair of a row of % was never issued', token, v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('The last one issued by %s is %s; no holder could write the row.', v_table.issued_by,
+                coalesce(pg_sequence_last_value(v_table.issued_by), 0));
   END IF;
   SELECT array_agg(a.attname ORDER BY k.ord), string_agg(format('r.%I = k.%1$I', a.attname), ' AND ' ORDER BY k.ord) INTO v_cols, v_cond
     FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY k(num, ord), pg_attribute a
    WHERE i.indrelid = tbl AND i.indisprimary AND k.ord <= i.indnkeyatts AND a.attrelid = tbl AND a.attnum = k.num;
   IF v_cols IS NULL THEN
-    RAISE EXCEPTION 'fencing: no row of % can be named for repair: it has no primary key', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('ALTER TABLE %s ADD PRIMARY KEY (...).', o.name);
+    RAISE EXCEPTION 'fencing: no row of % can be named for repair: it has no primary key', v_table.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('ALTER TABLE %s ADD PRIMARY KEY (...).', v_table.name);
   END IF;
-  IF key IS NULL OR jsonb_typeof(key) <> 'object' OR NOT key ?& v_cols::text[] OR (SELECT count(*) FROM jsonb_object_keys(key)) <> cardinality(v_cols)
+  IF key IS NULL OR jsonb_typeof(key) <> 'object' OR NOT key ?& v_cols::text[]
+      OR (SELECT count(*) FROM jsonb_object_keys(key)) <> cardinality(v_cols)
      OR EXISTS (SELECT 1 FROM jsonb_each(key) e WHERE jsonb_typeof(e.value) = 'null') THEN
-    RAISE EXCEPTION 'fencing: % is not a key of %', coalesce(key::text, 'null'), o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Give a JSON object with a value for each column of the primary key, and nothing else: %s.', array_to_string(v_cols, ', '));
+    RAISE EXCEPTION 'fencing: % is not a key of %', coalesce(key::text, 'null'), v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('Give a JSON object with a value for each column of the primary key, and nothing else: %s.',
+                array_to_string(v_cols, ', '));
   END IF;
   -- locked and then counted: the old token that is written down is the one that is replaced
   EXECUTE format('SELECT array_agg(t) FROM (SELECT r.%1$I AS t FROM %2$s r, jsonb_populate_record(NULL::%2$s, $1) k WHERE %3$s FOR UPDATE OF r) x',
-                 o.token_column, o.name, v_cond) INTO v_old USING key;
+                 v_table.token_column, v_table.name, v_cond) INTO v_old USING key;
   IF coalesce(cardinality(v_old), 0) <> 1 THEN
-    RAISE EXCEPTION 'fencing: % of % has the key %', CASE WHEN v_old IS NULL THEN 'no row' ELSE 'more than one row' END, o.name, key
-      USING ERRCODE = CASE WHEN v_old IS NULL THEN 'no_data_found' ELSE 'cardinality_violation' END, SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = CASE WHEN v_old IS NULL THEN 'Correct the key; row security may hide the row as well.' ELSE 'Children don''t share a primary key; repair the child.' END;
+    RAISE EXCEPTION 'fencing: % of % has the key %', CASE WHEN v_old IS NULL THEN 'no row' ELSE 'more than one row' END, v_table.name, key
+      USING ERRCODE = CASE WHEN v_old IS NULL THEN 'no_data_found' ELSE 'cardinality_violation' END, SCHEMA = v_table.nspname,
+          TABLE = v_table.relname,
+            HINT = CASE WHEN v_old IS NULL THEN 'Correct the key; row security may hide the row as well.'
+                ELSE 'Children don''t share a primary key; repair the child.' END;
   END IF;
   INSERT INTO fencing.repairs (relid, schema_name, table_name, key, old_token, new_token, reason, xact)
-  VALUES (tbl, o.nspname, o.relname, repair.key, v_old[1], repair.token, repair.reason, pg_current_xact_id()) RETURNING id INTO v_id;
-  EXECUTE format('UPDATE %1$s r SET %2$I = $2 FROM jsonb_populate_record(NULL::%1$s, $1) k WHERE %3$s RETURNING r.%2$I', o.name, o.token_column, v_cond)
+  VALUES (tbl, v_table.nspname, v_table.relname, repair.key, v_old[1], repair.token, repair.reason, pg_current_xact_id()) RETURNING id
+      INTO v_id;
+  EXECUTE format('UPDATE %1$s r SET %2$I = $2 FROM jsonb_populate_record(NULL::%1$s, $1) k WHERE %3$s RETURNING r.%2$I', v_table.name,
+      v_table.token_column, v_cond)
     INTO v_new USING key, token;
   IF v_new IS DISTINCT FROM token THEN
-    RAISE EXCEPTION 'fencing: the row of % with the key % was not repaired: it has token %', o.name, key, coalesce(v_new::text, 'as before')
-      USING ERRCODE = 'triggered_data_change_violation', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'A trigger of the table changed the write.';
+    RAISE EXCEPTION 'fencing: the row of % with the key % was not repaired: it has token %', v_table.name, key,
+        coalesce(v_new::text, 'as before')
+      USING ERRCODE = 'triggered_data_change_violation', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+          HINT = 'A trigger of the table changed the write.';
   END IF;
   UPDATE fencing.repairs p SET xact = NULL WHERE p.id = v_id;
 END $$;
@@ -3183,7 +3371,8 @@ END $$;
 -- +goose StatementBegin
 CREATE FUNCTION fencing.doctor(scan boolean DEFAULT false, roles name[] DEFAULT NULL)
 RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off SET max_parallel_workers_per_gather = 0 AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+    SET max_parallel_workers_per_gather = 0 AS $$
 #variable_conflict use_column
 DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
@@ -3209,42 +3398,48 @@ BEGIN
     FROM unnest('{next_token,incarnation_now,register,unregister,wall,tombstones,repair}'::text[]) x
    WHERE NOT EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = c_schema AND p.proname = x);
   IF NOT has_table_privilege('fencing.registry', 'SELECT') THEN
-    RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'table fencing.registry', format('role %I may not read it', current_user), 'nothing was looked at',
+    RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'table fencing.registry', format('role %I may not read it', current_user),
+        'nothing was looked at',
       format('GRANT SELECT ON fencing.registry TO %I', current_user);
     RETURN;
   END IF;
 
   RETURN QUERY
   SELECT 'error', 'D003 schema-owner', 'schema fencing',
-         format('it belongs to role %I, and what is in it to role %I, which may not use it', pg_get_userbyid(n.nspowner), pg_get_userbyid(c_owner)),
-         'no token can be drawn, and every write to a table with a wall fails', format('ALTER SCHEMA fencing OWNER TO %I', pg_get_userbyid(c_owner))
+         format('it belongs to role %I, and what is in it to role %I, which may not use it', pg_get_userbyid(n.nspowner),
+             pg_get_userbyid(c_owner)),
+         'no token can be drawn, and every write to a table with a wall fails',
+             format('ALTER SCHEMA fencing OWNER TO %I', pg_get_userbyid(c_owner))
     FROM pg_namespace n WHERE n.oid = c_schema AND n.nspowner <> c_owner;
 
   BEGIN  -- whatever fails is a finding: see the end
     RETURN QUERY SELECT * FROM fencing.doctor_tables();
     v_family := fencing.doctor_family();
     v_apps := fencing.doctor_apps(v_family, doctor.roles);
-    RETURN QUERY
-    SELECT * FROM fencing.doctor_columns(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_wall(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_tombstones(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_schema(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_sequences(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_tokens(v_family, doctor.scan)
-    UNION ALL SELECT * FROM fencing.doctor_roles(v_family, v_apps, doctor.roles)
-    UNION ALL SELECT * FROM fencing.doctor_settings(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_triggers(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_subscriptions(v_family, v_apps);
+    -- each by itself: what was found before an error stays found
+    RETURN QUERY SELECT * FROM fencing.doctor_columns(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_wall(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_tombstones(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_schema(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_sequences(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_tokens(v_family, doctor.scan);
+    RETURN QUERY SELECT * FROM fencing.doctor_roles(v_family, v_apps, doctor.roles);
+    RETURN QUERY SELECT * FROM fencing.doctor_settings(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_triggers(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_subscriptions(v_family, v_apps);
     IF has_function_privilege('fencing.doctor_seal(jsonb, jsonb)', 'EXECUTE') THEN
       RETURN QUERY SELECT * FROM fencing.doctor_seal(v_family, v_apps);
     ELSE
-      RETURN QUERY SELECT 'info', 'D226 seal-not-seen', 'function fencing.doctor_seal(jsonb, jsonb)', format('role %I may not run it', current_user),
+      RETURN QUERY SELECT 'info', 'D226 seal-not-seen', 'function fencing.doctor_seal(jsonb, jsonb)',
+          format('role %I may not run it', current_user),
         'nothing was looked at about seals', format('GRANT EXECUTE ON FUNCTION fencing.doctor_seal TO %I', current_user);
     END IF;
   EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS v_what = MESSAGE_TEXT;
-    RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'schema fencing', 'an error stopped the doctor: ' || regexp_replace(v_what, '[[:space:]]+', ' ', 'g'),
-      'the rest was not looked at', 'mend what the other findings say, or what the error says, and run the doctor again; it may be that the role has too few rights';
+    RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'schema fencing',
+        'an error stopped the doctor: ' || regexp_replace(v_what, '[[:space:]]+', ' ', 'g'),
+      'the rest was not looked at',
+          'mend what the other findings say, or what the error says, and run the doctor again; it may be that the role has too few rights';
   END;
 END $$;
 -- +goose StatementEnd
@@ -3280,7 +3475,8 @@ BEGIN
       JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = g.table_name AND c.relkind IN ('r', 'p') AND c.oid <> g.relid
      WHERE g.tombstones AND EXISTS (
        SELECT FROM fencing.tombstone d WHERE d.relid = g.relid
-          AND NOT EXISTS (SELECT FROM fencing.tombstone e WHERE e.relid = CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid END AND e.digest = d.digest AND e.token >= d.token));
+          AND NOT EXISTS (SELECT FROM fencing.tombstone e WHERE e.relid = CASE WHEN c.relispartition THEN pg_partition_root(c.oid)
+              ELSE c.oid END AND e.digest = d.digest AND e.token >= d.token));
   ELSE  -- which of them the other table has can't be seen
     SELECT v_less || coalesce(array_agg(g.relid::oid), '{}') INTO v_less FROM fencing.registry g WHERE g.tombstones;
   END IF;
@@ -3300,30 +3496,39 @@ DECLARE
 BEGIN
   RETURN (
   WITH RECURSIVE family AS (
-    SELECT g.relid::oid AS root, g.relid::oid AS oid FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid WHERE c.relkind IN ('r', 'p')
+    SELECT g.relid::oid AS root, g.relid::oid AS oid FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid
+        WHERE c.relkind IN ('r', 'p')
     UNION
     SELECT f.root, i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   present AS (
-    SELECT f.root, f.oid, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', rn.nspname, rc.relname) AS root_name, g.token_column, g.mode, g.resource,
+    SELECT f.root, f.oid, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', rn.nspname, rc.relname) AS root_name,
+        g.token_column, g.mode, g.resource,
            g.issued_by, g.wall_level, g.tombstones, c.relispartition,
            -- of the walls of several parents, as fencing.wall_apply has it
            CASE WHEN g.wall_level = 'off' OR f.oid = f.root OR c.relispartition THEN g.wall_level
                 ELSE c_levels[max(array_position(c_levels, g.wall_level)) OVER (PARTITION BY f.oid)] END AS level,
            -- by the wall of a parent, as its own would be
-           g.wall_level = 'off' AND bool_or(g.wall_level <> 'off') OVER (PARTITION BY f.oid, g.token_column, g.mode, g.resource) AS is_covered,
+           g.wall_level = 'off' AND bool_or(g.wall_level <> 'off') OVER (PARTITION BY f.oid, g.token_column, g.mode,
+               g.resource) AS is_covered,
            -- a child of several walled parents, whose walls can't be one
-           f.oid <> f.root AND NOT c.relispartition AND g.wall_level <> 'off' AND (min(k.wall) OVER walls <> max(k.wall) OVER walls OR min(k.seal) OVER walls IS DISTINCT FROM max(k.seal) OVER walls) AS is_torn,
+           f.oid <> f.root AND NOT c.relispartition AND g.wall_level <> 'off'
+               AND (min(k.wall) OVER walls <> max(k.wall) OVER walls OR min(k.seal) OVER walls IS DISTINCT
+               FROM max(k.seal) OVER walls) AS is_torn,
            -- where the triggers are to leave what a subscription's worker writes alone: D701
            bool_or(EXISTS (SELECT 1 FROM pg_subscription_rel l WHERE l.srrelid = f.oid)) OVER (PARTITION BY f.root) AS is_subscribed,
-           -- D102, D103 and D105 have it as an error, and registering it changes what else there is to say; of a wall of its own all is said
-           g.wall_level = 'off' AND x.relid IS NOT NULL AND (x.relid::oid = ANY (c_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = x.relid AND y.relkind IN ('r', 'p')))
+           -- D102, D103 and D105 have it as an error, and registering it changes what else there is to say; of a wall of its own all is
+           -- said
+           g.wall_level = 'off' AND x.relid IS NOT NULL
+               AND (x.relid::oid = ANY (c_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = x.relid AND y.relkind IN ('r', 'p')))
            OR g.wall_level = 'off' AND EXISTS (  -- a partition has the name, and its root takes it over
-             SELECT FROM pg_partition_tree(rc.oid) p JOIN pg_class z ON z.oid = p.relid AND z.oid <> rc.oid JOIN pg_namespace zn ON zn.oid = z.relnamespace
+             SELECT FROM pg_partition_tree(rc.oid) p JOIN pg_class z ON z.oid = p.relid AND z.oid <> rc.oid
+                 JOIN pg_namespace zn ON zn.oid = z.relnamespace
                JOIN fencing.registry h ON h.schema_name = zn.nspname AND h.table_name = z.relname AND h.relid <> z.oid
               WHERE h.relid::oid = ANY (c_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = h.relid))
            OR rc.relispartition OR f.root IN (
-             SELECT pg_partition_root(y.oid) FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid WHERE y.relispartition) AS is_unsettled
+             SELECT pg_partition_root(y.oid) FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid
+                 WHERE y.relispartition) AS is_unsettled
       FROM family f JOIN fencing.registry g ON g.relid = f.root
       JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
       JOIN pg_class rc ON rc.oid = f.root JOIN pg_namespace rn ON rn.oid = rc.relnamespace
@@ -3333,8 +3538,10 @@ BEGIN
                            THEN jsonb_build_array(g.seal_resource, g.seal_column)::text END AS seal) k
     WINDOW walls AS (PARTITION BY f.oid, g.wall_level <> 'off'))
   SELECT coalesce(jsonb_agg(jsonb_build_object(
-           'root', p.root, 'oid', p.oid, 'name', p.name, 'root_name', p.root_name, 'col', p.token_column, 'mode', p.mode, 'resource', p.resource,
-           'issued', p.issued_by::oid, 'wall', p.level, 'root_wall', p.wall_level, 'tombs', p.tombstones, 'part', p.relispartition, 'covered', p.is_covered, 'torn', p.is_torn, 'unsettled', p.is_unsettled,
+           'root', p.root, 'oid', p.oid, 'name', p.name, 'root_name', p.root_name, 'col', p.token_column, 'mode', p.mode, 'resource',
+               p.resource,
+           'issued', p.issued_by::oid, 'wall', p.level, 'root_wall', p.wall_level, 'tombs', p.tombstones, 'part', p.relispartition,
+               'covered', p.is_covered, 'torn', p.is_torn, 'unsettled', p.is_unsettled,
            'subscribed', p.is_subscribed)), '[]')
     FROM present p);
 END $$;
@@ -3355,44 +3562,63 @@ BEGIN
   SELECT CASE WHEN x.now IS NULL AND x.instead IS NULL THEN 'warning' ELSE 'error' END,
          CASE WHEN x.now IS NULL THEN 'D101 table-gone' ELSE 'D102 table-replaced' END, x.name,
          CASE WHEN x.now IS NULL THEN 'the registered table is gone' || coalesce(format(', and a %s has its name now', x.instead), '')
-              WHEN x.root IS NOT NULL THEN format('the registered table was dropped, and a partition of %s has its name now', x.root) WHEN x.relid IS NULL THEN 'the registered table was dropped and made again'
+              WHEN x.root IS NOT NULL THEN format('the registered table was dropped, and a partition of %s has its name now', x.root)
+                  WHEN x.relid IS NULL THEN 'the registered table was dropped and made again'
               ELSE 'the registered table was dropped, and another registered one has its name now' END,
          CASE WHEN x.instead IS NOT NULL THEN 'nothing in the database checks what is written by that name'
               WHEN x.now IS NULL THEN 'the driver goes on protecting the name, and after a restore the row may stand for another table'
-              WHEN x.relid IS NULL THEN 'nothing keeps a wall on the new one: it has the triggers that came with it, as from a dump of the table alone, or none'
+              WHEN x.relid IS NULL THEN
+                  'nothing keeps a wall on the new one: it has the triggers that came with it, as from a dump of the table alone, or none'
               ELSE 'what protected the old one doesn''t protect the other' END,
-         CASE WHEN x.instead IS NOT NULL THEN format('name what is to be protected in its place: SELECT fencing.register(..., %L, %L, %L, %L) and SELECT fencing.wall(..., ...), and then DELETE FROM fencing.registry WHERE relid::oid = %s',
+         CASE WHEN x.instead IS NOT NULL
+             THEN format('name what is to be protected in its place: SELECT fencing.register(..., %L, %L, %L, %L) and SELECT fencing.wall(..., ...), and then DELETE FROM fencing.registry WHERE relid::oid = %s',
                                                      x.mode, x.token_column, x.resource, x.issued_by, x.dead)
-              WHEN x.now IS NULL THEN format('make or restore the table, and then SELECT fencing.register(%L, %L, %L, %L, %L), or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
+              WHEN x.now IS NULL THEN
+                  format('make or restore the table, and then SELECT fencing.register(%L, %L, %L, %L, %L), or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
                                              x.name, x.mode, x.token_column, x.resource, x.issued_by, x.dead)
-              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by) END
-    FROM (SELECT CASE WHEN c.relispartition THEN (SELECT format('%I.%I', m.nspname, p.relname) FROM pg_class p JOIN pg_namespace m ON m.oid = p.relnamespace WHERE p.oid = pg_partition_root(c.oid)) END AS root,
-                 (SELECT CASE v.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' ELSE 'foreign table' END FROM pg_class v JOIN pg_namespace m ON m.oid = v.relnamespace
+              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.name), x.mode, x.token_column, x.resource,
+                  x.issued_by) END
+    FROM (SELECT CASE WHEN c.relispartition
+        THEN (SELECT format('%I.%I', m.nspname, p.relname) FROM pg_class p JOIN pg_namespace m ON m.oid = p.relnamespace
+        WHERE p.oid = pg_partition_root(c.oid)) END AS root,
+                 (SELECT CASE v.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' ELSE 'foreign table' END FROM pg_class v
+                     JOIN pg_namespace m ON m.oid = v.relnamespace
                    WHERE m.nspname = g.schema_name AND v.relname = g.table_name AND v.relkind IN ('v', 'm', 'f')) AS instead,
-                 format('%I.%I', g.schema_name, g.table_name) AS name, g.relid::oid AS dead, c.oid AS now, o.relid, coalesce(o.mode, g.mode) AS mode,
-                 coalesce(o.token_column, g.token_column) AS token_column, CASE WHEN o.relid IS NULL THEN g.resource ELSE o.resource END AS resource,
+                 format('%I.%I', g.schema_name, g.table_name) AS name, g.relid::oid AS dead, c.oid AS now, o.relid,
+                     coalesce(o.mode, g.mode) AS mode,
+                 coalesce(o.token_column, g.token_column) AS token_column, CASE WHEN o.relid IS NULL THEN g.resource
+                     ELSE o.resource END AS resource,
                  CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END AS issued_by
             FROM fencing.registry g
-            LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND c.relkind IN ('r', 'p')) ON n.nspname = g.schema_name AND c.relname = g.table_name
+            LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND c.relkind IN ('r', 'p')) ON n.nspname = g.schema_name
+                AND c.relname = g.table_name
             LEFT JOIN fencing.registry o ON o.relid = CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid END
            WHERE NOT EXISTS (SELECT 1 FROM pg_class d WHERE d.oid = g.relid)) x;
 
   RETURN QUERY
-  SELECT CASE WHEN x.is_less THEN 'error' ELSE 'warning' END, CASE WHEN x.other IS NULL THEN 'D104 table-renamed' ELSE 'D105 name-taken' END, x.now,
+  SELECT CASE WHEN x.is_less THEN 'error' ELSE 'warning' END, CASE WHEN x.other IS NULL THEN 'D104 table-renamed'
+      ELSE 'D105 name-taken' END, x.now,
          CASE WHEN x.other IS NULL THEN format('it was registered as %s and has been renamed since', x.was)
               ELSE format('it was registered as %s, and another table has that name now', x.was) END,
          CASE WHEN x.other IS NULL THEN 'both names are protected, and so is any table that gets the old one'
-              WHEN x.o_relid IS NULL THEN 'the driver holds the other table for a protected one, and nothing keeps a wall on that: it has the triggers that came with it, or none'
+              WHEN x.o_relid IS NULL THEN
+                  'the driver holds the other table for a protected one, and nothing keeps a wall on that: it has the triggers that came with it, or none'
               ELSE 'the other table is registered, too, and what protects this one doesn''t protect that' END,
-         CASE WHEN x.other IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.now, x.mode, x.token_column, x.resource, x.issued_by)
-              WHEN x.o_relid IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by)
-              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.was), x.o_mode, x.o_column, x.o_resource, x.o_issued) END
+         CASE WHEN x.other IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.now, x.mode, x.token_column, x.resource,
+             x.issued_by)
+              WHEN x.o_relid IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.was), x.mode,
+                  x.token_column, x.resource, x.issued_by)
+              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.was), x.o_mode, x.o_column, x.o_resource,
+                  x.o_issued) END
     FROM (SELECT g.*, format('%I.%I', n.nspname, c.relname) AS now, format('%I.%I', g.schema_name, g.table_name) AS was, t.oid AS other,
-                 CASE WHEN t.relispartition THEN (SELECT format('%I.%I', pn.nspname, p.relname) FROM pg_class p JOIN pg_namespace pn ON pn.oid = p.relnamespace WHERE p.oid = pg_partition_root(t.oid)) END AS root,
+                 CASE WHEN t.relispartition THEN (SELECT format('%I.%I', pn.nspname, p.relname) FROM pg_class p
+                     JOIN pg_namespace pn ON pn.oid = p.relnamespace WHERE p.oid = pg_partition_root(t.oid)) END AS root,
                  o.relid AS o_relid, o.mode AS o_mode, o.token_column AS o_column, o.resource AS o_resource, o.issued_by AS o_issued,
                  g.relid::oid = ANY (c_less) AS is_less
-            FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace
-            LEFT JOIN (pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace AND t.relkind IN ('r', 'p')) ON m.nspname = g.schema_name AND t.relname = g.table_name
+            FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid AND c.relkind IN ('r', 'p')
+                JOIN pg_namespace n ON n.oid = c.relnamespace
+            LEFT JOIN (pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace AND t.relkind IN ('r', 'p')) ON m.nspname = g.schema_name
+                AND t.relname = g.table_name
             LEFT JOIN fencing.registry o ON o.relid = CASE WHEN t.relispartition THEN pg_partition_root(t.oid) ELSE t.oid END
            WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)) x;
 
@@ -3401,22 +3627,28 @@ BEGIN
          CASE WHEN c.relispartition THEN 'a partition is registered by itself' ELSE 'what is registered is not a table' END,
          CASE WHEN c.relispartition THEN 'a write through the partitioned table is not seen as one to it'
               ELSE 'nothing can protect it; a restore may have given the oid of a dropped table to something else' END,
-         CASE WHEN z.what IS NOT NULL THEN format('what partitions of %1$s are registered for differs in %2$s: BEGIN; SELECT fencing.unregister(...) for those that are to take on what the others have; SELECT fencing.register(%1$L, ...); COMMIT',
+         CASE WHEN z.what IS NOT NULL THEN
+             format('what partitions of %1$s are registered for differs in %2$s: BEGIN; SELECT fencing.unregister(...) for those that are to take on what the others have; SELECT fencing.register(%1$L, ...); COMMIT',
                 pg_partition_root(c.oid)::text, z.what)
-              WHEN c.relispartition THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', pg_partition_root(c.oid)::text, coalesce(o.mode, g.mode),
+              WHEN c.relispartition THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', pg_partition_root(c.oid)::text,
+                  coalesce(o.mode, g.mode),
                 coalesce(o.token_column, g.token_column), CASE WHEN o.relid IS NULL THEN g.resource ELSE o.resource END,
                 CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END)
-              WHEN EXISTS (SELECT 1 FROM pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace WHERE m.nspname = g.schema_name AND t.relname = g.table_name AND t.relkind IN ('r', 'p'))
-              THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource, g.issued_by)
+              WHEN EXISTS (SELECT 1 FROM pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace WHERE m.nspname = g.schema_name
+                  AND t.relname = g.table_name AND t.relkind IN ('r', 'p'))
+              THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', format('%I.%I', g.schema_name, g.table_name), g.mode,
+                  g.token_column, g.resource, g.issued_by)
               ELSE format('make or restore table %I.%I, and then SELECT fencing.register(%L, %L, %L, %L, %L), or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
-                          g.schema_name, g.table_name, format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource, g.issued_by, c.oid) END
+                          g.schema_name, g.table_name, format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource,
+                              g.issued_by, c.oid) END
     FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN fencing.registry o ON c.relispartition AND o.relid = pg_partition_root(c.oid),
     LATERAL (  -- compare fencing.register
       SELECT string_agg(k.what, ' and ' ORDER BY k.n) AS what
         FROM (VALUES (1, 'token_column'), (2, 'mode'), (3, 'resource'), (4, 'issued_by'), (5, 'seal')) k(n, what)
        WHERE c.relispartition
-         AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(h.seal_resource, h.seal_column) ELSE jsonb_build_array(to_jsonb(h) -> k.what) END)
+         AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(h.seal_resource, h.seal_column)
+             ELSE jsonb_build_array(to_jsonb(h) -> k.what) END)
                     FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid
                    WHERE (h.relid = o.relid OR y.relispartition AND pg_partition_root(y.oid) = pg_partition_root(c.oid))
                      AND (k.what <> 'seal' OR coalesce(h.seal_resource, h.seal_column) IS NOT NULL))) z
@@ -3434,32 +3666,42 @@ SET max_parallel_workers_per_gather = 0 AS $$
 BEGIN
   RETURN QUERY
   SELECT 'error', x.code, x.name, format('the token column %I %s', x.col, x.what), x.so,
-         CASE WHEN x.code LIKE 'D106%' THEN format('ALTER TABLE %1$s RENAME COLUMN ... TO %2$I; if it was dropped, which forgets the tokens: ALTER TABLE %1$s ADD COLUMN %2$I bigint NOT NULL DEFAULT ..., with the newest token that was given out%3$s, and then ALTER TABLE %1$s ALTER COLUMN %2$I SET DEFAULT 0',
-             x.root_name, x.col, (SELECT format(' (SELECT last_value FROM %I.%I)', n.nspname, q.relname) FROM pg_class q JOIN pg_namespace n ON n.oid = q.relnamespace WHERE q.oid = x.issued))
+         CASE WHEN x.code LIKE 'D106%' THEN
+             format('ALTER TABLE %1$s RENAME COLUMN ... TO %2$I; if it was dropped, which forgets the tokens: ALTER TABLE %1$s ADD COLUMN %2$I bigint NOT NULL DEFAULT ..., with the newest token that was given out%3$s, and then ALTER TABLE %1$s ALTER COLUMN %2$I SET DEFAULT 0',
+             x.root_name, x.col, (SELECT format(' (SELECT last_value FROM %I.%I)', n.nspname, q.relname) FROM pg_class q
+                 JOIN pg_namespace n ON n.oid = q.relnamespace WHERE q.oid = x.issued))
               WHEN x.code LIKE 'D107%' THEN y.fix
               ELSE format('ALTER TABLE %s ALTER COLUMN %I %s', x.name, x.col, x.fix) END
     FROM (SELECT f.*, CASE WHEN a.attname IS NULL THEN 'D106 column-missing' WHEN a.atttypid <> 'int8'::regtype THEN 'D108 column-type'
                            WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'D109 column-generated'
                            WHEN NOT a.attnotnull THEN 'D107 column-nullable' ELSE 'D110 column-default' END AS code,
-                 CASE WHEN a.attname IS NULL THEN 'is missing' WHEN a.atttypid <> 'int8'::regtype THEN format('is %s, not bigint', format_type(a.atttypid,
+                 CASE WHEN a.attname IS NULL THEN 'is missing' WHEN a.atttypid <> 'int8'::regtype
+                     THEN format('is %s, not bigint', format_type(a.atttypid,
                      a.atttypmod))
                       WHEN a.attidentity <> '' THEN 'is an identity column' WHEN a.attgenerated <> '' THEN 'is a generated column'
-                      WHEN NOT a.attnotnull THEN 'may be null' ELSE format('has the default %s', pg_get_expr(d.adbin, d.adrelid)) END AS what,
-                 CASE WHEN a.attname IS NULL THEN 'every guarded write fails' WHEN a.atttypid <> 'int8'::regtype THEN 'tokens are not compared exactly'
+                      WHEN NOT a.attnotnull THEN 'may be null'
+                          ELSE format('has the default %s', pg_get_expr(d.adbin, d.adrelid)) END AS what,
+                 CASE WHEN a.attname IS NULL THEN 'every guarded write fails' WHEN a.atttypid <> 'int8'::regtype
+                     THEN 'tokens are not compared exactly'
                       WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'the table sets the token, not the write'
-                      WHEN NOT a.attnotnull THEN 'a null is neither older nor newer than a token' ELSE 'a row that was written without a token has one' END AS so,
+                      WHEN NOT a.attnotnull THEN 'a null is neither older nor newer than a token'
+                          ELSE 'a row that was written without a token has one' END AS so,
                  CASE WHEN a.atttypid <> 'int8'::regtype THEN 'TYPE bigint' WHEN a.attidentity <> '' THEN 'DROP IDENTITY'
                      WHEN a.attgenerated <> '' THEN 'DROP EXPRESSION'
                       WHEN NOT a.attnotnull THEN 'SET NOT NULL' ELSE 'SET DEFAULT 0' END AS fix
-            FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, root_wall text, col name, issued oid, unsettled boolean)
+            FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, root_wall text, col name, issued oid,
+                unsettled boolean)
             LEFT JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped
             LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-           WHERE a.attname IS NULL OR a.atttypid <> 'int8'::regtype OR a.attidentity <> '' OR a.attgenerated <> '' OR NOT a.attnotnull AND NOT f.unsettled
+           WHERE a.attname IS NULL OR a.atttypid <> 'int8'::regtype OR a.attidentity <> '' OR a.attgenerated <> '' OR NOT a.attnotnull
+               AND NOT f.unsettled
               OR pg_get_expr(d.adbin, d.adrelid) NOT IN ('0', '''0''::bigint', '(0)::bigint')) x,
     -- the wall refuses the UPDATE, and to be put up while any of the tables may have nulls
-    LATERAL (SELECT format(CASE x.root_wall WHEN 'off' THEN '%1$s' ELSE 'BEGIN; SELECT fencing.wall(%2$L, ''off''); %1$s; SELECT fencing.wall(%2$L, %3$L); COMMIT' END,
+    LATERAL (SELECT format(CASE x.root_wall WHEN 'off' THEN '%1$s'
+        ELSE 'BEGIN; SELECT fencing.wall(%2$L, ''off''); %1$s; SELECT fencing.wall(%2$L, %3$L); COMMIT' END,
                            string_agg(format('UPDATE ONLY %s SET %I = 0 WHERE %2$I IS NULL', f.name, f.col), '; ')
-                           || '; ' || string_agg(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.col), '; '), x.root_name, x.root_wall) AS fix
+                           || '; ' || string_agg(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.col), '; '), x.root_name,
+                               x.root_wall) AS fix
                FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name)
                JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped AND NOT a.attnotnull
               WHERE x.code LIKE 'D107%' AND f.root = x.root) y;
@@ -3471,7 +3713,8 @@ BEGIN
 
   IF has_table_privilege('fencing.generation', 'SELECT') THEN
     RETURN QUERY
-    SELECT 'error', 'D112 generation-missing', 'fencing.generation', 'its row is missing', 'the driver finds nothing registered, and nothing can be registered',
+    SELECT 'error', 'D112 generation-missing', 'fencing.generation', 'its row is missing',
+        'the driver finds nothing registered, and nothing can be registered',
            -- above whatever drivers have seen
            format('INSERT INTO fencing.generation (value) VALUES (%s)', extract(epoch FROM now())::bigint)
      WHERE NOT EXISTS (SELECT 1 FROM fencing.generation);
@@ -3491,7 +3734,9 @@ SET max_parallel_workers_per_gather = 0 AS $$
 DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
   c_owner  CONSTANT oid := fencing.doctor_owner();
-  c_changed CONSTANT text := '((new.%1$I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))';  -- as in fencing.wall_apply
+  -- as in fencing.wall_apply
+  c_changed CONSTANT text :=
+      '((new.%1$I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))';
 BEGIN
   RETURN QUERY
   SELECT CASE f.wall WHEN 'off' THEN 'warning' ELSE 'info' END,
@@ -3507,98 +3752,128 @@ BEGIN
 
   RETURN QUERY
   WITH kind(name, suffix, event, tomb, cond) AS (VALUES
-    ('!fencing_mark', 'mark', 'mark', false, ''), ('!fencing_mark_insert', 'mark_insert', 'BEFORE INSERT', false, ''), ('~fencing_update', 'update', 'BEFORE UPDATE', false, ''),
+    ('!fencing_mark', 'mark', 'mark', false, ''), ('!fencing_mark_insert', 'mark_insert', 'BEFORE INSERT', false, ''),
+        ('~fencing_update', 'update', 'BEFORE UPDATE', false, ''),
     ('~fencing_insert', 'insert', 'BEFORE INSERT', false, ''), ('~fencing_delete', 'delete', 'BEFORE DELETE', false, ''),
     ('~fencing_truncate', 'truncate', 'BEFORE TRUNCATE', false, ''), ('~fencing_late', 'late', 'AFTER UPDATE', false, 'late'),
-    ('~fencing_late_insert', 'late', 'AFTER INSERT', false, 'WHEN (((new.%I <= 0) OR ' || c_changed || ')) '), ('~fencing_bury', 'bury', 'BEFORE DELETE', true, ''),
-    ('~fencing_vacate', 'bury', 'BEFORE UPDATE', true, 'vacate'), ('~fencing_tomb', 'check', 'AFTER INSERT', true, ''), ('~fencing_rekey1', 'bury', 'AFTER UPDATE', true, 'rekey'),
+    ('~fencing_late_insert', 'late', 'AFTER INSERT', false, 'WHEN (((new.%I <= 0) OR ' || c_changed || ')) '),
+        ('~fencing_bury', 'bury', 'BEFORE DELETE', true, ''),
+    ('~fencing_vacate', 'bury', 'BEFORE UPDATE', true, 'vacate'), ('~fencing_tomb', 'check', 'AFTER INSERT', true, ''),
+        ('~fencing_rekey1', 'bury', 'AFTER UPDATE', true, 'rekey'),
     ('~fencing_rekey2', 'check', 'AFTER UPDATE', true, 'rekey')),
   wanted AS (
     -- the names of the functions, as fencing.wall_functions and fencing.tombstone_functions build them
     SELECT f.*, k.name AS trg, k.suffix, k.tomb, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
            -- the trigger as the server writes it where it is as fencing made it; compare fencing.wall_apply and fencing.tombstone_apply
            format('CREATE TRIGGER %I %s ON %s FOR EACH %s %sEXECUTE FUNCTION fencing.', k.name,
-                  CASE WHEN k.event <> 'mark' THEN k.event WHEN f.mode = 'strict' THEN 'BEFORE UPDATE' ELSE format('BEFORE UPDATE OF %I', f.col) END, f.name,
+                  CASE WHEN k.event <> 'mark' THEN k.event WHEN f.mode = 'strict' THEN 'BEFORE UPDATE'
+                      ELSE format('BEFORE UPDATE OF %I', f.col) END, f.name,
                   CASE k.suffix WHEN 'truncate' THEN 'STATEMENT' ELSE 'ROW' END,
                   CASE WHEN k.cond = 'vacate' AND y.generated THEN ''
-                       WHEN k.cond IN ('rekey', 'vacate') THEN format(CASE WHEN y.changed LIKE '% OR %' THEN 'WHEN ((%s)) ' ELSE 'WHEN (%s) ' END, y.changed)
+                       WHEN k.cond IN ('rekey', 'vacate')
+                           THEN format(CASE WHEN y.changed LIKE '% OR %' THEN 'WHEN ((%s)) ' ELSE 'WHEN (%s) ' END, y.changed)
                        WHEN k.cond <> 'late' THEN format(k.cond, f.col)
                        WHEN f.mode = 'strict' THEN format('WHEN (((new.%I <= old.%1$I) OR ' || c_changed || ')) ', f.col)
                        WHEN f.wall = 'report' THEN format('WHEN ((new.%I < old.%1$I)) ', f.col)
                        ELSE format('WHEN (((new.%I < old.%1$I) OR ' || c_changed || ')) ', f.col) END) AS def,
-           CASE WHEN k.tomb THEN 'tomb_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text), 16) || '_' || k.suffix
+           CASE WHEN k.tomb THEN 'tomb_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text),
+               16) || '_' || k.suffix
                 ELSE 'wall_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text), 16) || '_' || k.suffix
                      || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func
-      FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid, wall text, root_wall text, tombs boolean, part boolean, torn boolean,
+      FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid,
+          wall text, root_wall text, tombs boolean, part boolean, torn boolean,
         unsettled boolean, subscribed boolean)
       LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE c.oid = f.issued AND c.relkind = 'S') q ON true
-      LEFT JOIN LATERAL (SELECT bool_or(a.attgenerated <> '') AS generated, array_agg(a.attname ORDER BY u.ord) AS cols, array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
-                                string_agg(format(CASE a.atttypid WHEN 'varchar'::regtype THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
-                                                                  ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, a.attname), ' OR ' ORDER BY u.ord) AS changed
+      LEFT JOIN LATERAL (SELECT bool_or(a.attgenerated <> '') AS generated, array_agg(a.attname ORDER BY u.ord) AS cols,
+          array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
+                                string_agg(format(CASE a.atttypid WHEN 'varchar'::regtype
+                                    THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
+                                                                  ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, a.attname), ' OR '
+                                                                      ORDER BY u.ord) AS changed
                            FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, ord), pg_attribute a
-                          WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num AND u.ord <= i.indnkeyatts) y ON true, kind k
+                          WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num
+                              AND u.ord <= i.indnkeyatts) y ON true, kind k
      WHERE f.wall <> 'off' AND (NOT k.tomb OR f.tombs AND (f.oid = f.root OR f.part))  -- D212 has the other children
        AND NOT f.torn AND NOT f.unsettled),  -- D213, and D102, D103 and D105
   seen AS (
-    SELECT w.*, t.tgenabled, t.tgfoid, t.tgparentid, p.proowner <> c_owner AS foreign_owner, p.pronamespace = c_schema AND p.proname = w.func AS named, CASE
+    SELECT w.*, t.tgenabled, t.tgfoid, t.tgparentid, p.proowner <> c_owner AS foreign_owner, p.pronamespace = c_schema
+        AND p.proname = w.func AS named, CASE
              WHEN t.oid IS NULL THEN 'D202 trigger-missing'
              -- which functions it is to run only a sequence says, and none is to be made without one
-             WHEN p.pronamespace <> c_schema OR NOT w.unbounded AND p.proname <> w.func OR w.unbounded AND p.proname !~ CASE WHEN w.tomb THEN '^tomb_' ELSE '^wall_' END OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR (p.proconfig IS NOT NULL) <> w.tomb
-                  OR p.prosecdef <> (w.suffix NOT LIKE 'mark%') OR position(CASE WHEN w.suffix LIKE 'mark%' THEN 'pg_catalog.set_config(' ELSE 'PERFORM fencing.fail(' END IN p.prosrc) = 0 THEN 'D204 trigger-function'
+             WHEN p.pronamespace <> c_schema OR NOT w.unbounded AND p.proname <> w.func OR w.unbounded AND p.proname !~ CASE WHEN w.tomb
+                 THEN '^tomb_' ELSE '^wall_' END OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR (p.proconfig IS NOT NULL) <> w.tomb
+                  OR p.prosecdef <> (w.suffix NOT LIKE 'mark%') OR position(CASE WHEN w.suffix LIKE 'mark%' THEN 'pg_catalog.set_config('
+                      ELSE 'PERFORM fencing.fail(' END IN p.prosrc) = 0 THEN 'D204 trigger-function'
              WHEN t.tgenabled <> 'A' AND NOT (w.subscribed AND t.tgenabled = 'O') THEN 'D203 trigger-disabled'
              WHEN NOT w.unbounded AND pg_get_triggerdef(t.oid) IS DISTINCT FROM w.def || format('%I(%L)', w.func, w.wall)
                   -- triggers follow a column that is renamed, and D106 says so
                   AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = w.oid AND a.attname = w.col AND NOT a.attisdropped)
              THEN 'D205 trigger-changed' END AS code,
            -- of tombstones with the root's trigger the copies go, and never the tombstones
-           CASE WHEN w.tomb THEN CASE WHEN t.tgparentid <> 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', w.trg, w.root_name) ELSE '' END
+           CASE WHEN w.tomb THEN CASE WHEN t.tgparentid <> 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', w.trg, w.root_name)
+               ELSE '' END
                 ELSE format('SELECT fencing.wall(%L, ''off''); ', w.root_name) END AS off,
-           CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name) ELSE format('SELECT fencing.wall(%L, %L)', w.root_name, w.root_wall) END AS again
+           CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name)
+               ELSE format('SELECT fencing.wall(%L, %L)', w.root_name, w.root_wall) END AS again
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
   SELECT 'error', s.code, format('trigger %I on %s', s.trg, s.name),
          CASE left(s.code, 4) WHEN 'D202' THEN 'the wall''s trigger is missing'
-              WHEN 'D203' THEN format('the wall''s trigger is %s', CASE s.tgenabled WHEN 'D' THEN 'disabled' WHEN 'R' THEN 'enabled for replicas only'
+              WHEN 'D203' THEN format('the wall''s trigger is %s', CASE s.tgenabled WHEN 'D' THEN 'disabled' WHEN 'R'
+                  THEN 'enabled for replicas only'
                   ELSE 'not ENABLE ALWAYS' END)
               WHEN 'D204' THEN format('the wall''s trigger runs %s, %s', s.tgfoid::regprocedure,
                                       CASE WHEN s.foreign_owner THEN 'which is not the schema owner''s'
                                           ELSE 'which is not what fencing made for the table as it is' END)
               ELSE 'the wall''s trigger is not as fencing made it' END,
-         CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it' ELSE 'nothing is checked by it' END
+         CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it'
+             ELSE 'nothing is checked by it' END
               WHEN 'D204' THEN 'what it checks, if anything, is for its owner to say' WHEN 'D205' THEN 'some writes pass unchecked'
               ELSE 'what it would check passes' END,
          CASE left(s.code, 4) WHEN 'D202' THEN s.again
-              WHEN 'D203' THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER %I' ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER %I' END, s.name, s.trg)
+              WHEN 'D203' THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER %I'
+                  ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER %I' END, s.name, s.trg)
               -- A function or a trigger of the right name is taken for the right one, and tables share the functions.
               ELSE CASE
                 WHEN s.code LIKE 'D204%' AND s.named AND s.foreign_owner THEN
                   format('ALTER FUNCTION %s OWNER TO %I', s.tgfoid::regprocedure, pg_get_userbyid(c_owner))
                 WHEN s.code LIKE 'D204%' AND s.named THEN
-                  format('BEGIN; DROP FUNCTION IF EXISTS %s CASCADE; SELECT %s FROM fencing.registry r JOIN pg_class c ON c.oid = r.relid WHERE r.wall_level <> ''off'' AND c.relkind IN (''r'', ''p'') AND NOT c.relispartition%s; COMMIT', s.tgfoid::regprocedure,
-                         CASE WHEN s.tomb THEN 'fencing.tombstones(r.relid)' ELSE 'fencing.wall(r.relid, r.wall_level)' END, CASE WHEN s.tomb THEN ' AND r.tombstones' ELSE '' END)
-                ELSE 'BEGIN; ' || s.off || CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name) ELSE '' END
+                  format('BEGIN; DROP FUNCTION IF EXISTS %s CASCADE; SELECT %s FROM fencing.registry r JOIN pg_class c ON c.oid = r.relid WHERE r.wall_level <> ''off'' AND c.relkind IN (''r'', ''p'') AND NOT c.relispartition%s; COMMIT',
+                      s.tgfoid::regprocedure,
+                         CASE WHEN s.tomb THEN 'fencing.tombstones(r.relid)' ELSE 'fencing.wall(r.relid, r.wall_level)' END, CASE
+                             WHEN s.tomb THEN ' AND r.tombstones' ELSE '' END)
+                ELSE 'BEGIN; ' || s.off || CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name)
+                    ELSE '' END
                      || s.again || '; COMMIT' END END
     FROM seen s WHERE s.code IS NOT NULL;
 
   RETURN QUERY
-  SELECT 'error', 'D213 parents-differ', f.name, format('it inherits from %s, whose walls differ', string_agg(f.root_name, ' and ' ORDER BY f.root_name)),
+  SELECT 'error', 'D213 parents-differ', f.name,
+      format('it inherits from %s, whose walls differ', string_agg(f.root_name, ' and ' ORDER BY f.root_name)),
          'it has the wall of one of them, and is written through the others unchecked',
          format('register them all with the same mode, token column, resource and sequence, and the same seal, or end all inheritances but one: ALTER TABLE %s NO INHERIT ...', f.name)
     FROM jsonb_to_recordset(family) AS f(oid oid, name text, root_name text, torn boolean) WHERE f.torn GROUP BY f.oid, f.name;
 
   -- Left of a wall is not a wall: what it was is for somebody to say. What has the name of a registered table is D102's or D105's.
   RETURN QUERY
-  SELECT CASE WHEN g.relid IS NULL OR c.relispartition OR EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid) THEN 'error' ELSE 'warning' END, 'D209 wall-left-over',
-         c.oid::regclass::text, format('trigger %I of %s is on a table that has none', t.tgname, CASE left(p.proname, 4) WHEN 'tomb' THEN 'tombstones' ELSE 'a wall' END),
-         CASE WHEN g.relid IS NULL THEN 'the triggers may be some of those of a wall only, and others be gone: older tokens can be written, and come back with the table'
+  SELECT CASE WHEN g.relid IS NULL OR c.relispartition OR EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid) THEN 'error'
+      ELSE 'warning' END, 'D209 wall-left-over',
+         c.oid::regclass::text, format('trigger %I of %s is on a table that has none', t.tgname, CASE left(p.proname, 4) WHEN 'tomb'
+             THEN 'tombstones' ELSE 'a wall' END),
+         CASE WHEN g.relid IS NULL THEN
+             'the triggers may be some of those of a wall only, and others be gone: older tokens can be written, and come back with the table'
               ELSE 'writes are refused that nothing protects' END,
-         CASE WHEN g.wall_level <> 'off' THEN format('if deleted keys are to keep their tokens, SELECT fencing.tombstones(%L), or, if not, SELECT fencing.tombstones(%1$L, false)', c.oid::regclass::text)
-              ELSE format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%1$L, ''off'')', c.oid::regclass::text) END
+         CASE WHEN g.wall_level <> 'off'
+             THEN format('if deleted keys are to keep their tokens, SELECT fencing.tombstones(%L), or, if not, SELECT fencing.tombstones(%1$L, false)',
+             c.oid::regclass::text)
+              ELSE format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%1$L, ''off'')',
+                  c.oid::regclass::text) END
     FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN fencing.registry g ON g.relid = c.oid
     LEFT JOIN (SELECT f.oid, bool_or(f.tombs AND (f.oid = f.root OR f.part)) AS has_tombs
-                 FROM jsonb_to_recordset(family) AS f(root oid, oid oid, wall text, tombs boolean, part boolean) WHERE f.wall <> 'off' GROUP BY f.oid) w ON w.oid = c.oid
+                 FROM jsonb_to_recordset(family) AS f(root oid, oid oid, wall text, tombs boolean, part boolean) WHERE f.wall <> 'off'
+                     GROUP BY f.oid) w ON w.oid = c.oid
    WHERE p.pronamespace = c_schema AND p.proname ~ '^(wall|tomb)_[0-9a-f]{16}_' AND t.tgparentid = 0
      AND CASE left(p.proname, 4) WHEN 'wall' THEN w.oid IS NULL ELSE w.has_tombs IS NOT TRUE END
      AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.schema_name = n.nspname AND x.table_name = c.relname AND x.relid <> c.oid);
@@ -3614,7 +3889,8 @@ SET max_parallel_workers_per_gather = 0 AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-  SELECT 'warning', 'D208 tombstones-without-wall', f.name, 'tombstones are on and the wall is off', 'deletes carry no token that a tombstone could keep',
+  SELECT 'warning', 'D208 tombstones-without-wall', f.name, 'tombstones are on and the wall is off',
+      'deletes carry no token that a tombstone could keep',
          format('SELECT fencing.wall(%L, ''enforce'')', f.name)
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, wall text, tombs boolean, unsettled boolean)
    WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs AND NOT f.unsettled;
@@ -3625,12 +3901,14 @@ BEGIN
          format('ALTER TABLE %s DROP CONSTRAINT %I, ADD CONSTRAINT %2$I %s', f.name, k.conname,
                 regexp_replace(pg_get_constraintdef(k.oid), ' DEFERRABLE( INITIALLY DEFERRED)?$', ''))
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, tombs boolean)
-    JOIN pg_index i ON i.indrelid = f.oid AND i.indisprimary AND NOT i.indimmediate JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.contype = 'p'
+    JOIN pg_index i ON i.indrelid = f.oid AND i.indisprimary AND NOT i.indimmediate JOIN pg_constraint k ON k.conindid = i.indexrelid
+        AND k.contype = 'p'
    WHERE f.root = f.oid AND f.tombs;
 
   RETURN QUERY
   SELECT 'error', 'D212 tombstones-child', f.name, format('it inherits from %s, which has tombstones', f.root_name),
-         'a key that was deleted from it can be inserted again by a stale holder', format('make %s a partitioned table, or ALTER TABLE %s NO INHERIT %1$s', f.root_name, f.name)
+         'a key that was deleted from it can be inserted again by a stale holder',
+             format('make %s a partitioned table, or ALTER TABLE %s NO INHERIT %1$s', f.root_name, f.name)
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, wall text, tombs boolean, part boolean)
    WHERE f.oid <> f.root AND NOT f.part AND f.tombs AND f.wall <> 'off';
 END $$;
@@ -3648,13 +3926,18 @@ DECLARE
 BEGIN
   RETURN QUERY
   SELECT 'error', 'D210 registry-trigger', format('trigger %I on fencing.registry', k.name),
-         CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS' ELSE 'it runs another function' END,
-         CASE WHEN k.name IN ('changed', 'truncated') THEN 'drivers and caches don''t hear of changes' ELSE 'the wall doesn''t follow the registry' END,
-         CASE WHEN t.tgfoid = p.oid THEN '' ELSE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON fencing.registry FOR EACH %s EXECUTE FUNCTION fencing.%I(); ',
+         CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS'
+             ELSE 'it runs another function' END,
+         CASE WHEN k.name IN ('changed', 'truncated') THEN 'drivers and caches don''t hear of changes'
+             ELSE 'the wall doesn''t follow the registry' END,
+         CASE WHEN t.tgfoid = p.oid THEN ''
+             ELSE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON fencing.registry FOR EACH %s EXECUTE FUNCTION fencing.%I(); ',
              k.name, k.event, k.for_each, k.func) END
          || format('ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER %I', k.name)
-    FROM (VALUES ('changed', 'INSERT OR UPDATE OR DELETE', 'ROW', 'registry_changed'), ('truncated', 'TRUNCATE', 'STATEMENT', 'registry_changed'),
-                 ('wall', 'UPDATE OR DELETE', 'ROW', 'wall_changed'), ('tombstones', 'UPDATE OR DELETE', 'ROW', 'tombstones_changed')) k(name, event, for_each, func)
+    FROM (VALUES ('changed', 'INSERT OR UPDATE OR DELETE', 'ROW', 'registry_changed'),
+        ('truncated', 'TRUNCATE', 'STATEMENT', 'registry_changed'),
+                 ('wall', 'UPDATE OR DELETE', 'ROW', 'wall_changed'), ('tombstones', 'UPDATE OR DELETE', 'ROW', 'tombstones_changed'))
+                     k(name, event, for_each, func)
     LEFT JOIN pg_trigger t ON t.tgrelid = 'fencing.registry'::regclass AND t.tgname = k.name
     LEFT JOIN pg_proc p ON p.pronamespace = c_schema AND p.proname = k.func
    WHERE t.oid IS NULL OR t.tgenabled <> 'A' OR t.tgfoid IS DISTINCT FROM p.oid;
@@ -3662,13 +3945,15 @@ BEGIN
   -- what keeps the driver's own connections from what they rest on
   RETURN QUERY
   SELECT 'error', 'D230 driver-trigger', format('trigger refuse_driver on fencing.%I', c.relname),
-         CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS' ELSE 'it is not as fencing made it' END,
+         CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS'
+             ELSE 'it is not as fencing made it' END,
          'a statement through the driver that reaches the table can take the protection away',
          CASE WHEN pg_get_triggerdef(t.oid) = 'CREATE ' || k.def THEN '' ELSE 'CREATE OR REPLACE ' || k.def || '; ' END
          || format('ALTER TABLE fencing.%I ENABLE ALWAYS TRIGGER refuse_driver', c.relname)
     FROM pg_class c LEFT JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgname = 'refuse_driver',
     LATERAL (SELECT format('TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.%I FOR EACH STATEMENT '
-                           'WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()', c.relname) AS def) k
+                           'WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()',
+                               c.relname) AS def) k
    WHERE c.relnamespace = c_schema AND c.relname IN ('registry', 'generation', 'incarnation', 'tombstone', 'repairs', 'lease', 'epoch')
      AND (t.oid IS NULL OR t.tgenabled <> 'A' OR pg_get_triggerdef(t.oid) <> 'CREATE ' || k.def);
 
@@ -3713,13 +3998,17 @@ DECLARE
   v_now    record;
 BEGIN
   RETURN QUERY
-  SELECT 'error', 'D301 sequence-missing', 'sequence fencing.write_epoch', 'it is gone', 'no token can be drawn, and writes to tables with a wall fail',
+  SELECT 'error', 'D301 sequence-missing', 'sequence fencing.write_epoch', 'it is gone',
+      'no token can be drawn, and writes to tables with a wall fail',
          -- the first draw from another sequence jumps above all that was given out
          format('BEGIN; CREATE SEQUENCE fencing.write_epoch AS bigint MINVALUE 1 NO CYCLE CACHE 1; ALTER SEQUENCE fencing.write_epoch OWNER TO %I; '
-                'ALTER TABLE fencing.registry ALTER COLUMN issued_by SET DEFAULT ''fencing.write_epoch''; SELECT fencing.next_token(); COMMIT', pg_get_userbyid(c_owner))
+                'ALTER TABLE fencing.registry ALTER COLUMN issued_by SET DEFAULT ''fencing.write_epoch''; SELECT fencing.next_token(); COMMIT',
+                    pg_get_userbyid(c_owner))
          -- who reads the registry read the sequence, too
-         || coalesce((SELECT format('; GRANT SELECT ON SEQUENCE fencing.write_epoch TO %s', string_agg(DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, ', '))
-                        FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = to_regclass('fencing.registry') AND a.privilege_type = 'SELECT' AND a.grantee <> c.relowner HAVING count(*) > 0), '')
+         || coalesce((SELECT format('; GRANT SELECT ON SEQUENCE fencing.write_epoch TO %s',
+             string_agg(DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, ', '))
+                        FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = to_regclass('fencing.registry')
+                            AND a.privilege_type = 'SELECT' AND a.grantee <> c.relowner HAVING count(*) > 0), '')
    WHERE c_epoch IS NULL;
 
   RETURN QUERY
@@ -3727,33 +4016,43 @@ BEGIN
          format('the sequence that bounds its tokens, %s, is gone', g.issued_by::oid),
          CASE g.wall_level WHEN 'off' THEN 'the wall can''t be put on' ELSE 'every write is refused' END,
          format('SELECT fencing.register(%L, %L, %L, %L)', format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource)
-    FROM fencing.registry g WHERE g.issued_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = g.issued_by AND c.relkind = 'S');
+    FROM fencing.registry g WHERE g.issued_by IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = g.issued_by AND c.relkind = 'S');
 
   RETURN QUERY
-  SELECT x.severity, x.code, format('sequence %I.%I', n.nspname, c.relname), x.problem, x.consequence, replace(x.remedy, '%s', format('%I.%I', n.nspname, c.relname))
+  SELECT x.severity, x.code, format('sequence %I.%I', n.nspname, c.relname), x.problem, x.consequence,
+      replace(x.remedy, '%s', format('%I.%I', n.nspname, c.relname))
     FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace,
     LATERAL (
       SELECT 'error', 'D302 sequence-cache', format('it has CACHE %s', s.seqcache),
           'sessions keep tokens back and use them later, when larger ones have been given out',
              'ALTER SEQUENCE %s CACHE 1' WHERE s.seqcache > 1
-      UNION ALL SELECT 'error', 'D303 sequence-cycle', 'it starts again at its end', 'tokens are given out a second time', 'ALTER SEQUENCE %s NO CYCLE'
+      UNION ALL SELECT 'error', 'D303 sequence-cycle', 'it starts again at its end', 'tokens are given out a second time',
+          'ALTER SEQUENCE %s NO CYCLE'
           WHERE s.seqcycle
-      UNION ALL SELECT 'warning', 'D304 sequence-owned', format('it belongs to a column of %s', d.refobjid::regclass), 'it is dropped with that column',
+      UNION ALL SELECT 'warning', 'D304 sequence-owned', format('it belongs to a column of %s', d.refobjid::regclass),
+          'it is dropped with that column',
              'ALTER SEQUENCE %s OWNED BY NONE'
-        FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = s.seqrelid AND d.refclassid = 'pg_class'::regclass AND d.refobjsubid > 0
+        FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = s.seqrelid AND d.refclassid = 'pg_class'::regclass
+            AND d.refobjsubid > 0
             AND d.deptype IN ('a', 'i')
-      UNION ALL SELECT 'error', 'D306 sequence-direction', format('it counts by %s from %s on', s.seqincrement, s.seqmin), 'tokens must be positive and rise',
+      UNION ALL SELECT 'error', 'D306 sequence-direction', format('it counts by %s from %s on', s.seqincrement, s.seqmin),
+          'tokens must be positive and rise',
              'ALTER SEQUENCE %s INCREMENT BY 1 MINVALUE 1' WHERE s.seqincrement < 1 OR s.seqmin < 1
-      UNION ALL SELECT 'warning', 'D308 sequence-small', format('it ends at %s', s.seqmax), 'no token can be drawn after that, and nothing written',
+      UNION ALL SELECT 'warning', 'D308 sequence-small', format('it ends at %s', s.seqmax),
+          'no token can be drawn after that, and nothing written',
              'ALTER SEQUENCE %s AS bigint NO MAXVALUE' WHERE s.seqmax < 9223372036854775807
-      UNION ALL SELECT 'error', 'D309 sequence-unlogged', 'it is unlogged', 'a crash starts it again, and tokens are given out a second time',
+      UNION ALL SELECT 'error', 'D309 sequence-unlogged', 'it is unlogged',
+          'a crash starts it again, and tokens are given out a second time',
           'ALTER SEQUENCE %s SET LOGGED'
        WHERE c.relpersistence = 'u'
       UNION ALL SELECT 'warning', 'D314 sequence-near-end', format('it is at %s', pg_sequence_last_value(c.oid)),
              'there is no room for the jump of tokens after a restore, a promotion or a copy of the database: none can be drawn then',
              'stop all writers; SELECT pg_catalog.setval(''%s'', ...), to a value above every token that was given out; fencing.repair for rows with a larger one'
-       WHERE CASE WHEN c.oid = c_epoch AND has_sequence_privilege(c.oid, 'SELECT, USAGE') THEN pg_sequence_last_value(c.oid) >= 9223372032559808512 END
-      UNION ALL SELECT 'error', 'D310 sequence-unreadable', format('role %I, which owns the wall''s functions, can''t read it', pg_get_userbyid(c_owner)),
+       WHERE CASE WHEN c.oid = c_epoch AND has_sequence_privilege(c.oid, 'SELECT, USAGE')
+           THEN pg_sequence_last_value(c.oid) >= 9223372032559808512 END
+      UNION ALL SELECT 'error', 'D310 sequence-unreadable',
+          format('role %I, which owns the wall''s functions, can''t read it', pg_get_userbyid(c_owner)),
              'every write to a table with a wall is refused', format('GRANT SELECT ON SEQUENCE %%s TO %I', pg_get_userbyid(c_owner))
        WHERE NOT has_sequence_privilege(c_owner, c.oid, 'SELECT')
     ) x(severity, code, problem, consequence, remedy)
@@ -3761,7 +4060,8 @@ BEGIN
 
   -- a lock service draws from a sequence of its own with nextval
   RETURN QUERY
-  SELECT CASE WHEN bool_or(a.privilege_type = 'UPDATE') OR c.oid = c_epoch THEN 'error' ELSE 'warning' END, 'D305 sequence-rights', format('sequence %I.%I',
+  SELECT CASE WHEN bool_or(a.privilege_type = 'UPDATE') OR c.oid = c_epoch THEN 'error' ELSE 'warning' END, 'D305 sequence-rights',
+      format('sequence %I.%I',
       n.nspname, c.relname),
          format('role %s has %s on it', CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END,
              string_agg(DISTINCT a.privilege_type, ' and ')),
@@ -3775,7 +4075,8 @@ BEGIN
 
   -- servers run by others may keep them back
   RETURN QUERY
-  SELECT 'error', 'D311 tokens-not-drawn', 'function fencing.next_token()', format('role %I, which owns it, may not run %s', pg_get_userbyid(p.proowner),
+  SELECT 'error', 'D311 tokens-not-drawn', 'function fencing.next_token()',
+      format('role %I, which owns it, may not run %s', pg_get_userbyid(p.proowner),
       f.oid::regprocedure),
          'no token can be drawn', format('GRANT EXECUTE ON FUNCTION %s TO %I', f.oid::regprocedure, pg_get_userbyid(p.proowner))
     FROM pg_proc p, unnest(ARRAY['fencing.incarnation_now()',  -- and PostgreSQL 17's has a fourth argument
@@ -3784,37 +4085,46 @@ BEGIN
    WHERE p.oid = to_regprocedure('fencing.next_token()') AND NOT has_function_privilege(p.proowner, f.oid, 'EXECUTE');
 
   RETURN QUERY
-  SELECT 'error', 'D311 tokens-not-drawn', format('function %s', p.oid::regprocedure), format('role %I, which owns it, may not use schema fencing', pg_get_userbyid(p.proowner)),
+  SELECT 'error', 'D311 tokens-not-drawn', format('function %s', p.oid::regprocedure),
+      format('role %I, which owns it, may not use schema fencing', pg_get_userbyid(p.proowner)),
          'it fails whoever calls it', format('ALTER FUNCTION %s OWNER TO %I', p.oid::regprocedure, pg_get_userbyid(c_owner))
     FROM pg_proc p WHERE p.pronamespace = c_schema AND p.proname IN ('next_token', 'incarnation_now', 'take', 'renew', 'release')
      AND p.proowner <> c_owner AND NOT has_schema_privilege(p.proowner, c_schema, 'USAGE');
 
   -- what incarnation_now() may not run, then what it may run and doesn't work here
   RETURN QUERY
-  SELECT 'warning', 'D313 incarnation-unread', 'function fencing.incarnation_now()', format('role %I, which owns it, may not run %s', pg_get_userbyid(p.proowner), f.oid::regprocedure),
-         CASE WHEN has_function_privilege(p.proowner, to_regprocedure('pg_postmaster_start_time()')::oid, 'EXECUTE') THEN c_instead ELSE c_nothing END,
+  SELECT 'warning', 'D313 incarnation-unread', 'function fencing.incarnation_now()',
+      format('role %I, which owns it, may not run %s', pg_get_userbyid(p.proowner), f.oid::regprocedure),
+         CASE WHEN has_function_privilege(p.proowner, to_regprocedure('pg_postmaster_start_time()')::oid, 'EXECUTE') THEN c_instead
+             ELSE c_nothing END,
          format('GRANT EXECUTE ON FUNCTION %s TO %I', f.oid::regprocedure, pg_get_userbyid(p.proowner))
-    FROM pg_proc p, unnest(ARRAY['pg_control_system()', 'pg_walfile_name(pg_lsn)', 'pg_current_wal_lsn()']) u(name), LATERAL (SELECT to_regprocedure(u.name)::oid) f(oid)
+    FROM pg_proc p, unnest(ARRAY['pg_control_system()', 'pg_walfile_name(pg_lsn)', 'pg_current_wal_lsn()']) u(name),
+        LATERAL (SELECT to_regprocedure(u.name)::oid) f(oid)
    WHERE p.oid = to_regprocedure('fencing.incarnation_now()') AND NOT has_function_privilege(p.proowner, f.oid, 'EXECUTE');
 
   -- it runs as its owner: without rights there, or without the sequence, which are other findings, it fails
   IF c_epoch IS NOT NULL AND NOT pg_is_in_recovery()
-     AND EXISTS (SELECT FROM pg_proc p WHERE p.oid = to_regprocedure('fencing.incarnation_now()') AND has_function_privilege(p.oid, 'EXECUTE')
+     AND EXISTS (SELECT FROM pg_proc p WHERE p.oid = to_regprocedure('fencing.incarnation_now()')
+         AND has_function_privilege(p.oid, 'EXECUTE')
                     AND has_schema_privilege(p.proowner, c_schema, 'USAGE')) THEN
     v_now := fencing.incarnation_now();
     RETURN QUERY
     SELECT 'warning', 'D313 incarnation-unread', 'function fencing.incarnation_now()', format('%s gives an error on this server', u.name),
-           CASE WHEN 'pg_postmaster_start_time()' = ANY (v_now.unread) THEN c_nothing ELSE c_instead END, format('look at the error of SELECT %s', u.name)
+           CASE WHEN 'pg_postmaster_start_time()' = ANY (v_now.unread) THEN c_nothing
+               ELSE c_instead END, format('look at the error of SELECT %s', u.name)
       FROM pg_proc p, unnest(v_now.unread) u(name)
      WHERE p.oid = to_regprocedure('fencing.incarnation_now()') AND u.name <> 'pg_postmaster_start_time()'
        AND NOT EXISTS (SELECT 1 FROM regexp_matches(u.name, 'pg_[a-z_]+', 'g') m(names), pg_proc f
-                        WHERE f.pronamespace = 'pg_catalog'::regnamespace AND f.proname = m.names[1] AND NOT has_function_privilege(p.proowner, f.oid, 'EXECUTE'));
+                        WHERE f.pronamespace = 'pg_catalog'::regnamespace AND f.proname = m.names[1]
+                            AND NOT has_function_privilege(p.proowner, f.oid, 'EXECUTE'));
     IF has_table_privilege('fencing.incarnation', 'SELECT') THEN
       RETURN QUERY
-      SELECT 'info', 'D312 incarnation-other', 'sequence fencing.write_epoch', 'since tokens were last drawn the server, the database or the sequence has become another, as by a restore',
+      SELECT 'info', 'D312 incarnation-other', 'sequence fencing.write_epoch',
+          'since tokens were last drawn the server, the database or the sequence has become another, as by a restore',
              'the next token is far above all before', 'SELECT fencing.next_token()'
        WHERE NOT EXISTS (
-         SELECT FROM fencing.incarnation i WHERE i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid AND i.seqid = v_now.seqid);
+         SELECT FROM fencing.incarnation i WHERE i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid
+             AND i.seqid = v_now.seqid);
     END IF;
   END IF;
 END $$;
@@ -3843,23 +4153,28 @@ BEGIN
          WHERE t.oid = f.oid), 'USAGE')
        AND (f.issued IS NULL OR c.oid IS NOT NULL AND has_sequence_privilege(c.oid, 'SELECT, USAGE'))
        AND (scan OR EXISTS (SELECT 1 FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid JOIN pg_am m ON m.oid = ic.relam
-                             WHERE i.indrelid = f.oid AND i.indkey[0] = a.attnum AND i.indisvalid AND i.indpred IS NULL AND m.amname = 'btree')
-                AND NOT EXISTS (SELECT 1 FROM pg_inherits h JOIN pg_class hc ON hc.oid = h.inhrelid WHERE h.inhparent = f.oid AND NOT hc.relispartition))
+                             WHERE i.indrelid = f.oid AND i.indkey[0] = a.attnum AND i.indisvalid AND i.indpred IS NULL
+                                 AND m.amname = 'btree')
+                AND NOT EXISTS (SELECT 1 FROM pg_inherits h JOIN pg_class hc ON hc.oid = h.inhrelid WHERE h.inhparent = f.oid
+                    AND NOT hc.relispartition))
   LOOP
     EXECUTE format('SELECT %1$I FROM %2$s ORDER BY %1$I DESC NULLS LAST LIMIT 1', r.col, r.oid::regclass) INTO v_max;
     EXECUTE format('SELECT %1$I FROM %2$s ORDER BY %1$I NULLS LAST LIMIT 1', r.col, r.oid::regclass) INTO v_min;
     IF v_min < 0 AND NOT r.unsettled THEN
       RETURN QUERY SELECT 'warning', 'D113 token-negative', r.name, format('a row has token %s, which none ever is', v_min),
         'it was written before the table was registered, or past the wall; the row is held for one in the middle of a write',
-        format(CASE r.wall WHEN 'off' THEN '%1$s' ELSE 'BEGIN; SELECT fencing.wall(%2$L, ''off''); %1$s; SELECT fencing.wall(%2$L, %3$L); COMMIT' END,
+        format(CASE r.wall WHEN 'off' THEN '%1$s'
+            ELSE 'BEGIN; SELECT fencing.wall(%2$L, ''off''); %1$s; SELECT fencing.wall(%2$L, %3$L); COMMIT' END,
                format('UPDATE %s SET %I = 0 WHERE %2$I < 0', r.name, r.col), r.name, r.wall);
     END IF;
     CONTINUE WHEN r.seq IS NULL;
     v_last := coalesce(pg_sequence_last_value(r.issued), 0);  -- after the rows: it only rises
     IF v_max > v_last THEN
-      RETURN QUERY SELECT 'error', 'D307 sequence-behind', r.name, format('a row has token %s, and sequence %s is at %s', v_max, r.seq, v_last),
+      RETURN QUERY SELECT 'error', 'D307 sequence-behind', r.name,
+          format('a row has token %s, and sequence %s is at %s', v_max, r.seq, v_last),
         'nobody can write that row: it was written past the wall, or the sequence was put back',
-        format('SELECT fencing.repair(%L, ''{"key column": ...}'', 0, ''why'') if the token was forged, else SELECT pg_catalog.setval(%L, %s)', r.name, r.seq,
+        format('SELECT fencing.repair(%L, ''{"key column": ...}'', 0, ''why'') if the token was forged, else SELECT pg_catalog.setval(%L, %s)',
+            r.name, r.seq,
             v_max);
     END IF;
   END LOOP;
@@ -3883,9 +4198,11 @@ BEGIN
     FROM (SELECT CASE n.nspowner WHEN 'pg_database_owner'::regrole THEN d.datdba ELSE n.nspowner END AS owner,
                  format('schema %I, which %s is in', n.nspname, min(c.oid::regclass::text)) AS what, format('SCHEMA %I', n.nspname) AS name
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, pg_database d
-           WHERE d.oid = c_db AND n.oid <> c_schema AND (c.oid = ANY (c_seqs) OR c.oid IN (SELECT f.oid FROM jsonb_to_recordset(family) AS f(oid oid)))
+           WHERE d.oid = c_db AND n.oid <> c_schema
+               AND (c.oid = ANY (c_seqs) OR c.oid IN (SELECT f.oid FROM jsonb_to_recordset(family) AS f(oid oid)))
            GROUP BY n.oid, n.nspname, n.nspowner, d.datdba
-          UNION ALL SELECT d.datdba, format('database %I', d.datname), format('DATABASE %I', d.datname) FROM pg_database d WHERE d.oid = c_db) o);
+          UNION ALL SELECT d.datdba, format('database %I', d.datname), format('DATABASE %I', d.datname) FROM pg_database d
+              WHERE d.oid = c_db) o);
 END $$;
 -- +goose StatementEnd
 
@@ -3901,17 +4218,21 @@ DECLARE
 BEGIN
   RETURN (SELECT coalesce(jsonb_agg(jsonb_build_object('oid', a.oid, 'name', a.rolname,
            -- those that it is, or can take by SET ROLE, whether it inherits their rights or not; D414 has the superusers
-           'takes', ARRAY(SELECT m.oid FROM pg_roles m WHERE pg_has_role(a.oid, m.oid, 'MEMBER') AND NOT m.rolsuper ORDER BY m.oid), 'sev', CASE WHEN doctor_apps.roles IS NULL AND (
+           'takes', ARRAY(SELECT m.oid FROM pg_roles m WHERE pg_has_role(a.oid, m.oid, 'MEMBER') AND NOT m.rolsuper ORDER BY m.oid), 'sev',
+               CASE WHEN doctor_apps.roles IS NULL AND (
              pg_has_role(a.oid, c_owner, 'MEMBER')
              OR EXISTS (SELECT 1 FROM jsonb_to_recordset(c_own) AS o(owner oid) WHERE pg_has_role(a.oid, o.owner, 'MEMBER'))
-             OR EXISTS (SELECT 1 FROM jsonb_to_recordset(family) AS f(oid oid) JOIN pg_class c ON c.oid = f.oid WHERE pg_has_role(a.oid, c.relowner, 'MEMBER')))
+             OR EXISTS (SELECT 1 FROM jsonb_to_recordset(family) AS f(oid oid) JOIN pg_class c ON c.oid = f.oid
+                 WHERE pg_has_role(a.oid, c.relowner, 'MEMBER')))
            THEN 'warning' ELSE 'error' END)), '[]')
     FROM pg_roles a
    WHERE NOT a.rolsuper AND CASE WHEN doctor_apps.roles IS NOT NULL THEN a.rolname = ANY (doctor_apps.roles)
      ELSE (a.rolcanlogin OR a.rolname !~ '^pg_' AND EXISTS (SELECT 1 FROM pg_roles l WHERE l.rolcanlogin AND NOT l.rolsuper
              AND pg_has_role(l.oid, a.oid, 'MEMBER') AND NOT pg_has_role(l.oid, a.oid, 'USAGE')))
-      AND EXISTS (SELECT 1 FROM jsonb_to_recordset(family) AS f(oid oid), pg_roles m WHERE pg_has_role(a.oid, m.oid, 'MEMBER') AND NOT m.rolsuper
-                   AND (has_table_privilege(m.oid, f.oid, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(m.oid, f.oid, 'INSERT, UPDATE'))) END);
+      AND EXISTS (SELECT 1 FROM jsonb_to_recordset(family) AS f(oid oid), pg_roles m WHERE pg_has_role(a.oid, m.oid, 'MEMBER')
+          AND NOT m.rolsuper
+                   AND (has_table_privilege(m.oid, f.oid, 'INSERT, UPDATE, DELETE')
+                       OR has_any_column_privilege(m.oid, f.oid, 'INSERT, UPDATE'))) END);
 END $$;
 -- +goose StatementEnd
 
@@ -3938,14 +4259,16 @@ BEGIN
       CASE WHEN a.rolcanlogin THEN 'it can log in, and is a superuser' ELSE 'it is a superuser' END,
       'it can take the wall down: it is for administrators, not for an application',
          -- not NOSUPERUSER: it may be the only one
-         CASE WHEN roles IS NULL THEN 'name the role that the application connects as, as in SELECT * FROM fencing.doctor(roles => ''{app}'') or --role app, and only that is judged'
+         CASE WHEN roles IS NULL THEN
+             'name the role that the application connects as, as in SELECT * FROM fencing.doctor(roles => ''{app}'') or --role app, and only that is judged'
               ELSE 'connect the application as another role, which is no superuser' END
     FROM pg_roles a WHERE a.rolsuper AND CASE WHEN roles IS NULL THEN a.rolcanlogin ELSE a.rolname = ANY (roles) END;
 
   RETURN QUERY
   WITH acl(obj, object, privilege, grantee) AS (
     SELECT c.oid, format('TABLE %s', c.oid::regclass), x.privilege_type, x.grantee FROM pg_class c, aclexplode(c.relacl) x
-     WHERE c.relnamespace = c_schema AND c.relkind IN ('r', 'p', 'v') OR c.oid IN (SELECT f.oid FROM jsonb_to_recordset(family) AS f(oid oid))
+     WHERE c.relnamespace = c_schema AND c.relkind IN ('r', 'p', 'v')
+         OR c.oid IN (SELECT f.oid FROM jsonb_to_recordset(family) AS f(oid oid))
     UNION SELECT a.attrelid, format('TABLE %s', a.attrelid::regclass), x.privilege_type, x.grantee
       FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid, aclexplode(a.attacl) x WHERE c.relnamespace = c_schema
     UNION SELECT n.oid, 'SCHEMA fencing', x.privilege_type, x.grantee FROM pg_namespace n, aclexplode(n.nspacl) x WHERE n.oid = c_schema
@@ -3958,7 +4281,8 @@ BEGIN
            SELECT string_agg(format('REVOKE %s ON %s FROM %s', e.privileges, e.object, CASE e.grantee WHEN 0 THEN 'PUBLIC'
                ELSE quote_ident(pg_get_userbyid(e.grantee)) END), '; ')
              FROM (SELECT e.object, e.grantee, string_agg(e.privilege, ', ' ORDER BY e.privilege) AS privileges FROM acl e
-                    WHERE e.obj = ANY (x.objs) AND e.privilege = ANY (x.privileges) AND (e.grantee = 0 OR pg_has_role(a.oid, e.grantee, 'MEMBER'))
+                    WHERE e.obj = ANY (x.objs) AND e.privilege = ANY (x.privileges)
+                        AND (e.grantee = 0 OR pg_has_role(a.oid, e.grantee, 'MEMBER'))
                     GROUP BY e.object, e.grantee) e),
            format('REVOKE pg_write_all_data FROM %I, or from the role that it has this through', a.name))
     FROM jsonb_to_recordset(apps) AS a(oid oid, name name, sev text, takes oid[]),
@@ -3966,81 +4290,103 @@ BEGIN
       -- what it owns, or a role owns that it is a member of
       SELECT CASE WHEN o.owner = a.oid THEN CASE o.kind WHEN 't' THEN 'D401 role-owns-table' WHEN 'w' THEN 'D413 role-owns-around'
                  ELSE 'D402 role-owns-schema' END ELSE 'D403 role-in-owner' END AS code,
-             CASE WHEN o.owner = a.oid THEN format('it owns %s', o.what) ELSE format('it is a member of %I, which owns %s', pg_get_userbyid(o.owner),
+             CASE WHEN o.owner = a.oid THEN format('it owns %s', o.what)
+                 ELSE format('it is a member of %I, which owns %s', pg_get_userbyid(o.owner),
                  o.what) END AS problem,
              CASE o.kind WHEN 'w' THEN 'whoever logs in as it can drop what is in it, and make tables without a wall in its place'
                          ELSE 'whoever logs in as it can drop the triggers' END AS consequence,
-             CASE WHEN o.owner = a.oid THEN format(CASE o.kind WHEN 't' THEN 'ALTER TABLE %s OWNER TO ...' WHEN 's' THEN 'ALTER SCHEMA %s OWNER TO ...'
+             CASE WHEN o.owner = a.oid THEN format(CASE o.kind WHEN 't' THEN 'ALTER TABLE %s OWNER TO ...' WHEN 's'
+                 THEN 'ALTER SCHEMA %s OWNER TO ...'
                  ELSE 'ALTER %s OWNER TO ...' END, o.name)
-                  ELSE format('REVOKE %I FROM %I', pg_get_userbyid(o.owner), a.name) END || ', or connect the application as another role' AS remedy,
+                  ELSE format('REVOKE %I FROM %I', pg_get_userbyid(o.owner), a.name) END || ', or connect the application as another role'
+                      AS remedy,
              NULL::oid[] AS objs, NULL::text[] AS privileges, false AS mild
         FROM (SELECT DISTINCT c.relowner, 't', format('table %s', f.name), f.name FROM jsonb_to_recordset(family) AS f(oid oid, name text)
             JOIN pg_class c ON c.oid = f.oid
               UNION ALL SELECT c_owner, 's', 'schema fencing', 'fencing'
               UNION ALL SELECT w.owner, 'w', w.what, w.name FROM jsonb_to_recordset(c_own) AS w(owner oid, what text, name text)
-              UNION ALL SELECT DISTINCT c.relowner, 'o', format('%s %s', CASE c.relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, c.oid::regclass),
+              UNION ALL SELECT DISTINCT c.relowner, 'o', format('%s %s', CASE c.relkind WHEN 'S' THEN 'sequence'
+                  ELSE 'table' END, c.oid::regclass),
                                format('%s %s', CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass)
                           FROM pg_class c WHERE c.relkind IN ('r', 'p', 'v', 'S') AND (c.relnamespace = c_schema AND c.relowner <> c_owner
                               OR c.oid = ANY (c_seqs) AND c.relnamespace <> c_schema)
-              UNION ALL SELECT DISTINCT p.proowner, 'o', format('function %s', p.oid::regprocedure), format('FUNCTION %s', p.oid::regprocedure)
+              UNION ALL SELECT DISTINCT p.proowner, 'o', format('function %s', p.oid::regprocedure),
+                  format('FUNCTION %s', p.oid::regprocedure)
                           FROM pg_proc p WHERE p.pronamespace = c_schema AND p.proowner <> c_owner) o(owner, kind, what, name)
        WHERE pg_has_role(a.oid, o.owner, 'MEMBER')
       UNION ALL
       SELECT 'D404 role-table-rights', format('it has %s on %s', array_to_string(v.privileges, ', '), v.name),
              CASE WHEN 'TRIGGER' = ANY (v.privileges) THEN 'it can put a trigger there that changes what is written, after the check'
                   WHEN 'TRUNCATE' <> ALL (v.privileges) THEN 'its foreign keys can stop rows from being deleted'
-                  WHEN v.wall = 'off' THEN 'it can empty the table, tokens included' ELSE 'only the wall''s trigger stops it from emptying the table' END,
+                  WHEN v.wall = 'off' THEN 'it can empty the table, tokens included'
+                      ELSE 'only the wall''s trigger stops it from emptying the table' END,
              NULL, ARRAY[v.oid], v.privileges, 'TRIGGER' <> ALL (v.privileges) AND ('TRUNCATE' <> ALL (v.privileges) OR v.wall <> 'off')
         FROM (SELECT f.oid, f.name, f.wall, array_agg(y.privilege ORDER BY y.privilege) AS privileges
-                FROM jsonb_to_recordset(family) AS f(oid oid, name text, wall text) JOIN pg_class c ON c.oid = f.oid, (VALUES ('TRIGGER'), ('TRUNCATE'),
+                FROM jsonb_to_recordset(family) AS f(oid oid, name text, wall text) JOIN pg_class c ON c.oid = f.oid,
+                    (VALUES ('TRIGGER'), ('TRUNCATE'),
                     ('REFERENCES')) y(privilege)
-               WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_table_privilege(m, f.oid, y.privilege)) AND NOT pg_has_role(a.oid, c.relowner, 'MEMBER')
+               WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_table_privilege(m, f.oid, y.privilege))
+                   AND NOT pg_has_role(a.oid, c.relowner, 'MEMBER')
                GROUP BY f.oid, f.name, f.wall) v
       UNION ALL
-      SELECT 'D405 role-create', 'it may create objects in schema fencing', 'it can put something of its own in the place of what the wall calls',
+      SELECT 'D405 role-create', 'it may create objects in schema fencing',
+          'it can put something of its own in the place of what the wall calls',
              NULL, ARRAY[c_schema], ARRAY['CREATE'], false
-       WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_schema_privilege(m, c_schema, 'CREATE')) AND NOT pg_has_role(a.oid, c_owner, 'MEMBER')
+       WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_schema_privilege(m, c_schema, 'CREATE'))
+           AND NOT pg_has_role(a.oid, c_owner, 'MEMBER')
       UNION ALL
-      SELECT 'D406 role-writes-registry', format('it may write %s', c.oid::regclass), 'it can let go of any table, or move what tokens rest on',
+      SELECT 'D406 role-writes-registry', format('it may write %s', c.oid::regclass),
+          'it can let go of any table, or move what tokens rest on',
              NULL, ARRAY[c.oid], ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER'], false
         FROM pg_class c WHERE c.relnamespace = c_schema AND c.relkind IN ('r', 'p', 'v') AND NOT pg_has_role(a.oid, c.relowner, 'MEMBER')
          AND EXISTS (SELECT FROM unnest(a.takes) m
-                      WHERE has_table_privilege(m, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER') OR has_any_column_privilege(m, c.oid, 'INSERT, UPDATE'))
+                      WHERE has_table_privilege(m, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
+                          OR has_any_column_privilege(m, c.oid, 'INSERT, UPDATE'))
       UNION ALL
-      SELECT 'D407 role-executes', format('it may run %s', string_agg(DISTINCT CASE p.prorettype WHEN 'trigger'::regtype THEN 'trigger functions'
-          ELSE format('fencing.%I', p.proname) END, ', ')), 'it can let go of tables, given the rights on the registry, or put the wall''s triggers to other uses',
+      SELECT 'D407 role-executes', format('it may run %s', string_agg(DISTINCT CASE p.prorettype WHEN 'trigger'::regtype
+          THEN 'trigger functions'
+          ELSE format('fencing.%I', p.proname) END, ', ')),
+              'it can let go of tables, given the rights on the registry, or put the wall''s triggers to other uses',
              NULL, array_agg(p.oid), ARRAY['EXECUTE'], false
-        FROM pg_proc p WHERE p.pronamespace = c_schema AND NOT pg_has_role(a.oid, p.proowner, 'MEMBER') AND EXISTS (SELECT FROM unnest(a.takes) m WHERE has_function_privilege(m, p.oid, 'EXECUTE'))
-         AND (p.proname ~ '^(wall.*|register|unregister|driver_level|driver_rewrite|claim_name|(prune_)?tombstone.*|repair.*|(un)?seal.*)$' OR p.prorettype = 'trigger'::regtype)
+        FROM pg_proc p WHERE p.pronamespace = c_schema AND NOT pg_has_role(a.oid, p.proowner, 'MEMBER')
+            AND EXISTS (SELECT FROM unnest(a.takes) m WHERE has_function_privilege(m, p.oid, 'EXECUTE'))
+         AND (p.proname ~ '^(wall.*|register|unregister|driver_level|driver_rewrite|claim_name|(prune_)?tombstone.*|repair.*|(un)?seal.*)$'
+             OR p.prorettype = 'trigger'::regtype)
       HAVING count(*) > 0
       UNION ALL
-      SELECT 'D408 role-replication', 'it may set session_replication_role', 'foreign keys and all triggers but the wall''s don''t hold for it',
+      SELECT 'D408 role-replication', 'it may set session_replication_role',
+          'foreign keys and all triggers but the wall''s don''t hold for it',
              NULL, ARRAY(SELECT q.oid FROM pg_parameter_acl q WHERE q.parname = 'session_replication_role'), ARRAY['SET'], false
        WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_parameter_privilege(m, 'session_replication_role', 'SET'))
       UNION ALL
       -- from PostgreSQL 16 on it needs ADMIN OPTION on a role to take it, which makes it a member
-      SELECT 'D414 role-makes-roles', CASE WHEN m.oid = a.oid THEN 'it has CREATEROLE' ELSE format('it is a member of %I, which %s', m.rolname,
+      SELECT 'D414 role-makes-roles', CASE WHEN m.oid = a.oid THEN 'it has CREATEROLE'
+          ELSE format('it is a member of %I, which %s', m.rolname,
                  CASE WHEN m.rolsuper THEN 'is a superuser' ELSE 'has CREATEROLE' END) END,
-             CASE WHEN m.rolsuper THEN 'it can do all that a superuser can' ELSE 'it can make itself a member of the owner of what is protected' END,
+             CASE WHEN m.rolsuper THEN 'it can do all that a superuser can'
+                 ELSE 'it can make itself a member of the owner of what is protected' END,
              CASE WHEN m.oid = a.oid THEN format('ALTER ROLE %I NOCREATEROLE', a.name)
                   ELSE format('REVOKE %I FROM %I, or from the role that it has this through', m.rolname, a.name) END, NULL, NULL, false
         FROM pg_roles m
        WHERE (m.rolsuper OR m.rolcreaterole AND current_setting('server_version_num')::int < 160000) AND pg_has_role(a.oid, m.oid, 'MEMBER')
       UNION ALL
-      SELECT 'D415 role-server-files', format('it is a member of %I', m.rolname), 'it can run what it likes as the server, or write the server''s files',
+      SELECT 'D415 role-server-files', format('it is a member of %I', m.rolname),
+          'it can run what it likes as the server, or write the server''s files',
              format('REVOKE %I FROM %I, or from the role that it has this through', m.rolname, a.name), NULL, NULL, false
         FROM pg_roles m WHERE m.rolname IN ('pg_execute_server_program', 'pg_write_server_files') AND pg_has_role(a.oid, m.oid, 'MEMBER')
       ) x
    ORDER BY 3, 2, 4;
 
   RETURN QUERY
-  SELECT 'warning', 'D410 role-rights-missing', format('role %I', a.name), format('it can write protected tables, but has no %s', string_agg(g.what,
+  SELECT 'warning', 'D410 role-rights-missing', format('role %I', a.name),
+      format('it can write protected tables, but has no %s', string_agg(g.what,
       ', no ' ORDER BY g.n)),
          'the driver refuses to open a connection of it', string_agg(format('GRANT %s TO %I', g.what, a.name), '; ' ORDER BY g.n)
     FROM jsonb_to_recordset(apps) AS a(oid oid, name name, sev text),
     LATERAL (VALUES (1, 'USAGE ON SCHEMA fencing', has_schema_privilege(a.oid, c_schema, 'USAGE')),
                     (2, 'SELECT ON fencing.registry', has_table_privilege(a.oid, 'fencing.registry'::regclass, 'SELECT')),
-                    (3, 'SELECT ON fencing.generation', has_table_privilege(a.oid, 'fencing.generation'::regclass, 'SELECT'))) g(n, what, has)
+                    (3, 'SELECT ON fencing.generation', has_table_privilege(a.oid, 'fencing.generation'::regclass, 'SELECT'))) g(n,
+                        what, has)
    WHERE NOT g.has AND a.sev = 'error' AND EXISTS (SELECT 1 FROM jsonb_to_recordset(family) AS f(oid oid)
            WHERE has_table_privilege(a.oid, f.oid, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(a.oid, f.oid, 'INSERT, UPDATE'))
    GROUP BY a.name;
@@ -4062,7 +4408,8 @@ BEGIN
     SELECT s.setrole, s.setdatabase, lower(split_part(e, '=', 1)) AS name, substr(e, position('=' IN e) + 1) AS value,
            CASE WHEN s.setrole = 0 AND s.setdatabase = 0 THEN 'all roles' WHEN s.setrole = 0 THEN format('database %I', current_database())
                ELSE format('role %I', pg_get_userbyid(s.setrole)) END AS object,
-           CASE WHEN s.setrole = 0 AND s.setdatabase = 0 THEN 'ALTER ROLE ALL' WHEN s.setrole = 0 THEN format('ALTER DATABASE %I', current_database())
+           CASE WHEN s.setrole = 0 AND s.setdatabase = 0 THEN 'ALTER ROLE ALL' WHEN s.setrole = 0
+               THEN format('ALTER DATABASE %I', current_database())
                 ELSE format('ALTER ROLE %I', pg_get_userbyid(s.setrole)) || CASE s.setdatabase WHEN 0 THEN '' ELSE format(' IN DATABASE %I',
                     current_database()) END END AS alter
       FROM pg_db_role_setting s, unnest(s.setconfig) e
@@ -4070,13 +4417,16 @@ BEGIN
            OR s.setrole = (SELECT o.oid FROM pg_roles o WHERE o.rolname = session_user))
     UNION ALL
     SELECT 0, 0, s.name, s.reset_val, 'the server''s configuration', 'ALTER SYSTEM'
-      FROM pg_settings s WHERE s.source IN ('configuration file', 'command line', 'environment variable', 'global') AND s.name <> 'search_path'),
+      FROM pg_settings s WHERE s.source IN ('configuration file', 'command line', 'environment variable', 'global')
+          AND s.name <> 'search_path'),
   path AS (
     SELECT s.*, array_position(p.schemas, 'pg_catalog') AS at, p.schemas
-      FROM setting s, LATERAL (SELECT array_agg(btrim(btrim(x), '"') ORDER BY i) FROM unnest(string_to_array(s.value, ',')) WITH ORDINALITY u(x, i)) p(schemas)
+      FROM setting s, LATERAL (SELECT array_agg(btrim(btrim(x), '"') ORDER BY i)
+          FROM unnest(string_to_array(s.value, ',')) WITH ORDINALITY u(x, i)) p(schemas)
      WHERE s.name = 'search_path')
   SELECT 'warning', 'D501 setting-path', p.object, format('its search_path %s has schemas before pg_catalog', p.value),
-         'their operators take the place of <, and the driver refuses protected writes there', format('%s SET search_path = ... without pg_catalog', p.alter)
+         'their operators take the place of <, and the driver refuses protected writes there',
+             format('%s SET search_path = ... without pg_catalog', p.alter)
     FROM path p WHERE p.at > 1
   UNION ALL
   SELECT 'error', 'D409 role-path-create', format('role %I', a.name),
@@ -4086,15 +4436,19 @@ BEGIN
         FROM unnest(p.schemas[1:p.at - 1]) q) x(schema)
     LEFT JOIN pg_namespace n ON n.nspname = x.schema
    WHERE p.at > 1 AND (p.setrole = 0 OR p.setrole = a.oid)
-     AND EXISTS (SELECT FROM unnest(a.takes) m WHERE CASE WHEN n.oid IS NULL THEN has_database_privilege(m, c_db, 'CREATE') ELSE has_schema_privilege(m, n.oid, 'CREATE') END)
+     AND EXISTS (SELECT FROM unnest(a.takes) m WHERE CASE WHEN n.oid IS NULL THEN has_database_privilege(m, c_db, 'CREATE')
+         ELSE has_schema_privilege(m, n.oid, 'CREATE') END)
   UNION ALL
   SELECT x.severity, x.code, s.object, format('it sets %s to %s', s.name, s.value), x.consequence, format('%s RESET %I', s.alter, s.name)
     FROM setting s, LATERAL (
-      SELECT 'error', 'D502 setting-replication-role', 'foreign keys and all triggers but the wall''s don''t hold' WHERE s.name = 'session_replication_role'
+      SELECT 'error', 'D502 setting-replication-role', 'foreign keys and all triggers but the wall''s don''t hold'
+          WHERE s.name = 'session_replication_role'
           AND lower(s.value) NOT IN ('origin', 'local')
-      UNION ALL SELECT 'error', 'D503 setting-strings', 'the server reads a backslash in a text otherwise than the driver, which refuses protected writes there'
+      UNION ALL SELECT 'error', 'D503 setting-strings',
+          'the server reads a backslash in a text otherwise than the driver, which refuses protected writes there'
        WHERE s.name = 'standard_conforming_strings' AND lower(s.value) IN ('off', 'false', 'no', '0', 'of', 'n', 'f')
-      UNION ALL SELECT 'warning', 'D504 setting-encoding', 'a program that doesn''t set it itself has its texts read otherwise than they were checked'
+      UNION ALL SELECT 'warning', 'D504 setting-encoding',
+          'a program that doesn''t set it itself has its texts read otherwise than they were checked'
        WHERE s.name = 'client_encoding' AND upper(replace(replace(s.value, '-', ''), '_', '')) NOT IN ('UTF8', 'UNICODE')
       UNION ALL SELECT 'error', 'D505 setting-token', 'every transaction has a token that no lock gave it' WHERE s.name ~ '^fencing[.]token'
           AND s.value <> '') x(severity, code, consequence);
@@ -4117,10 +4471,13 @@ BEGIN
   RETURN QUERY
   SELECT x.severity, x.code, format('trigger %I on %s', t.tgname, f.name), x.problem, x.consequence, x.remedy
     FROM jsonb_to_recordset(family) AS f(oid oid, name text, col name, mode text, wall text)
-    JOIN pg_trigger t ON t.tgrelid = f.oid AND NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled <> 'D' AND t.tgtype & 3 = 3  -- BEFORE, FOR EACH ROW
+    -- BEFORE, FOR EACH ROW
+    JOIN pg_trigger t ON t.tgrelid = f.oid AND NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled <> 'D' AND t.tgtype & 3 = 3
     JOIN pg_proc p ON p.oid = t.tgfoid AND p.pronamespace <> c_schema JOIN pg_language l ON l.oid = p.prolang,
-    LATERAL (SELECT regexp_replace(regexp_replace(p.prosrc, '--[^' || chr(10) || ']*', ' ', 'g'), '/[*]([^*]|[*]+[^*/])*[*]+/', ' ', 'g') AS text) b,
-    LATERAL (SELECT CASE WHEN f.col ~ '^[[:alnum:]_]+$' THEN b.text ~* ('[[:<:]]' || f.col || '[[:>:]]') ELSE position(lower(f.col) IN lower(b.text)) > 0 END
+    LATERAL (SELECT regexp_replace(regexp_replace(p.prosrc, '--[^' || chr(10) || ']*', ' ', 'g'), '/[*]([^*]|[*]+[^*/])*[*]+/', ' ',
+        'g') AS text) b,
+    LATERAL (SELECT CASE WHEN f.col ~ '^[[:alnum:]_]+$' THEN b.text ~* ('[[:<:]]' || f.col || '[[:>:]]')
+        ELSE position(lower(f.col) IN lower(b.text)) > 0 END
                     OR position(lower(f.col) IN lower(encode(t.tgargs, 'escape'))) > 0 AS names) n,
     LATERAL (SELECT format('"?new"?[[:space:]]*[.][[:space:]]*"?%s"?', regexp_replace(f.col, '[^[:alnum:]_]', '\\\&', 'g')) AS col,
                     '(^|;|[[:<:]](begin|then|else|loop)[[:>:]]|>>)[[:space:]]*' AS start,  -- of a statement: elsewhere = compares
@@ -4129,37 +4486,47 @@ BEGIN
                WHEN t.tgtype & 20 = 0 THEN NULL
                WHEN l.lanname = 'plpgsql' THEN CASE
                  WHEN b.text ~* (e.start || e.col || '[[:space:]]*:?=') OR b.text ~* (e.into || e.col) THEN 'column'
-                 WHEN b.text ~* (e.start || '"?new"?[[:space:]]*:?=') OR b.text ~* (e.into || '"?new"?[[:space:]]*([^.[:alnum:]_$[:space:]]|[[:space:]][^.]|$)') THEN 'row'
+                 WHEN b.text ~* (e.start || '"?new"?[[:space:]]*:?=')
+                     OR b.text ~* (e.into || '"?new"?[[:space:]]*([^.[:alnum:]_$[:space:]]|[[:space:]][^.]|$)') THEN 'row'
                  WHEN EXISTS (SELECT FROM regexp_matches(b.text, '[[:<:]]return[[:>:]]([^;]*)', 'gi') m(r)
-                               WHERE lower(regexp_replace(m.r[1], '[[:space:]"]+', '', 'g')) NOT IN ('new', 'old', 'null', '(new)', 'coalesce(new,old)', 'coalesce(old,new)')) THEN 'row' END
+                               WHERE lower(regexp_replace(m.r[1], '[[:space:]"]+', '', 'g')) NOT IN ('new', 'old', 'null', '(new)',
+                                   'coalesce(new,old)', 'coalesce(old,new)')) THEN 'row' END
                WHEN n.names THEN 'column'
                WHEN l.lanname NOT IN ('internal', 'c') THEN 'row' END AS sets,
              b.text ~* '("?new"?[[:space:]]*:?=|[[:<:]]return[[:>:]][[:space:]]*[^;[:space:]]*[(])[^;]*[[:<:]]old[[:>:]]' AS of_old) z,
     LATERAL (SELECT z.sets, z.sets = 'row' AND z.of_old AND f.wall IN ('enforce', 'attested') AS refused) y,
     -- before the mark that notes the token, and after what EXCLUDED has of an upsert
-    LATERAL (SELECT t.tgtype & 16 > 0 AND t.tgname < '!fencing_mark' COLLATE "C" OR t.tgtype & 4 > 0 AND t.tgname < '!fencing_mark_insert' COLLATE "C" AS early,
+    LATERAL (SELECT t.tgtype & 16 > 0 AND t.tgname < '!fencing_mark' COLLATE "C" OR t.tgtype & 4 > 0
+        AND t.tgname < '!fencing_mark_insert' COLLATE "C" AS early,
                     t.tgtype & 4 > 0 AND t.tgname > '~fencing_insert' COLLATE "C" AS late) o,
     LATERAL (
       SELECT 'warning' AS severity, 'D601 trigger-after-check' AS code, 'it runs after the wall''s own check' AS problem,
           'what it changes in the row has been checked before, and is not again' AS consequence,
              format('ALTER TRIGGER %I ON %s RENAME TO ..., to a name before "~fencing"', t.tgname, f.name) AS remedy
-       WHERE f.wall <> 'off' AND (t.tgtype & 16 > 0 AND t.tgname > '~fencing_update' COLLATE "C" OR t.tgtype & 4 > 0 AND t.tgname > '~fencing_insert' COLLATE "C")
+       WHERE f.wall <> 'off' AND (t.tgtype & 16 > 0 AND t.tgname > '~fencing_update' COLLATE "C" OR t.tgtype & 4 > 0
+           AND t.tgname > '~fencing_insert' COLLATE "C")
       UNION ALL
-      SELECT 'error', 'D606 trigger-sets-token', format('its function %s sets %s', p.oid::regprocedure, CASE y.sets WHEN 'column' THEN format('the token column %I', f.col)
+      SELECT 'error', 'D606 trigger-sets-token', format('its function %s sets %s', p.oid::regprocedure, CASE y.sets WHEN 'column'
+          THEN format('the token column %I', f.col)
                ELSE format('the row as a whole, and with it the token column %I', f.col) END),
-             CASE WHEN f.wall NOT IN ('enforce', 'attested') THEN 'it can lower the token of a write, and a stale holder writes the row after that'
+             CASE WHEN f.wall NOT IN ('enforce', 'attested')
+                 THEN 'it can lower the token of a write, and a stale holder writes the row after that'
                   WHEN o.early THEN 'it can change the token of a write before the wall looks at it, and a stale write passes'
                   WHEN o.late THEN 'it can lower the token that an upsert takes from EXCLUDED after the wall has looked at it'
                   ELSE 'the wall refuses each write whose token it changes' END,
              CASE WHEN y.sets = 'row' AND f.wall NOT IN ('enforce', 'attested')
-                  THEN format('have it set the columns that it means to set, or SELECT fencing.wall(%L, ''enforce''), which refuses a write whose token it changes, or DROP TRIGGER %I ON %s', f.name, t.tgname, f.name)
-                  -- between the marks and the check the wall refuses what it changes; in mode lease the token is marked there, which D603 is about
+                  THEN format('have it set the columns that it means to set, or SELECT fencing.wall(%L, ''enforce''), which refuses a write whose token it changes, or DROP TRIGGER %I ON %s',
+                      f.name, t.tgname, f.name)
+                  -- between the marks and the check the wall refuses what it changes; in mode lease the token is marked there, which D603
+                  -- is about
                   WHEN y.sets = 'row' AND (f.mode = 'strict' OR t.tgtype & 16 = 0)
                   THEN format('have it set the columns that it means to set, one by one, or ALTER TRIGGER %I ON %s RENAME TO %I, where the wall refuses a write whose token it changes',
                               t.tgname, f.name, left('!g_' || t.tgname, 60))
-                  WHEN y.sets = 'row' THEN format('have it set the columns that it means to set, one by one, or DROP TRIGGER %I ON %s; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)',
+                  WHEN y.sets = 'row' THEN
+                      format('have it set the columns that it means to set, one by one, or DROP TRIGGER %I ON %s; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)',
                                                   t.tgname, f.name, p.oid)
-                  ELSE format('have it leave that column alone, or DROP TRIGGER %I ON %s; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)', t.tgname, f.name, p.oid) END
+                  ELSE format('have it leave that column alone, or DROP TRIGGER %I ON %s; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)',
+                      t.tgname, f.name, p.oid) END
         -- the wall's marks note the token before it, and compare with it afterwards
        WHERE y.sets = 'column' OR y.sets = 'row' AND (f.wall NOT IN ('enforce', 'attested') OR o.early OR o.late)
       UNION ALL
@@ -4167,26 +4534,34 @@ BEGIN
              'it may set the token of the row, or take it away', format('look at it: SELECT pg_catalog.pg_get_functiondef(%s)', p.oid)
        WHERE t.tgtype & 20 > 0 AND n.names AND y.sets IS DISTINCT FROM 'column'
       UNION ALL
-      SELECT CASE WHEN y.refused THEN 'error' ELSE 'warning' END, 'D603 trigger-sees-mark', format('it runs between the wall''s mark and its check, which keep %I negative for that time', f.col),
-             CASE WHEN y.refused THEN format('its function %s makes the row of OLD, without the token of the write: each UPDATE is refused', p.oid::regprocedure)
-                  WHEN y.sets IS NULL THEN 'it sees that value, and could set one itself' ELSE 'it sees that value, and each UPDATE whose token it changes is refused' END,
+      SELECT CASE WHEN y.refused THEN 'error' ELSE 'warning' END, 'D603 trigger-sees-mark',
+          format('it runs between the wall''s mark and its check, which keep %I negative for that time', f.col),
+             CASE WHEN y.refused THEN format('its function %s makes the row of OLD, without the token of the write: each UPDATE is refused',
+                 p.oid::regprocedure)
+                  WHEN y.sets IS NULL THEN 'it sees that value, and could set one itself'
+                      ELSE 'it sees that value, and each UPDATE whose token it changes is refused' END,
              -- before the mark a function that sets the token has a stale write pass
              CASE WHEN y.sets IS NULL THEN format('ALTER TRIGGER %I ON %s RENAME TO %I', t.tgname, f.name, left('!a_' || t.tgname, 60))
                   ELSE format('leave its name as it is, and have it set the columns that it means to set, one by one, or have it run AFTER; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)',
                               p.oid) END
-       WHERE f.wall <> 'off' AND f.mode = 'lease' AND t.tgtype & 16 > 0 AND t.tgname > '!fencing_mark' COLLATE "C" AND t.tgname < '~fencing_update' COLLATE "C"
+       WHERE f.wall <> 'off' AND f.mode = 'lease' AND t.tgtype & 16 > 0 AND t.tgname > '!fencing_mark' COLLATE "C"
+           AND t.tgname < '~fencing_update' COLLATE "C"
          AND y.sets IS DISTINCT FROM 'column') x;  -- which D606 has
 
   RETURN QUERY
-  SELECT 'error', 'D604 rule', format('rule %I on %s', w.rulename, f.name), 'the table has a rule', 'it makes something else of a checked statement',
+  SELECT 'error', 'D604 rule', format('rule %I on %s', w.rulename, f.name), 'the table has a rule',
+      'it makes something else of a checked statement',
       format('DROP RULE %I ON %s', w.rulename, f.name)
-    FROM jsonb_to_recordset(family) AS f(oid oid, name text) JOIN pg_rewrite w ON w.ev_class = f.oid AND w.rulename <> '_RETURN' AND w.ev_enabled <> 'D';
+    FROM jsonb_to_recordset(family) AS f(oid oid, name text) JOIN pg_rewrite w ON w.ev_class = f.oid AND w.rulename <> '_RETURN'
+        AND w.ev_enabled <> 'D';
 
   RETURN QUERY
-  SELECT 'warning', 'D605 cascade', format('constraint %I on %s', k.conname, f.name), format('changes of %s cascade into the table, which has no wall',
+  SELECT 'warning', 'D605 cascade', format('constraint %I on %s', k.conname, f.name),
+      format('changes of %s cascade into the table, which has no wall',
       k.confrelid::regclass),
          'rows are changed under no token', format('SELECT fencing.wall(%L, ''enforce'')', f.root_name)
-    FROM jsonb_to_recordset(family) AS f(oid oid, name text, root_name text, wall text, covered boolean, unsettled boolean) JOIN pg_constraint k ON k.conrelid = f.oid AND k.contype = 'f'
+    FROM jsonb_to_recordset(family) AS f(oid oid, name text, root_name text, wall text, covered boolean, unsettled boolean)
+        JOIN pg_constraint k ON k.conrelid = f.oid AND k.contype = 'f'
         AND k.conparentid = 0
    WHERE f.wall = 'off' AND NOT f.covered AND NOT f.unsettled AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'));
 END $$;
@@ -4203,17 +4578,24 @@ DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
 BEGIN
   RETURN QUERY
-  SELECT CASE WHEN f.wall = 'off' THEN 'warning' WHEN w.alter IS NULL THEN 'info' ELSE 'error' END, 'D701 subscription', f.name, format('subscription %I writes the table', s.subname),
+  SELECT CASE WHEN f.wall = 'off' THEN 'warning' WHEN w.alter IS NULL THEN 'info' ELSE 'error' END, 'D701 subscription', f.name,
+      format('subscription %I writes the table', s.subname),
          CASE WHEN f.wall = 'off' THEN 'its writes are not checked'
-              WHEN w.alter IS NULL THEN 'the wall''s triggers don''t fire for its worker, whose writes the publisher''s wall has checked, nor with session_replication_role = replica'
+              WHEN w.alter IS NULL THEN
+                  'the wall''s triggers don''t fire for its worker, whose writes the publisher''s wall has checked, nor with session_replication_role = replica'
               ELSE 'the wall''s triggers stop its worker at a DELETE, and at tokens that were never issued here' END,
-         CASE WHEN w.alter IS NULL THEN format('have one of the two write it: ALTER SUBSCRIPTION %I DISABLE, or take the table out of the publication', s.subname)
-              ELSE format('run %s, so that its worker gets in, or have this database alone write the table: ALTER SUBSCRIPTION %I DISABLE, or take the table out of the publication', w.alter, s.subname) END
+         CASE WHEN w.alter IS NULL THEN
+             format('have one of the two write it: ALTER SUBSCRIPTION %I DISABLE, or take the table out of the publication', s.subname)
+              ELSE format('run %s, so that its worker gets in, or have this database alone write the table: ALTER SUBSCRIPTION %I DISABLE, or take the table out of the publication',
+                  w.alter, s.subname) END
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, wall text) JOIN pg_subscription_rel l ON l.srrelid = f.oid
         JOIN pg_subscription s ON s.oid = l.srsubid,
-    LATERAL (SELECT string_agg(format('ALTER TABLE %s ENABLE TRIGGER %I', m.name, t.tgname), '; ' ORDER BY m.oid <> f.root, m.name, t.tgname) AS alter
-               FROM jsonb_to_recordset(family) AS m(root oid, oid oid, name text) JOIN pg_trigger t ON t.tgrelid = m.oid JOIN pg_proc p ON p.oid = t.tgfoid
-              WHERE m.root = f.root AND f.wall <> 'off' AND t.tgenabled = 'A' AND p.pronamespace = c_schema AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') w;
+    LATERAL (SELECT string_agg(format('ALTER TABLE %s ENABLE TRIGGER %I', m.name, t.tgname), '; ' ORDER BY m.oid <> f.root, m.name,
+        t.tgname) AS alter
+               FROM jsonb_to_recordset(family) AS m(root oid, oid oid, name text) JOIN pg_trigger t ON t.tgrelid = m.oid
+                   JOIN pg_proc p ON p.oid = t.tgfoid
+              WHERE m.root = f.root AND f.wall <> 'off' AND t.tgenabled = 'A' AND p.pronamespace = c_schema
+                  AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') w;
 END $$;
 -- +goose StatementEnd
 
@@ -4231,16 +4613,19 @@ DECLARE
   v_sealed jsonb;  -- those of the family with a seal
 BEGIN
   SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid,
-           'again', format(CASE WHEN g.seal_column IS NULL THEN 'SELECT fencing.seal(%L, resource => %L)' ELSE 'SELECT fencing.seal(%L, by_column => %3$L)' END,
+           'again', format(CASE WHEN g.seal_column IS NULL THEN 'SELECT fencing.seal(%L, resource => %L)'
+               ELSE 'SELECT fencing.seal(%L, by_column => %3$L)' END,
                            f.root_name, g.seal_resource, g.seal_column))), '[]') INTO v_sealed
-    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, resource text, wall text, part boolean, torn boolean, unsettled boolean, subscribed boolean)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, resource text, wall text, part boolean,
+        torn boolean, unsettled boolean, subscribed boolean)
     JOIN fencing.registry g ON g.relid = f.root AND num_nonnulls(g.seal_resource, g.seal_column) = 1
     LEFT JOIN pg_attribute a ON a.attrelid = f.root AND a.attname = g.seal_column AND a.attnum > 0 AND NOT a.attisdropped;
 
   RETURN QUERY
   SELECT 'warning', 'D224 seal-without-wall', f.name, 'it is sealed and the wall is off', 'nothing compares its writes with the lease',
          format('SELECT fencing.wall(%L, ''enforce'')', f.name)
-    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, wall text, unsettled boolean) WHERE f.root = f.oid AND f.wall = 'off' AND NOT f.unsettled;
+    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, wall text, unsettled boolean) WHERE f.root = f.oid
+        AND f.wall = 'off' AND NOT f.unsettled;
 
   RETURN QUERY
   SELECT 'error', 'D223 seal-column', f.name, format('the column %I, which names the lease of a row, %s', f.by, x.what), x.so, x.fix
@@ -4252,7 +4637,8 @@ BEGIN
       UNION ALL SELECT format('is %s now', format_type(a.atttypid, a.atttypmod)), 'every write is refused',
              format('ALTER TABLE %s ALTER COLUMN %I TYPE text; %s', f.root_name, f.by, f.again)
        WHERE a.atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype)
-      UNION ALL SELECT 'may be null', 'a row with a null can be written by nobody', format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.by) WHERE NOT a.attnotnull) x
+      UNION ALL SELECT 'may be null', 'a row with a null can be written by nobody',
+          format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.by) WHERE NOT a.attnotnull) x
    WHERE f.by IS NOT NULL;
 
   -- the trigger, as fencing.seal_apply makes it; the codes are those of the wall's own
@@ -4260,24 +4646,36 @@ BEGIN
   WITH seen AS (
     SELECT f.*, t.tgenabled, t.tgfoid, p.proowner, p.proname = y.func AS named, y.func, CASE
              WHEN t.oid IS NULL THEN 'D202 trigger-missing'
-             WHEN p.pronamespace <> c_schema OR p.proname <> y.func OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR p.proconfig IS NOT NULL OR NOT p.prosecdef
+             WHEN p.pronamespace <> c_schema OR p.proname <> y.func OR p.proowner <> c_owner OR l.lanname <> 'plpgsql'
+                 OR p.proconfig IS NOT NULL OR NOT p.prosecdef
                   OR position('PERFORM fencing.seal_fail(' IN p.prosrc) = 0 THEN 'D204 trigger-function'
              WHEN t.tgenabled <> 'A' AND NOT (f.subscribed AND t.tgenabled = 'O') THEN 'D203 trigger-disabled'
-             WHEN pg_get_triggerdef(t.oid) <> format('CREATE TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
+             WHEN pg_get_triggerdef(t.oid) <>
+                 format('CREATE TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
                                                      f.name, y.func, f.wall) THEN 'D205 trigger-changed' END AS code
-      FROM jsonb_to_recordset(v_sealed) AS f(oid oid, name text, root_name text, col name, resource text, lease text, "by" name, typ oid, wall text, again text, torn boolean, unsettled boolean, subscribed boolean)
-      LEFT JOIN pg_trigger t ON t.tgrelid = f.oid AND t.tgname = '~fencing_zseal' LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang,
-      LATERAL (SELECT 'seal_' || left(md5(jsonb_build_array(f.col, f.resource, f.lease, f.by, f.typ::regtype::text)::text), 16) || '_check' AS func) y
+      FROM jsonb_to_recordset(v_sealed) AS f(oid oid, name text, root_name text, col name, resource text, lease text, "by" name, typ oid,
+          wall text, again text, torn boolean, unsettled boolean, subscribed boolean)
+      LEFT JOIN pg_trigger t ON t.tgrelid = f.oid AND t.tgname = '~fencing_zseal' LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT
+          JOIN pg_language l ON l.oid = p.prolang,
+      LATERAL (SELECT 'seal_' || left(md5(jsonb_build_array(f.col, f.resource, f.lease, f.by, f.typ::regtype::text)::text),
+          16) || '_check' AS func) y
      WHERE f.wall <> 'off' AND NOT f.torn AND NOT f.unsettled  -- D213, and D102, D103 and D105
-       AND (f.by IS NULL OR f.typ IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype)))  -- D223 has the others
+       -- D223 has the others
+       AND (f.by IS NULL OR f.typ IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype,
+           'int8'::regtype)))
   SELECT 'error', s.code, format('trigger "~fencing_zseal" on %s', s.name),
          CASE left(s.code, 4) WHEN 'D202' THEN 'the seal''s trigger is missing' WHEN 'D203' THEN 'the seal''s trigger is not ENABLE ALWAYS'
-              WHEN 'D204' THEN format('the seal''s trigger runs %s, which is not what fencing made for the table as it is', s.tgfoid::regprocedure)
+              WHEN 'D204' THEN format('the seal''s trigger runs %s, which is not what fencing made for the table as it is',
+                  s.tgfoid::regprocedure)
               ELSE 'the seal''s trigger is not as fencing made it' END,
-         CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it' ELSE 'nothing is compared with the lease' END
+         CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it'
+             ELSE 'nothing is compared with the lease' END
               ELSE 'an older holder writes rows that the new one has not written yet' END,
-         coalesce(CASE left(s.code, 4) WHEN 'D202' THEN s.again WHEN 'D203' THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER "~fencing_zseal"' ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER "~fencing_zseal"' END, s.name)
-                WHEN 'D204' THEN CASE WHEN s.named AND s.proowner <> c_owner THEN format('ALTER FUNCTION %s OWNER TO %I', s.tgfoid::regprocedure, pg_get_userbyid(c_owner)) END END,
+         coalesce(CASE left(s.code, 4) WHEN 'D202' THEN s.again WHEN 'D203'
+             THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER "~fencing_zseal"'
+             ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER "~fencing_zseal"' END, s.name)
+                WHEN 'D204' THEN CASE WHEN s.named AND s.proowner <> c_owner
+                    THEN format('ALTER FUNCTION %s OWNER TO %I', s.tgfoid::regprocedure, pg_get_userbyid(c_owner)) END END,
               -- a function of the right name is taken for the right one, and tables share the functions
               format('BEGIN; SELECT fencing.unseal(%L); DROP TRIGGER IF EXISTS "~fencing_zseal" ON %s; DROP FUNCTION IF EXISTS fencing.%I() CASCADE; '
                           '%s; SELECT fencing.seal(relid, seal_resource, seal_column) FROM fencing.registry '
@@ -4287,9 +4685,12 @@ BEGIN
 
   -- compare fencing.doctor
   RETURN QUERY
-  SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM fencing.registry g WHERE g.relid = c.oid) OR c.relispartition OR EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid) THEN 'error' ELSE 'warning' END, 'D209 wall-left-over',
-         c.oid::regclass::text, format('trigger %I of a seal is on a table that has none', t.tgname), 'writes are refused that nothing protects',
-         format('if it is to be sealed, SELECT fencing.seal(%L, ...) once it has a wall, or, if not, SELECT fencing.unseal(%1$L)', c.oid::regclass::text)
+  SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM fencing.registry g WHERE g.relid = c.oid) OR c.relispartition
+      OR EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid) THEN 'error' ELSE 'warning' END, 'D209 wall-left-over',
+         c.oid::regclass::text, format('trigger %I of a seal is on a table that has none', t.tgname),
+             'writes are refused that nothing protects',
+         format('if it is to be sealed, SELECT fencing.seal(%L, ...) once it has a wall, or, if not, SELECT fencing.unseal(%1$L)',
+             c.oid::regclass::text)
     FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE p.pronamespace = c_schema AND p.proname ~ '^seal_[0-9a-f]{16}_' AND t.tgparentid = 0
      AND c.oid NOT IN (SELECT f.oid FROM jsonb_to_recordset(v_sealed) AS f(oid oid, wall text) WHERE f.wall <> 'off')
@@ -4297,38 +4698,49 @@ BEGIN
 
   RETURN QUERY
   SELECT 'error', k.code, format('trigger %I on fencing.%I', k.name, k.tbl),
-         CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS' ELSE 'it is not as fencing made it' END, k.so,
+         CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS'
+             ELSE 'it is not as fencing made it' END, k.so,
          CASE WHEN pg_get_triggerdef(t.oid) = 'CREATE ' || k.def THEN '' ELSE 'CREATE OR REPLACE ' || k.def || '; ' END
          || format('ALTER TABLE fencing.%I ENABLE ALWAYS TRIGGER %I', k.tbl, k.name)
-    FROM (VALUES ('D210 registry-trigger', 'registry', 'seal', 'TRIGGER seal AFTER DELETE OR UPDATE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.seal_changed()',
+    FROM (VALUES ('D210 registry-trigger', 'registry', 'seal',
+        'TRIGGER seal AFTER DELETE OR UPDATE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.seal_changed()',
                   'the seal doesn''t follow the registry'),
-                 ('D222 seal-epoch-trigger', 'lease', 'epoch', 'TRIGGER epoch AFTER INSERT OR UPDATE OF token ON fencing.lease FOR EACH ROW EXECUTE FUNCTION fencing.raise_epoch()',
-                  'a lease that is taken shuts its old holder out of nothing, and its new one out of sealed tables')) k(code, tbl, name, def, so)
+                 ('D222 seal-epoch-trigger', 'lease', 'epoch',
+                     'TRIGGER epoch AFTER INSERT OR UPDATE OF token ON fencing.lease FOR EACH ROW EXECUTE FUNCTION fencing.raise_epoch()',
+                  'a lease that is taken shuts its old holder out of nothing, and its new one out of sealed tables')) k(code, tbl, name,
+                      def, so)
     LEFT JOIN pg_trigger t ON t.tgrelid = to_regclass(format('fencing.%I', k.tbl)) AND t.tgname = k.name
    WHERE t.oid IS NULL OR t.tgenabled <> 'A' OR pg_get_triggerdef(t.oid) <> 'CREATE ' || k.def;
 
   IF has_table_privilege('fencing.lease', 'SELECT') AND has_table_privilege('fencing.epoch', 'SELECT') THEN
     RETURN QUERY
-    SELECT 'error', 'D221 seal-behind', format('lease %L', l.resource), format('its token is %s, and its epoch %s', l.token, coalesce(min(e.token)::text, 'is missing')),
-           'its holder is refused by sealed tables, and an older one may not be', format('UPDATE fencing.lease SET token = token WHERE resource = %L', l.resource)
+    SELECT 'error', 'D221 seal-behind', format('lease %L', l.resource),
+        format('its token is %s, and its epoch %s', l.token, coalesce(min(e.token)::text, 'is missing')),
+           'its holder is refused by sealed tables, and an older one may not be',
+               format('UPDATE fencing.lease SET token = token WHERE resource = %L', l.resource)
       FROM fencing.lease l LEFT JOIN fencing.epoch e ON e.resource = l.resource
      GROUP BY l.resource, l.token HAVING count(e.token) < 16 OR min(e.token) < l.token OR min(e.token) < max(e.token);
     RETURN QUERY
-    SELECT 'info', 'D227 seal-never-taken', f.name, format('it is sealed to lease %L, which was never taken', f.lease), 'every write is refused until it is taken',
+    SELECT 'info', 'D227 seal-never-taken', f.name, format('it is sealed to lease %L, which was never taken', f.lease),
+        'every write is refused until it is taken',
            format('take the lease by this name, or name the right one: SELECT fencing.seal(%L, resource => ...)', f.root_name)
       FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, root_name text, wall text, lease text)
      WHERE f.root = f.oid AND f.wall IN ('enforce', 'attested') AND f.lease IS NOT NULL
-       AND NOT EXISTS (SELECT 1 FROM fencing.lease l WHERE l.resource = f.lease) AND NOT EXISTS (SELECT 1 FROM fencing.epoch e WHERE e.resource = f.lease);
+       AND NOT EXISTS (SELECT 1 FROM fencing.lease l WHERE l.resource = f.lease)
+           AND NOT EXISTS (SELECT 1 FROM fencing.epoch e WHERE e.resource = f.lease);
   END IF;
 
   -- a setting of the role in this database counts, else of the role, of the database, of all, of the server
   RETURN QUERY
-  SELECT 'info', 'D225 seal-no-timeout', format('role %I', a.name), 'it writes sealed tables, and no timeout ends a transaction that it leaves open',
+  SELECT 'info', 'D225 seal-no-timeout', format('role %I', a.name),
+      'it writes sealed tables, and no timeout ends a transaction that it leaves open',
          'a writer that is paused within a transaction holds up who takes its lease',
          format('ALTER ROLE %I SET idle_in_transaction_session_timeout = ''10s'', or set it in each transaction', a.name)
     FROM jsonb_to_recordset(apps) AS a(oid oid, name name)
    WHERE EXISTS (SELECT 1 FROM jsonb_to_recordset(v_sealed) AS f(oid oid, wall text)
-                  WHERE f.wall IN ('enforce', 'attested') AND (has_table_privilege(a.oid, f.oid, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(a.oid, f.oid, 'INSERT, UPDATE')))
+                  WHERE f.wall IN ('enforce', 'attested')
+                      AND (has_table_privilege(a.oid, f.oid, 'INSERT, UPDATE, DELETE')
+                      OR has_any_column_privilege(a.oid, f.oid, 'INSERT, UPDATE')))
      AND NOT EXISTS (
        SELECT 1 FROM (VALUES ('idle_in_transaction_session_timeout'), ('transaction_timeout')) n(name), LATERAL (
          SELECT x.value FROM (
@@ -4336,7 +4748,8 @@ BEGIN
              FROM pg_db_role_setting s, unnest(s.setconfig) e
             WHERE s.setrole IN (0, a.oid) AND s.setdatabase IN (0, (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()))
               AND lower(split_part(e, '=', 1)) = n.name
-           UNION ALL SELECT g.reset_val, false, false, false FROM pg_settings g WHERE g.name = n.name AND g.source IN ('configuration file', 'command line', 'global')) x
+           UNION ALL SELECT g.reset_val, false, false, false FROM pg_settings g WHERE g.name = n.name
+               AND g.source IN ('configuration file', 'command line', 'global')) x
           ORDER BY x.own DESC, x.here DESC, x.set DESC LIMIT 1) v
         WHERE v.value !~ '^0+ ?(us|ms|s|min|h|d)?$');
 END $$;
@@ -4380,7 +4793,8 @@ DECLARE
   v_part regprocedure;
 BEGIN
   FOR v_part IN
-    SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal'
+    SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, 'doctor_')
+        AND p.proname <> 'doctor_seal'
   LOOP
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', v_part);
   END LOOP;
@@ -4478,6 +4892,7 @@ DROP FUNCTION fencing.wall_other_bodies();
 DROP FUNCTION fencing.wall_delete_bodies();
 DROP FUNCTION fencing.wall_insert_bodies();
 DROP FUNCTION fencing.wall_update_bodies();
+DROP FUNCTION fencing.check_sequence(issued_by regclass);
 DROP FUNCTION fencing.fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint);
 DROP FUNCTION fencing.setting_name(resource text);
 DROP FUNCTION fencing.release(resource text, token bigint);
@@ -4489,12 +4904,14 @@ DROP TRIGGER IF EXISTS refuse_driver ON fencing.lease;
 DROP TABLE fencing.lease;
 DROP FUNCTION fencing.driver_rewrite(tbl regclass, on_off boolean);
 DROP FUNCTION fencing.driver_level(tbl regclass, level text);
+DROP FUNCTION fencing.check_name(tbl regclass, schema_name name, table_name name);
 DROP FUNCTION fencing.unregister(tbl regclass);
 DROP FUNCTION fencing.register(tbl regclass, mode text, token_column name, resource text, issued_by regclass);
 DROP FUNCTION fencing.claim_name(tbl regclass);
 DROP FUNCTION fencing.take_over(tbl regclass, former jsonb, is_new boolean);
 DROP FUNCTION fencing.carry_over(present jsonb, former jsonb);
 DROP FUNCTION fencing.check_token_column(tbl regclass, token_column name);
+DROP FUNCTION fencing.refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean);
 DROP FUNCTION fencing.check_table(tbl regclass);
 DROP TRIGGER IF EXISTS refuse_driver ON fencing.generation;
 DROP TRIGGER IF EXISTS refuse_driver ON fencing.registry;

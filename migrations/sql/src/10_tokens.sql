@@ -41,7 +41,8 @@ CREATE FUNCTION fencing.refuse_driver(what text) RETURNS void LANGUAGE plpgsql S
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF current_setting('fencing.session', true) = 'driver' THEN
-    RAISE EXCEPTION 'fencing: no connection of the driver may call %, which changes what the driver refuses: use a plain connection, such as psql''s or one of package migrations', what
+    RAISE EXCEPTION
+        'fencing: no connection of the driver may call %, which changes what the driver refuses: use a plain connection, such as psql''s or one of package migrations', what
       USING ERRCODE = 'FN004', SCHEMA = 'fencing', CONSTRAINT = 'refuse_driver';
   END IF;
 END $$;
@@ -53,7 +54,8 @@ COMMENT ON FUNCTION fencing.refuse_driver(text) IS 'Raises an error in a session
 CREATE FUNCTION fencing.refuse_driver_write() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  RAISE EXCEPTION 'fencing: no connection of the driver may run % on fencing.%, which the driver rests on: use a plain connection, such as psql''s or one of package migrations',
+  RAISE EXCEPTION
+      'fencing: no connection of the driver may run % on fencing.%, which the driver rests on: use a plain connection, such as psql''s or one of package migrations',
     TG_OP, quote_ident(TG_TABLE_NAME) USING ERRCODE = 'FN004', SCHEMA = 'fencing', TABLE = TG_TABLE_NAME, CONSTRAINT = 'refuse_driver';
 END $$;
 
@@ -110,25 +112,27 @@ INSERT INTO fencing.incarnation (tli, sysid, dbid, seqid) SELECT n.tli, n.sysid,
 CREATE FUNCTION fencing.next_token() RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  t bigint;
-  v record;
+  v_token bigint;
+  v_now record;
   v_session CONSTANT text := current_setting('fencing.session', true);
 BEGIN
   IF pg_is_in_recovery() THEN
     RAISE EXCEPTION 'fencing: a standby gives no tokens'
       USING ERRCODE = 'read_only_sql_transaction', HINT = 'Connect to the primary (target_session_attrs=read-write).';
   END IF;
-  v := fencing.incarnation_now();
-  IF NOT EXISTS (SELECT 1 FROM fencing.incarnation i WHERE i.tli = v.tli AND i.sysid = v.sysid AND i.dbid = v.dbid AND i.seqid = v.seqid) THEN
+  v_now := fencing.incarnation_now();
+  IF NOT EXISTS (SELECT 1 FROM fencing.incarnation i WHERE i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid
+      AND i.seqid = v_now.seqid) THEN
     IF v_session = 'driver' THEN
       PERFORM set_config('fencing.session', '', true);
     END IF;
-    INSERT INTO fencing.incarnation AS i (tli, sysid, dbid, seqid) VALUES (v.tli, v.sysid, v.dbid, v.seqid)
+    INSERT INTO fencing.incarnation AS i (tli, sysid, dbid, seqid) VALUES (v_now.tli, v_now.sysid, v_now.dbid, v_now.seqid)
       ON CONFLICT (one) DO UPDATE SET tli = EXCLUDED.tli, sysid = EXCLUDED.sysid, dbid = EXCLUDED.dbid, seqid = EXCLUDED.seqid
       WHERE (i.tli, i.sysid, i.dbid, i.seqid) IS DISTINCT FROM (EXCLUDED.tli, EXCLUDED.sysid, EXCLUDED.dbid, EXCLUDED.seqid);
     IF FOUND THEN
       IF pg_sequence_last_value('fencing.write_epoch'::regclass) >= 9223372032559808512 THEN  -- 2^63 - 2^32
-        RAISE EXCEPTION 'fencing: sequence fencing.write_epoch is too near its end for the jump that a restored, promoted or copied database needs'
+        RAISE EXCEPTION
+            'fencing: sequence fencing.write_epoch is too near its end for the jump that a restored, promoted or copied database needs'
           USING ERRCODE = 'sequence_generator_limit_exceeded', HINT = 'It never gets there by itself. Stop all writers, set it back with '
             'setval to a value above every token that was given out, and mend rows with larger ones by fencing.repair.';
       END IF;
@@ -145,9 +149,9 @@ BEGIN
   IF current_setting('synchronous_commit') <> 'remote_apply' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
-  t := nextval('fencing.write_epoch');
-  PERFORM pg_logical_emit_message(true, 'fencing', t::text);
-  RETURN t;
+  v_token := nextval('fencing.write_epoch');
+  PERFORM pg_logical_emit_message(true, 'fencing', v_token::text);
+  RETURN v_token;
 END $$;
 
 COMMENT ON FUNCTION fencing.next_token() IS 'Draws a fencing token larger than every one before. It counts only after COMMIT.';

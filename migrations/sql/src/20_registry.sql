@@ -28,7 +28,8 @@ CREATE TABLE fencing.registry (
   CONSTRAINT registry_seal_check CHECK (num_nonnulls(seal_resource, seal_column) < 2)
 );
 
-COMMENT ON TABLE fencing.registry IS 'Protected tables, each by oid and by registered name. Written by fencing.register() and fencing.unregister().';
+COMMENT ON TABLE fencing.registry IS
+    'Protected tables, each by oid and by registered name. Written by fencing.register() and fencing.unregister().';
 
 COMMENT ON COLUMN fencing.registry.mode IS 'strict: last_token < T, one accepted write per token and row; lease: last_token <= T.';
 
@@ -42,9 +43,11 @@ COMMENT ON COLUMN fencing.registry.driver_level IS
 COMMENT ON COLUMN fencing.registry.wall_level IS
   'off: no triggers; report: they log what they would refuse; enforce: they refuse; attested: UPDATE and INSERT need the setting too. Set by fencing.wall().';
 
-COMMENT ON COLUMN fencing.registry.tombstones IS 'Whether deleted keys keep their tokens while the table has a wall. Set by fencing.tombstones().';
+COMMENT ON COLUMN fencing.registry.tombstones IS
+    'Whether deleted keys keep their tokens while the table has a wall. Set by fencing.tombstones().';
 
-COMMENT ON COLUMN fencing.registry.seal_resource IS 'The lease whose token every write must have, while the table has a wall; null: none. Set by fencing.seal().';
+COMMENT ON COLUMN fencing.registry.seal_resource IS
+    'The lease whose token every write must have, while the table has a wall; null: none. Set by fencing.seal().';
 
 COMMENT ON COLUMN fencing.registry.seal_column IS 'The column that names the lease of each row; null: none. Set by fencing.seal().';
 
@@ -59,7 +62,8 @@ CREATE TABLE fencing.generation (
 
 INSERT INTO fencing.generation (value) VALUES (1);
 
-COMMENT ON TABLE fencing.generation IS 'One row; its value rises with every change of fencing.registry, which is also notified on channel fencerow_registry.';
+COMMENT ON TABLE fencing.generation IS
+    'One row; its value rises with every change of fencing.registry, which is also notified on channel fencerow_registry.';
 
 CREATE FUNCTION fencing.registry_changed() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
@@ -95,97 +99,115 @@ ALTER TABLE fencing.generation ENABLE ALWAYS TRIGGER refuse_driver;
 CREATE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  c      record;
+  v_class record;
   v_what text;
   v_hint text;
 BEGIN
-  SELECT cl.oid, cl.relkind, cl.relpersistence, cl.relispartition, n.nspname, cl.relname INTO c
+  SELECT cl.oid, cl.relkind, cl.relpersistence, cl.relispartition, n.nspname, cl.relname INTO v_class
     FROM pg_class cl JOIN pg_namespace n ON n.oid = cl.relnamespace WHERE cl.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to register' USING ERRCODE = 'undefined_table', HINT = 'Name an existing table.';
   END IF;
-  IF c.nspname IN ('pg_catalog', 'information_schema', 'pg_toast') OR c.oid::bigint < 16384 THEN  -- FirstNormalObjectId
+  IF v_class.nspname IN ('pg_catalog', 'information_schema', 'pg_toast') OR v_class.oid::bigint < 16384 THEN  -- FirstNormalObjectId
     v_what := 'a system table';  v_hint := 'Register a table of your own.';
-  ELSIF c.nspname = 'fencing' THEN
+  ELSIF v_class.nspname = 'fencing' THEN
     v_what := 'a table of fencing itself';  v_hint := 'Register a table of your own.';
-  ELSIF c.relpersistence = 't' THEN
+  ELSIF v_class.relpersistence = 't' THEN
     v_what := 'a temporary table';  v_hint := 'No other session sees it; register a permanent table.';
-  ELSIF c.relispartition THEN
+  ELSIF v_class.relispartition THEN
     v_what := 'a partition';
     v_hint := format('Register the partitioned table: SELECT fencing.register(%L, ...); its partitions are protected with it.',
                      (SELECT format('%I.%I', n.nspname, p.relname) FROM pg_class p JOIN pg_namespace n ON n.oid = p.relnamespace
                        WHERE p.oid = pg_partition_root(tbl)));
-  ELSIF c.relkind = 'v' THEN
+  ELSIF v_class.relkind = 'v' THEN
     v_what := 'a view';  v_hint := 'Register the table it reads from; the driver then refuses writes through the view.';
-  ELSIF c.relkind = 'm' THEN
+  ELSIF v_class.relkind = 'm' THEN
     v_what := 'a materialized view';  v_hint := 'Nobody writes its rows; register the table it reads from.';
-  ELSIF c.relkind = 'f' THEN
+  ELSIF v_class.relkind = 'f' THEN
     v_what := 'a foreign table';
     v_hint := 'Its rows are on another server, which compares nothing here; install fencing there and register the table there.';
-  ELSIF c.relkind NOT IN ('r', 'p') THEN
+  ELSIF v_class.relkind NOT IN ('r', 'p') THEN
     v_what := 'not a table';  v_hint := 'Register an ordinary or a partitioned table.';
   ELSE
     RETURN;
   END IF;
-  RAISE EXCEPTION 'fencing: %.% is %, which can''t be protected', quote_ident(c.nspname), quote_ident(c.relname), v_what
-    USING ERRCODE = 'wrong_object_type', HINT = v_hint, SCHEMA = c.nspname, TABLE = c.relname;
+  RAISE EXCEPTION 'fencing: %.% is %, which can''t be protected', quote_ident(v_class.nspname), quote_ident(v_class.relname), v_what
+    USING ERRCODE = 'wrong_object_type', HINT = v_hint, SCHEMA = v_class.nspname, TABLE = v_class.relname;
+END $$;
+
+-- Refuses a table that is not registered, of the name given. arguments are what fencing.register takes after the table; is_named: another
+-- table is registered under the name.
+CREATE FUNCTION fencing.refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text DEFAULT '...',
+    is_named boolean DEFAULT false)
+RETURNS void LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM fencing.check_table(tbl);  -- no hint to register what register refuses
+  RAISE EXCEPTION 'fencing: %.% is not registered%', quote_ident(schema_name), quote_ident(table_name),
+                  CASE WHEN is_named THEN ' itself, only another table under that name' ELSE '' END
+    USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = schema_name, TABLE = table_name,
+          HINT = format('Register it first: SELECT fencing.register(%L, %s).', format('%I.%I', schema_name, table_name), arguments);
 END $$;
 
 -- the column must be there: of tbl and of every table that inherits from it
 CREATE FUNCTION fencing.check_token_column(tbl regclass, token_column name) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  a      record;
+  v_column record;
   v_what text;
   v_hint text;
   v_alter text;
 BEGIN
   WITH RECURSIVE family AS (
     SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
-  SELECT n.nspname, c.relname, c.relispartition, c.oid::regclass AS name INTO a
-    FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'f' ORDER BY c.oid LIMIT 1;
+  SELECT n.nspname, c.relname, c.relispartition, c.oid::regclass AS name INTO v_column
+    FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'f'
+        ORDER BY c.oid LIMIT 1;
   IF FOUND THEN
-    RAISE EXCEPTION 'fencing: % can''t be protected, since its % % is a foreign table', tbl, CASE WHEN a.relispartition THEN 'partition' ELSE 'child' END, a.name
-      USING ERRCODE = 'wrong_object_type', SCHEMA = a.nspname, TABLE = a.relname,
+    RAISE EXCEPTION 'fencing: % can''t be protected, since its % % is a foreign table', tbl,
+        CASE WHEN v_column.relispartition THEN 'partition' ELSE 'child' END, v_column.name
+      USING ERRCODE = 'wrong_object_type', SCHEMA = v_column.nspname, TABLE = v_column.relname,
             HINT = format('Its rows are on another server, where no trigger of this one compares a token. Take it out: ALTER TABLE %s, and protect it where its rows are.',
-                          CASE WHEN a.relispartition THEN format('... DETACH PARTITION %s', a.name) ELSE format('%s NO INHERIT ...', a.name) END);
+                          CASE WHEN v_column.relispartition THEN format('... DETACH PARTITION %s', v_column.name)
+                              ELSE format('%s NO INHERIT ...', v_column.name) END);
   END IF;
-  FOR a IN
+  FOR v_column IN
     WITH RECURSIVE family AS (
       SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
     SELECT n.nspname, c.relname, t.atttypid, ty.typtype, t.attidentity, t.attgenerated,
            NOT t.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can: older rows may have nulls
-             SELECT FROM pg_constraint u WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = t.attnum AND NOT u.convalidated) AS nullable,
+             SELECT FROM pg_constraint u WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = t.attnum
+                 AND NOT u.convalidated) AS nullable,
            format_type(t.atttypid, t.atttypmod) AS type, pg_get_expr(d.adbin, d.adrelid) AS def
       FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
       JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = check_token_column.token_column AND t.attnum > 0 AND NOT t.attisdropped
       JOIN pg_type ty ON ty.oid = t.atttypid
       LEFT JOIN pg_attrdef d ON d.adrelid = t.attrelid AND d.adnum = t.attnum
   LOOP
-    v_alter := format('ALTER TABLE %I.%I ALTER COLUMN %I ', a.nspname, a.relname, token_column);
-    IF a.typtype = 'd' THEN
-      v_what := format('of the domain %s, not bigint', a.type);
+    v_alter := format('ALTER TABLE %I.%I ALTER COLUMN %I ', v_column.nspname, v_column.relname, token_column);
+    IF v_column.typtype = 'd' THEN
+      v_what := format('of the domain %s, not bigint', v_column.type);
       v_hint := format('A domain may round or compare in its own way. %sTYPE bigint, or name another token column.', v_alter);
-    ELSIF a.atttypid <> 'int8'::regtype THEN
-      v_what := format('%s, not bigint', a.type);
+    ELSIF v_column.atttypid <> 'int8'::regtype THEN
+      v_what := format('%s, not bigint', v_column.type);
       v_hint := format('%sTYPE bigint USING ..., or name another token column.', v_alter);
-    ELSIF a.attidentity <> '' THEN
+    ELSIF v_column.attidentity <> '' THEN
       v_what := 'an identity column';
       v_hint := format('A token comes from the lock, never from the table. %sDROP IDENTITY, or name another token column.', v_alter);
-    ELSIF a.attgenerated <> '' THEN
+    ELSIF v_column.attgenerated <> '' THEN
       v_what := 'a generated column';
       v_hint := format('A token comes from the lock, never from the table. %sDROP EXPRESSION, or name another token column.', v_alter);
-    ELSIF a.nullable THEN
+    ELSIF v_column.nullable THEN
       v_what := 'nullable';
       v_hint := format('A null is neither older nor newer than a token. Set the nulls to 0, then %sSET NOT NULL.', v_alter);
-    ELSIF a.def NOT IN ('0', '''0''::bigint', '(0)::bigint') THEN
+    ELSIF v_column.def NOT IN ('0', '''0''::bigint', '(0)::bigint') THEN
       v_what := 'filled by a default of its own';
       v_hint := format('A row that was never written under a token has 0. %sSET DEFAULT 0, or name another token column.', v_alter);
     ELSE
       CONTINUE;
     END IF;
-    RAISE EXCEPTION 'fencing: token column % of %.% is %', quote_ident(token_column), quote_ident(a.nspname), quote_ident(a.relname), v_what
-      USING ERRCODE = 'datatype_mismatch', HINT = v_hint, SCHEMA = a.nspname, TABLE = a.relname, COLUMN = token_column;
+    RAISE EXCEPTION 'fencing: token column % of %.% is %', quote_ident(token_column), quote_ident(v_column.nspname),
+        quote_ident(v_column.relname), v_what
+      USING ERRCODE = 'datatype_mismatch', HINT = v_hint, SCHEMA = v_column.nspname, TABLE = v_column.relname, COLUMN = token_column;
   END LOOP;
 END $$;
 
@@ -208,7 +230,8 @@ BEGIN
       v_more := v_more || jsonb_build_object(v_column, true);
     END IF;
   END LOOP;
-  IF coalesce(present ->> 'seal_resource', present ->> 'seal_column') IS NULL AND coalesce(former ->> 'seal_resource', former ->> 'seal_column') IS NOT NULL THEN
+  IF coalesce(present ->> 'seal_resource', present ->> 'seal_column') IS NULL
+      AND coalesce(former ->> 'seal_resource', former ->> 'seal_column') IS NOT NULL THEN
     v_more := v_more || jsonb_build_object('seal_resource', former -> 'seal_resource', 'seal_column', former -> 'seal_column');
   END IF;
   RETURN v_more;
@@ -223,7 +246,7 @@ DECLARE
   v_row  jsonb;
   v_more jsonb := '{}';
   v_list text;
-  f      jsonb;
+  v_old  jsonb;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.take_over()');
   IF jsonb_array_length(former) = 0 THEN
@@ -233,13 +256,14 @@ BEGIN
   IF is_new THEN
     v_more := (former -> 0) - ARRAY['relid', 'schema_name', 'table_name', 'token_column', 'mode', 'resource', 'issued_by', 'registered_at'];
   END IF;
-  FOR f IN SELECT e FROM jsonb_array_elements(former) e LOOP
-    v_more := v_more || fencing.carry_over(v_row || v_more, f);
-    PERFORM fencing.tombstone_copy((f ->> 'oid')::oid::regclass, tbl);
+  FOR v_old IN SELECT e FROM jsonb_array_elements(former) e LOOP
+    v_more := v_more || fencing.carry_over(v_row || v_more, v_old);
+    PERFORM fencing.tombstone_copy((v_old ->> 'oid')::oid::regclass, tbl);
   END LOOP;
   SELECT string_agg(format('%I', k), ', ') INTO v_list FROM jsonb_object_keys(v_more) k WHERE v_row ? k AND v_row -> k <> v_more -> k;
   IF v_list IS NOT NULL THEN  -- the triggers of the registry put up what the row asks for
-    EXECUTE format('UPDATE fencing.registry r SET (%s) = (SELECT %1$s FROM jsonb_populate_record(r, $2)) WHERE r.relid = $1', v_list) USING tbl, v_more;
+    EXECUTE format('UPDATE fencing.registry r SET (%s) = (SELECT %1$s FROM jsonb_populate_record(r, $2)) WHERE r.relid = $1', v_list)
+        USING tbl, v_more;
   END IF;
 END $$;
 
@@ -249,7 +273,7 @@ END $$;
 CREATE FUNCTION fencing.claim_name(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o        record;
+  v_taken  record;
   v_chain  oid[];
   v_former jsonb;  -- rows of the registry, by the table that has their name now
   v_heir   oid;    -- the table that has the name under which tbl was registered
@@ -259,23 +283,26 @@ DECLARE
   v_hint   text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.claim_name()');
-  SELECT n.nspname, c.relname INTO o
+  SELECT n.nspname, c.relname INTO v_taken
     FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name
     JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = r.table_name
    WHERE r.relid = tbl AND c.oid <> tbl::oid AND c.relkind IN ('r', 'p')
      AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = c.oid OR c.relispartition AND x.relid = pg_partition_root(c.oid));
   IF FOUND THEN
-    RAISE EXCEPTION 'fencing: % was registered as %.%, and another table has that name now', tbl, quote_ident(o.nspname), quote_ident(o.relname)
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: % was registered as %.%, and another table has that name now', tbl, quote_ident(v_taken.nspname),
+        quote_ident(v_taken.relname)
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_taken.nspname, TABLE = v_taken.relname,
             HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%1$L).',
-                          format('%I.%I', o.nspname, o.relname));
+                          format('%I.%I', v_taken.nspname, v_taken.relname));
   END IF;
   SELECT h.relid, to_jsonb(r) || jsonb_build_object('oid', r.relid::oid) INTO v_heir, v_mine
-    FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = r.table_name
+    FROM fencing.registry r JOIN pg_namespace n ON n.nspname = r.schema_name JOIN pg_class c ON c.relnamespace = n.oid
+        AND c.relname = r.table_name
     JOIN fencing.registry h ON h.relid = c.oid OR c.relispartition AND h.relid = pg_partition_root(c.oid)
    WHERE r.relid = tbl AND c.oid <> tbl::oid AND h.relid <> tbl AND c.relkind IN ('r', 'p') ORDER BY h.relid = c.oid LIMIT 1;
   v_chain := ARRAY[tbl::oid];
-  IF EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname
+  IF EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.schema_name = n.nspname
+      AND r.table_name = c.relname
               WHERE c.oid = tbl AND r.relid <> tbl) THEN
     WITH RECURSIVE chain AS (
       SELECT tbl::oid AS oid
@@ -298,15 +325,18 @@ BEGIN
       FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE r.relid = v_heir AND c.oid = v_heir AND (r.schema_name, r.table_name) IS DISTINCT FROM (n.nspname, c.relname)
        AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.schema_name = n.nspname AND x.table_name = c.relname)
-       AND NOT EXISTS (SELECT 1 FROM pg_class x JOIN pg_namespace m ON m.oid = x.relnamespace WHERE m.nspname = r.schema_name AND x.relname = r.table_name);
+       AND NOT EXISTS (SELECT 1 FROM pg_class x JOIN pg_namespace m ON m.oid = x.relnamespace WHERE m.nspname = r.schema_name
+           AND x.relname = r.table_name);
     BEGIN
       PERFORM fencing.take_over(v_heir::regclass, jsonb_build_array(v_mine), false);
     EXCEPTION WHEN object_not_in_prerequisite_state OR undefined_column OR datatype_mismatch OR feature_not_supported THEN
       GET STACKED DIAGNOSTICS v_state = RETURNED_SQLSTATE, v_what = MESSAGE_TEXT, v_hint = PG_EXCEPTION_HINT;
       RAISE EXCEPTION '%', v_what
         USING ERRCODE = v_state,
-              HINT = format('%s has the name under which %s was registered, and is to be protected no less than that. ', v_heir::regclass, tbl)
-                     || v_hint || format(' To start afresh with it: SELECT fencing.unregister(%L), and register it again.', v_heir::regclass);
+              HINT = format('%s has the name under which %s was registered, and is to be protected no less than that. ',
+                  v_heir::regclass, tbl)
+                     || v_hint || format(' To start afresh with it: SELECT fencing.unregister(%L), and register it again.',
+                         v_heir::regclass);
     END;
   END IF;
 END $$;
@@ -336,7 +366,8 @@ BEGIN
   SELECT n.nspname, c.relname INTO STRICT v_schema, v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = register.tbl;
   IF register.mode IS NULL OR register.mode NOT IN ('strict', 'lease') THEN
-    RAISE EXCEPTION 'fencing: % for %.%', CASE WHEN register.mode IS NULL THEN 'no mode given' ELSE format('unknown mode %L', register.mode) END,
+    RAISE EXCEPTION 'fencing: % for %.%', CASE WHEN register.mode IS NULL THEN 'no mode given'
+        ELSE format('unknown mode %L', register.mode) END,
                     quote_ident(v_schema), quote_ident(v_table)
       USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table,
             HINT = 'Choose ''strict'' (one accepted write per token and row, a token for each write) or ''lease'' (a holder writes as often as it likes under one token).';
@@ -347,15 +378,20 @@ BEGIN
   END IF;
   IF register.resource = '' THEN
     RAISE EXCEPTION 'fencing: empty resource name for %.%', quote_ident(v_schema), quote_ident(v_table)
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table, HINT = 'Leave the argument out, or pass NULL, for the default token.';
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table,
+          HINT = 'Leave the argument out, or pass NULL, for the default token.';
   END IF;
   IF register.issued_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = register.issued_by AND c.relkind = 'S') THEN
-    RAISE EXCEPTION 'fencing: % is no sequence, so it can''t bound the tokens of %.%', register.issued_by, quote_ident(v_schema), quote_ident(v_table)
-      USING ERRCODE = 'wrong_object_type', SCHEMA = v_schema, TABLE = v_table, HINT = 'Leave the argument out for fencing.write_epoch; pass NULL where tokens come from elsewhere.';
+    RAISE EXCEPTION 'fencing: % is no sequence, so it can''t bound the tokens of %.%', register.issued_by, quote_ident(v_schema),
+        quote_ident(v_table)
+      USING ERRCODE = 'wrong_object_type', SCHEMA = v_schema, TABLE = v_table,
+          HINT = 'Leave the argument out for fencing.write_epoch; pass NULL where tokens come from elsewhere.';
   END IF;
   IF EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = register.issued_by AND c.relpersistence = 't') THEN
-    RAISE EXCEPTION 'fencing: % is a temporary sequence, so it can''t bound the tokens of %.%', register.issued_by, quote_ident(v_schema), quote_ident(v_table)
-      USING ERRCODE = 'wrong_object_type', SCHEMA = v_schema, TABLE = v_table, HINT = 'It goes with its session; name a permanent sequence, or leave the argument out for fencing.write_epoch.';
+    RAISE EXCEPTION 'fencing: % is a temporary sequence, so it can''t bound the tokens of %.%', register.issued_by, quote_ident(v_schema),
+        quote_ident(v_table)
+      USING ERRCODE = 'wrong_object_type', SCHEMA = v_schema, TABLE = v_table,
+          HINT = 'It goes with its session; name a permanent sequence, or leave the argument out for fencing.write_epoch.';
   END IF;
 
   -- one registration at a time; readers of the registry are not held up
@@ -363,10 +399,12 @@ BEGIN
   v_is_new := NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = register.tbl);
   -- A table that was dropped and made again, restored by itself or put in the place of another by renaming takes on what was registered
   -- under the name; one that has got partitions, what was registered for these.
-  SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('oid', f.relid::oid) ORDER BY f.is_ended DESC, f.relid), '[]'), array_agg(f.relid::oid) FILTER (WHERE f.is_ended) INTO v_former, v_ended
+  SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('oid', f.relid::oid) ORDER BY f.is_ended DESC, f.relid), '[]'),
+      array_agg(f.relid::oid) FILTER (WHERE f.is_ended) INTO v_former, v_ended
     FROM (
       SELECT r.*, NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = r.relid AND c.relkind IN ('r', 'p'))
-                  OR EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = r.relid AND c.relispartition AND pg_partition_root(c.oid) = register.tbl) AS is_ended
+                  OR EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = r.relid AND c.relispartition
+                      AND pg_partition_root(c.oid) = register.tbl) AS is_ended
         FROM fencing.registry r WHERE r.schema_name = v_schema AND r.table_name = v_table AND r.relid <> register.tbl
       UNION
       SELECT r.*, true FROM pg_partition_tree(register.tbl) p JOIN fencing.registry r ON r.relid = p.relid WHERE p.relid <> register.tbl
@@ -379,15 +417,18 @@ BEGIN
   SELECT string_agg(k.what, ' and ' ORDER BY k.n) INTO v_what
     FROM (VALUES (1, 'mode'), (2, 'resource'), (3, 'issued_by'), (4, 'seal')) k(n, what)
    WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid WHERE c.relispartition)
-     AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(e -> 'seal_resource', e -> 'seal_column') ELSE jsonb_build_array(e -> k.what) END)
+     AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(e -> 'seal_resource', e -> 'seal_column')
+         ELSE jsonb_build_array(e -> k.what) END)
                 FROM (SELECT e FROM jsonb_array_elements(v_former) e
                       UNION ALL
-                      SELECT to_jsonb(r) || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by', register.issued_by)
+                      SELECT to_jsonb(r) || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by',
+                          register.issued_by)
                         FROM fencing.registry r WHERE r.relid = register.tbl) x(e)
                WHERE k.what <> 'seal' OR coalesce(e ->> 'seal_resource', e ->> 'seal_column') IS NOT NULL);
   IF v_what IS NOT NULL THEN
     SELECT string_agg(format('%I.%I', n.nspname, c.relname), ', ' ORDER BY c.oid) INTO v_hint
-      FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relispartition;
+      FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid JOIN pg_namespace n ON n.oid = c.relnamespace
+          WHERE c.relispartition;
     RAISE EXCEPTION 'fencing: the partitions of %.% are registered with different %', quote_ident(v_schema), quote_ident(v_table), v_what
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
             HINT = format('Only one can hold for all of them. Of %s, call fencing.unregister for those that are to take on what the others have, and register %I.%I in the same transaction.',
@@ -395,15 +436,18 @@ BEGIN
   END IF;
   -- A name that another table has by now isn't to fall out with the row of a partition.
   FOR o IN
-    SELECT c.oid, format('%I.%I', n.nspname, c.relname) AS name, (e ->> 'oid')::oid::regclass AS part, e AS row, EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = h.oid) AS is_registered, h.oid AS heir
-      FROM jsonb_array_elements(v_former) e JOIN pg_namespace n ON n.nspname = e ->> 'schema_name' JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = e ->> 'table_name',
+    SELECT c.oid, format('%I.%I', n.nspname, c.relname) AS name, (e ->> 'oid')::oid::regclass AS part, e AS row,
+        EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = h.oid) AS is_registered, h.oid AS heir
+      FROM jsonb_array_elements(v_former) e JOIN pg_namespace n ON n.nspname = e ->> 'schema_name' JOIN pg_class c ON c.relnamespace = n.oid
+          AND c.relname = e ->> 'table_name',
       LATERAL (SELECT CASE WHEN c.relispartition THEN pg_partition_root(c.oid)::oid ELSE c.oid END AS oid) h
      WHERE (e ->> 'oid')::oid = ANY (v_ended) AND c.relkind IN ('r', 'p') AND c.oid <> (e ->> 'oid')::oid AND h.oid <> register.tbl
   LOOP
     IF NOT o.is_registered THEN
       RAISE EXCEPTION 'fencing: % was registered as %, and another table has that name now', o.part, o.name
         USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
-              HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%L).', o.heir::regclass::text, o.name);
+              HINT = format('Say first what holds for the table that has the name: SELECT fencing.register(%L, ...) or SELECT fencing.unregister(%L).',
+                  o.heir::regclass::text, o.name);
     END IF;
     PERFORM fencing.take_over(o.heir::regclass, jsonb_build_array(o.row), false);
   END LOOP;
@@ -412,18 +456,22 @@ BEGIN
           UNION ALL
           SELECT CASE WHEN f.is_partition THEN f.oid::regclass ELSE register.tbl END::text
             FROM jsonb_array_elements(v_former) e, LATERAL (
-              SELECT (e ->> 'oid')::oid AS oid, EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = (e ->> 'oid')::oid AND c.relispartition) AS is_partition) f
+              SELECT (e ->> 'oid')::oid AS oid, EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = (e ->> 'oid')::oid
+                  AND c.relispartition) AS is_partition) f
            WHERE e ->> 'token_column' <> register.token_column AND (v_is_new OR f.is_partition)) x;
   IF v_what IS NOT NULL THEN
     -- a new column starts at 0: every token that the rows carry would be forgotten, and a stale holder be new again
     RAISE EXCEPTION 'fencing: % is registered with another token column', v_what
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
-            HINT = format('Rename that column, or copy its values into the new one, and call fencing.unregister for %s before registering %I.%I again.', v_what, v_schema, v_table);
+            HINT = format('Rename that column, or copy its values into the new one, and call fencing.unregister for %s before registering %I.%I again.',
+                v_what, v_schema, v_table);
   END IF;
-  IF NOT EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = register.tbl AND a.attname = register.token_column AND a.attnum > 0 AND NOT a.attisdropped) THEN
+  IF NOT EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = register.tbl AND a.attname = register.token_column AND a.attnum > 0
+      AND NOT a.attisdropped) THEN
     IF NOT v_is_new THEN
       -- renamed, most likely: a new column would start at 0, as above
-      RAISE EXCEPTION 'fencing: %.% is registered and has no column %', quote_ident(v_schema), quote_ident(v_table), quote_ident(register.token_column)
+      RAISE EXCEPTION 'fencing: %.% is registered and has no column %', quote_ident(v_schema), quote_ident(v_table),
+          quote_ident(register.token_column)
         USING ERRCODE = 'undefined_column', SCHEMA = v_schema, TABLE = v_table,
               HINT = 'Give the token column its name back. If it is gone, and the tokens with it, call fencing.unregister before registering the table again.';
     END IF;
@@ -437,15 +485,18 @@ BEGIN
         ELSE
           EXECUTE format('SELECT EXISTS (SELECT FROM %I.%I)', v_schema, v_table) INTO v_rows;
           IF v_rows THEN
-            RAISE EXCEPTION 'fencing: the rows of %.% have no token column, and nothing tells which tokens they have had', quote_ident(v_schema), quote_ident(v_table)
+            RAISE EXCEPTION 'fencing: the rows of %.% have no token column, and nothing tells which tokens they have had',
+                quote_ident(v_schema), quote_ident(v_table)
               USING ERRCODE = 'undefined_column', SCHEMA = v_schema, TABLE = v_table,
                     HINT = format('Give them the newest token that was given out: ALTER TABLE %1$I.%2$I ADD COLUMN %3$I bigint NOT NULL DEFAULT ...; ALTER TABLE %1$I.%2$I ALTER COLUMN %3$I SET DEFAULT 0. '
-                                  'To start afresh, with rows that any token may write: SELECT fencing.unregister(%4$L), and register it again.', v_schema, v_table, register.token_column, format('%I.%I', v_schema, v_table));
+                                  'To start afresh, with rows that any token may write: SELECT fencing.unregister(%4$L), and register it again.',
+                                      v_schema, v_table, register.token_column, format('%I.%I', v_schema, v_table));
           END IF;
         END IF;
       END LOOP;
     END IF;
-    EXECUTE format('ALTER TABLE %I.%I ADD COLUMN IF NOT EXISTS %I pg_catalog.int8 NOT NULL DEFAULT %s', v_schema, v_table, register.token_column, v_newest);
+    EXECUTE format('ALTER TABLE %I.%I ADD COLUMN IF NOT EXISTS %I pg_catalog.int8 NOT NULL DEFAULT %s', v_schema, v_table,
+        register.token_column, v_newest);
     IF v_newest > 0 THEN
       EXECUTE format('ALTER TABLE %I.%I ALTER COLUMN %I SET DEFAULT 0', v_schema, v_table, register.token_column);
     END IF;
@@ -468,15 +519,19 @@ BEGIN
   END IF;
   -- the tables whose name a partition of tbl has
   PERFORM fencing.claim_name(r.relid) FROM jsonb_array_elements(v_former) e JOIN fencing.registry r ON r.relid = (e ->> 'oid')::oid
-    JOIN pg_class c ON c.oid = r.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace WHERE (r.schema_name, r.table_name) <> (n.nspname, c.relname);
+    JOIN pg_class c ON c.oid = r.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE (r.schema_name, r.table_name) <> (n.nspname, c.relname);
   BEGIN
     PERFORM fencing.take_over(register.tbl, v_former, v_is_new);
   EXCEPTION WHEN object_not_in_prerequisite_state OR undefined_column OR datatype_mismatch OR feature_not_supported THEN
     GET STACKED DIAGNOSTICS v_state = RETURNED_SQLSTATE, v_what = MESSAGE_TEXT, v_hint = PG_EXCEPTION_HINT;
     RAISE EXCEPTION '%', v_what
       USING ERRCODE = v_state, SCHEMA = v_schema, TABLE = v_table,
-            HINT = format('%s.%s was registered before, as another table, and is to be protected no less than that was. ', quote_ident(v_schema), quote_ident(v_table))
-                   || v_hint || format(' To start afresh, without what was registered: SELECT fencing.unregister(%L), and register it again.', format('%I.%I', v_schema, v_table));
+            HINT = format('%s.%s was registered before, as another table, and is to be protected no less than that was. ',
+                quote_ident(v_schema), quote_ident(v_table))
+                   || v_hint ||
+                       format(' To start afresh, without what was registered: SELECT fencing.unregister(%L), and register it again.',
+                       format('%I.%I', v_schema, v_table));
   END;
 END $$;
 

@@ -25,7 +25,8 @@ CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fe
 
 ALTER TABLE fencing.lease ENABLE ALWAYS TRIGGER refuse_driver;
 
-COMMENT ON TABLE fencing.lease IS 'Leases, held until expires_at or released (holder is null). Written by fencing.take(), renew() and release() only.';
+COMMENT ON TABLE fencing.lease IS
+    'Leases, held until expires_at or released (holder is null). Written by fencing.take(), renew() and release() only.';
 
 -- in seconds: a day of an interval has 23 hours when the session's time zone says so
 CREATE FUNCTION fencing.lease_ttl(ttl interval) RETURNS interval LANGUAGE plpgsql IMMUTABLE
@@ -56,7 +57,8 @@ DECLARE
   c_ttl CONSTANT interval := fencing.lease_ttl(take.ttl);
   c_session CONSTANT text := current_setting('fencing.session', true);
 BEGIN
-  IF take.resource IS NULL OR length(take.resource) NOT BETWEEN 1 AND 255 OR take.holder IS NULL OR length(take.holder) NOT BETWEEN 1 AND 255 THEN
+  IF take.resource IS NULL OR length(take.resource) NOT BETWEEN 1 AND 255 OR take.holder IS NULL
+     OR length(take.holder) NOT BETWEEN 1 AND 255 THEN
     RAISE EXCEPTION 'fencing: a lease needs a resource and a holder'
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Give names of 1 to 255 characters.';
   END IF;
@@ -73,7 +75,8 @@ BEGIN
   SELECT take.resource, take.holder, fencing.next_token(), clock_timestamp() + c_ttl
    WHERE NOT EXISTS (SELECT 1 FROM fencing.lease x WHERE x.resource = take.resource AND x.expires_at >= clock_timestamp())
   ON CONFLICT (resource) DO UPDATE
-     SET holder = EXCLUDED.holder, token = fencing.next_token(), expires_at = clock_timestamp() + c_ttl  -- never EXCLUDED.token: that was drawn before the lock
+     -- never EXCLUDED.token: that was drawn before the lock
+     SET holder = EXCLUDED.holder, token = fencing.next_token(), expires_at = clock_timestamp() + c_ttl
    WHERE l.expires_at < clock_timestamp()
   RETURNING l.token, l.holder, c_ttl INTO take.token, take.held_by, take.remaining;
   IF FOUND THEN
@@ -82,7 +85,8 @@ BEGIN
      WHERE l.resource = take.resource AND l.expires_at < clock_timestamp() + c_ttl - interval '10 ms';
   ELSE
     -- an end at infinity, by somebody's UPDATE, can't be subtracted from
-    SELECT NULL, l.holder, least(l.expires_at, clock_timestamp() + interval '24 hours') - clock_timestamp() INTO take.token, take.held_by, take.remaining
+    SELECT NULL, l.holder, least(l.expires_at, clock_timestamp() + interval '24 hours') - clock_timestamp() INTO take.token, take.held_by,
+        take.remaining
       FROM fencing.lease l WHERE l.resource = take.resource AND l.expires_at >= clock_timestamp();
     IF NOT FOUND THEN  -- it has become free in between
       take.remaining := interval '0';

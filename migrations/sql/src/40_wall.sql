@@ -25,8 +25,8 @@
 --   Plain children made, and partitions attached, later: partitions have all but the TRUNCATE trigger, children nothing, until
 --   fencing.wall is called again. A detached partition keeps its TRUNCATE trigger until fencing.wall('...', 'off') on it.
 --   Where the token column or the sequence is renamed, writes fail until it is named back, or the table registered anew.
---   A table dropped and made again has no wall until fencing.register hands it on. Its owner and superusers can drop triggers; pg_restore --disable-triggers leaves
---   them at ENABLE, not ALWAYS: fencing.wall again puts both right.
+--   A table dropped and made again has no wall until fencing.register hands it on. Its owner and superusers can drop triggers;
+--   pg_restore --disable-triggers leaves them at ENABLE, not ALWAYS: fencing.wall again puts both right.
 --   The triggers also fire in a logical subscriber's apply worker, which stops at a DELETE and at tokens never issued there.
 --   The bound by the sequence stops tokens that nobody was given; who takes the newest one from the sequence passes.
 --   At report a negative token is left out of the write, and a stale write to a strict table is logged by two triggers.
@@ -35,16 +35,17 @@
 CREATE FUNCTION fencing.setting_name(resource text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  b      CONSTANT bytea := convert_to(coalesce(resource, ''), 'UTF8');
-  v_name text;
+  c_bytes CONSTANT bytea := convert_to(coalesce(resource, ''), 'UTF8');
+  v_name  text;
 BEGIN
-  IF length(b) = 0 THEN
+  IF length(c_bytes) = 0 THEN
     RETURN 'fencing.token';
   END IF;
-  SELECT string_agg(CASE WHEN c = 95 OR c BETWEEN 97 AND 122 OR c BETWEEN 48 AND 57 THEN chr(c) ELSE '$' || lpad(to_hex(c), 2, '0') END, '' ORDER BY i)
-    INTO v_name FROM (SELECT i, get_byte(b, i) AS c FROM generate_series(0, length(b) - 1) i) x;
+  SELECT string_agg(CASE WHEN c = 95 OR c BETWEEN 97 AND 122 OR c BETWEEN 48 AND 57 THEN chr(c) ELSE '$' || lpad(to_hex(c), 2, '0') END, ''
+      ORDER BY i)
+    INTO v_name FROM (SELECT i, get_byte(c_bytes, i) AS c FROM generate_series(0, length(c_bytes) - 1) i) x;
   IF length(v_name) > 57 THEN  -- with "token_" one more than an identifier may have
-    RETURN 'fencing.token_$m' || left(encode(sha256(b), 'hex'), 40);
+    RETURN 'fencing.token_$m' || left(encode(sha256(c_bytes), 'hex'), 40);
   END IF;
   RETURN 'fencing.token_' || v_name;
 END $$;
@@ -54,7 +55,8 @@ COMMENT ON FUNCTION fencing.setting_name(text) IS
 
 -- The one place that refuses. rel is the table that is written, which may be a partition or a child; the error names the registered
 -- one, under which clients know it.
-CREATE FUNCTION fencing.fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)
+CREATE FUNCTION fencing.fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint,
+    current bigint)
 RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_schema name;
@@ -72,7 +74,8 @@ BEGIN
     UNION ALL
     SELECT i.inhparent, u.depth + 1 FROM up u JOIN pg_inherits i ON i.inhrelid = u.oid)
   SELECT n.nspname, c.relname, CASE WHEN u.oid <> rel THEN (
-           SELECT format('%I.%I', wn.nspname, w.relname) FROM pg_class w JOIN pg_namespace wn ON wn.oid = w.relnamespace WHERE w.oid = rel) END
+           SELECT format('%I.%I', wn.nspname, w.relname) FROM pg_class w JOIN pg_namespace wn ON wn.oid = w.relnamespace
+               WHERE w.oid = rel) END
     INTO v_schema, v_table, v_other
     FROM up u LEFT JOIN fencing.registry r ON r.relid = u.oid
     JOIN pg_class c ON c.oid = u.oid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -82,17 +85,21 @@ BEGIN
     WHEN 'stale' THEN
       v_state := 'FN001';
       v_what := CASE WHEN token = current
-        THEN format('token %s on %s of %s has been used for this row, or %I is not set: draw a token for each write', token, op, v_name, col)
-        ELSE format('stale token %s on %s of %s, where %s has written: stop working on it, another has taken the lock', token, op, v_name, current) END;
+        THEN format('token %s on %s of %s has been used for this row, or %I is not set: draw a token for each write', token, op,
+            v_name, col)
+        ELSE format('stale token %s on %s of %s, where %s has written: stop working on it, another has taken the lock', token, op, v_name,
+            current) END;
     WHEN 'deleted' THEN  -- a tombstone
       v_state := 'FN001';
       v_what := CASE WHEN token = current
         THEN format('token %s on %s of %s, whose key was deleted under this token: draw a token for each write', token, op, v_name)
-        ELSE format('stale token %s on %s of %s, whose key was deleted under token %s: stop working on it, another has taken the lock', token, op, v_name, current) END;
+        ELSE format('stale token %s on %s of %s, whose key was deleted under token %s: stop working on it, another has taken the lock',
+            token, op, v_name, current) END;
     WHEN 'missing' THEN
       v_state := 'FN002';
       v_what := CASE op
-        WHEN 'DELETE' THEN format('%s from %s without a token: put it into the setting %s of the transaction first', op, v_name, quote_literal(fencing.setting_name(resource)))
+        WHEN 'DELETE' THEN format('%s from %s without a token: put it into the setting %s of the transaction first', op, v_name,
+            quote_literal(fencing.setting_name(resource)))
         WHEN 'INSERT' THEN format('%s into %s without a token: set %I to the token of the lock', op, v_name, col)
         ELSE format('%s of %s without a token: set %I to the token of the lock, and compare it in the condition', op, v_name, col) END;
     WHEN 'unattested' THEN
@@ -103,16 +110,23 @@ BEGIN
       v_state := 'FN003';
       v_what := format('token %s on %s of %s was never issued: take the token that the lock gives', token, op, v_name);
     WHEN 'other' THEN
-      v_what := format('token %s on %s of %s is not the one that the transaction attests: write under the token in the setting %s', token, op, v_name,
+      v_what := format('token %s on %s of %s is not the one that the transaction attests: write under the token in the setting %s', token,
+          op, v_name,
                        quote_literal(fencing.setting_name(resource)));
     WHEN 'malformed' THEN
-      v_what := format('the setting %s has no token on %s of %s: put a positive bigint into it', quote_literal(fencing.setting_name(resource)), op, v_name);
+      v_what := format('the setting %s has no token on %s of %s: put a positive bigint into it',
+          quote_literal(fencing.setting_name(resource)), op, v_name);
     WHEN 'truncate' THEN
-      v_what := format('TRUNCATE of %s is not allowed: delete its rows under a token, or take the wall off: SELECT fencing.wall(%L, ''off'')', v_name, v_name);
+      v_what :=
+          format('TRUNCATE of %s is not allowed: delete its rows under a token, or take the wall off: SELECT fencing.wall(%L, ''off'')',
+          v_name, v_name);
     WHEN 'late' THEN
-      v_what := format('a trigger set %I to %s on %s of %s, which was written under another token: have the trigger leave that column as it is', col, token, op, v_name);
+      v_what :=
+          format('a trigger set %I to %s on %s of %s, which was written under another token: have the trigger leave that column as it is',
+          col, token, op, v_name);
     WHEN 'key' THEN
-      v_what := format('the primary key of %s is not what its tombstones were made for, so %s is refused: put the names and types of its columns back, or call fencing.tombstones(%L) '
+      v_what :=
+          format('the primary key of %s is not what its tombstones were made for, so %s is refused: put the names and types of its columns back, or call fencing.tombstones(%L) '
                        'again', v_name, op, v_name);
     ELSE
       v_what := format('column %I of %s is not bigint any more: put the type back, then call fencing.wall again', col, v_name);
@@ -122,9 +136,21 @@ BEGIN
       DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', mode, 'resource', resource, 'operation', op)
                || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
   ELSE
-    RAISE EXCEPTION USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = col, CONSTRAINT = trg,
+    RAISE EXCEPTION USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = col,
+        CONSTRAINT = trg,
       DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', mode, 'resource', resource, 'operation', op)
                || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
+  END IF;
+END $$;
+
+-- Refuses a sequence that is gone: without it the trigger functions would let every token through.
+CREATE FUNCTION fencing.check_sequence(issued_by regclass) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF issued_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
+    RAISE EXCEPTION 'fencing: the sequence that bounds the tokens, %, is gone', issued_by::oid
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            HINT = 'Restore the sequence, or register the table with the one that its tokens come from now: SELECT fencing.register(...); fencing.doctor() has the statement (D301).';
   END IF;
 END $$;
 
@@ -187,39 +213,38 @@ CREATE FUNCTION fencing.wall_functions(token_column name, mode text, resource te
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
-  v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = issued_by);
+  v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      WHERE c.oid = issued_by);
   v_prefix CONSTANT text := 'wall_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq)::text), 16) || '_';
   v_sql    text;
-  f        record;
+  v_function record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_functions()');
-  IF issued_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
-    -- without it the functions would let every token through
-    RAISE EXCEPTION 'fencing: the sequence that bounds the tokens, %, is gone', issued_by::oid
-      USING ERRCODE = 'object_not_in_prerequisite_state',
-            HINT = 'Restore the sequence, or register the table with the one that its tokens come from now: SELECT fencing.register(...); fencing.doctor() has the statement (D301).';
-  END IF;
+  PERFORM fencing.check_sequence(issued_by);
   IF issued_by IS NOT NULL AND NOT has_sequence_privilege(current_user, issued_by, 'SELECT, USAGE') THEN
     RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
       USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
   END IF;
-  FOR f IN
+  FOR v_function IN
     SELECT b.suffix, b.body
       FROM (SELECT * FROM fencing.wall_update_bodies() UNION ALL SELECT * FROM fencing.wall_insert_bodies()
             UNION ALL SELECT * FROM fencing.wall_delete_bodies() UNION ALL SELECT * FROM fencing.wall_other_bodies()) b
      WHERE coalesce(b.mode = wall_functions.mode, true) AND coalesce(b.is_bounded = (v_seq IS NOT NULL), true)
   LOOP
-    CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NOT NULL;
-    EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || f.suffix,
-                   CASE WHEN f.suffix LIKE 'mark%' THEN '' ELSE 'SECURITY DEFINER' END,
-                   format(f.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
+    CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NOT NULL;
+    EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || v_function.suffix,
+                   CASE WHEN v_function.suffix LIKE 'mark%' THEN '' ELSE 'SECURITY DEFINER' END,
+                   format(v_function.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
   END LOOP;
   -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
   FOR v_sql IN
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC'
+        ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
       FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name AND a.grantee <> p.proowner
-       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.wall(regclass, text)'::regprocedure AND b.grantee = a.grantee AND a.grantee <> 0)
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
+         AND a.grantee <> p.proowner
+       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.wall(regclass, text)'::regprocedure
+           AND b.grantee = a.grantee AND a.grantee <> 0)
     UNION ALL
     SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
       FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
@@ -246,10 +271,12 @@ BEGIN
   END IF;
   FOR v_sql IN
     WITH func AS (
-      SELECT p.oid, x.prefix, EXISTS (SELECT 1 FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass) AS runs
+      SELECT p.oid, x.prefix, EXISTS (SELECT 1 FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+          AND d.classid = 'pg_trigger'::regclass) AS runs
         FROM unnest(prefixes) x(prefix) JOIN pg_proc p ON p.proname >= x.prefix::name AND p.proname < (x.prefix || '~')::name
        WHERE x.prefix ~ '^wall_[0-9a-f]{16}_$' AND p.pronamespace = 'fencing'::regnamespace AND p.prorettype = 'trigger'::regtype)
-    SELECT format('DROP FUNCTION %s', f.oid::regprocedure) FROM func f WHERE NOT EXISTS (SELECT 1 FROM func g WHERE g.prefix = f.prefix AND g.runs)
+    SELECT format('DROP FUNCTION %s', f.oid::regprocedure) FROM func f
+        WHERE NOT EXISTS (SELECT 1 FROM func g WHERE g.prefix = f.prefix AND g.runs)
   LOOP
     EXECUTE v_sql;
   END LOOP;
@@ -272,7 +299,7 @@ END $$;
 CREATE FUNCTION fencing.check_parents(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o record;
+  v_child record;
 BEGIN
   IF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
     RETURN;
@@ -284,7 +311,7 @@ BEGIN
     SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', r.schema_name, r.table_name) AS mine,
-         format('%I.%I', w.schema_name, w.table_name) AS other INTO o
+         format('%I.%I', w.schema_name, w.table_name) AS other INTO v_child
     FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.relid = tbl,
          fencing.walls_above(m.oid) w
    WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl
@@ -293,9 +320,10 @@ BEGIN
              AND (w.seal_resource, w.seal_column) IS DISTINCT FROM (r.seal_resource, r.seal_column))
    LIMIT 1;
   IF FOUND THEN
-    RAISE EXCEPTION 'fencing: % inherits from % and from %, whose walls differ', o.name, o.mine, o.other
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('A child has one wall. Register both with the same mode, token column, resource and sequence, and the same seal, or end one of the inheritances: ALTER TABLE %s NO INHERIT ....', o.name);
+    RAISE EXCEPTION 'fencing: % inherits from % and from %, whose walls differ', v_child.name, v_child.mine, v_child.other
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_child.nspname, TABLE = v_child.relname,
+            HINT = format('A child has one wall. Register both with the same mode, token column, resource and sequence, and the same seal, or end one of the inheritances: ALTER TABLE %s NO INHERIT ....',
+                v_child.name);
   END IF;
 END $$;
 
@@ -303,16 +331,19 @@ END $$;
 -- its table is not locked. A trigger is right if the server writes it as it was written here: it keeps columns by their numbers, and
 -- so follows one that is renamed.
 CREATE FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+    SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
   c_levels CONSTANT text[] := ARRAY['report', 'enforce', 'attested'];
   v_prefix text := '';
-  c_changed CONSTANT text := format('((new.%I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))', coalesce(token_column, ''));
+  c_changed CONSTANT text :=
+      format('((new.%I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))',
+      coalesce(token_column, ''));
   v_all    text[];
   v_old    text[];  -- prefixes of the functions that the triggers ran before
   v_strays boolean; -- partitions have triggers of their own, from before they were attached
   v_sql    text;
-  r        record;
+  v_parent record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_apply()');
   IF level <> 'off' THEN
@@ -325,7 +356,8 @@ BEGIN
     SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid  -- a child with a wall of its own keeps that
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   kind(name, suffix, attestable, event, for_each) AS (VALUES
-    ('!fencing_mark', 'mark', false, format(CASE mode WHEN 'strict' THEN 'BEFORE UPDATE' ELSE 'BEFORE UPDATE OF %I' END, token_column), 'ROW'),
+    ('!fencing_mark', 'mark', false, format(CASE mode WHEN 'strict' THEN 'BEFORE UPDATE' ELSE 'BEFORE UPDATE OF %I' END,
+        token_column), 'ROW'),
     ('!fencing_mark_insert', 'mark_insert', false, 'BEFORE INSERT', 'ROW'),
     ('~fencing_update', 'update', true, 'BEFORE UPDATE', 'ROW'),
     ('~fencing_insert', 'insert', true, 'BEFORE INSERT', 'ROW'),
@@ -335,28 +367,36 @@ BEGIN
     ('~fencing_late', 'late', false, 'AFTER UPDATE', NULL),  -- see wanted
     ('~fencing_late_insert', 'late', false, 'AFTER INSERT', format('ROW WHEN (((new.%I <= 0) OR %2$s))', token_column, c_changed))),
   wanted AS (
-    SELECT m.oid, k.name, format('%I.%I', n.nspname, c.relname) AS rel, v_prefix || k.suffix || CASE WHEN k.attestable AND y.strictest = 'attested' THEN '_attested' ELSE '' END AS func,
+    SELECT m.oid, k.name, format('%I.%I', n.nspname, c.relname) AS rel, v_prefix || k.suffix || CASE WHEN k.attestable
+        AND y.strictest = 'attested' THEN '_attested' ELSE '' END AS func,
            k.event, coalesce(k.for_each, format(CASE WHEN mode = 'strict' THEN 'ROW WHEN (((new.%I <= old.%1$I) OR %2$s))'
-             WHEN y.strictest = 'report' THEN 'ROW WHEN ((new.%I < old.%1$I))' ELSE 'ROW WHEN (((new.%I < old.%1$I) OR %2$s))' END, token_column, c_changed)) AS for_each, y.strictest
+             WHEN y.strictest = 'report' THEN 'ROW WHEN ((new.%I < old.%1$I))' ELSE 'ROW WHEN (((new.%I < old.%1$I) OR %2$s))' END,
+                 token_column, c_changed)) AS for_each, y.strictest
       FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace,
       LATERAL (SELECT level WHERE m.oid = tbl::oid OR c.relispartition
                UNION ALL  -- a child of several
-               SELECT c_levels[greatest(array_position(c_levels, level), max(array_position(c_levels, w.wall_level)))] FROM fencing.walls_above(m.oid) w
-                WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl HAVING m.oid <> tbl::oid AND NOT c.relispartition) y(strictest), kind k
+               SELECT c_levels[greatest(array_position(c_levels, level), max(array_position(c_levels, w.wall_level)))]
+                   FROM fencing.walls_above(m.oid) w
+                WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl HAVING m.oid <> tbl::oid
+                    AND NOT c.relispartition) y(strictest), kind k
      WHERE level <> 'off'
        AND (NOT c.relispartition OR m.oid = tbl::oid OR k.suffix = 'truncate')),  -- a partition has copies of the others
   present AS (
     SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix
-      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
+          LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
      WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_')
   SELECT array_agg(CASE
            WHEN w.oid IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, p.oid::regclass)
            ELSE 'CREATE OR REPLACE ' || d.def
          -- a partition's own triggers first: one that has the name of the root's would be made part of that, and not be dropped any more
-         END ORDER BY w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid DESC, coalesce(w.oid, p.oid) <> tbl::oid, coalesce(w.oid, p.oid), w.oid IS NULL, coalesce(w.name, p.name)),
-         array_agg(DISTINCT p.prefix) FILTER (WHERE p.prefix IS NOT NULL), coalesce(bool_or(w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid), false) INTO v_all, v_old, v_strays
+         END ORDER BY w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid DESC, coalesce(w.oid, p.oid) <> tbl::oid,
+             coalesce(w.oid, p.oid), w.oid IS NULL, coalesce(w.name, p.name)),
+         array_agg(DISTINCT p.prefix) FILTER (WHERE p.prefix IS NOT NULL),
+             coalesce(bool_or(w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid), false) INTO v_all, v_old, v_strays
     FROM wanted w FULL JOIN present p ON p.oid = w.oid AND p.name = w.name JOIN pg_class x ON x.oid = coalesce(w.oid, p.oid),
-    LATERAL (SELECT format('TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, w.rel, w.for_each, w.func, w.strictest)
+    LATERAL (SELECT format('TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, w.rel, w.for_each, w.func,
+        w.strictest)
               WHERE w.oid IS NOT NULL UNION ALL SELECT NULL WHERE w.oid IS NULL) d(def)
    WHERE d.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || d.def;
   IF v_strays THEN  -- the root before its partitions, as whoever else locks them
@@ -367,7 +407,7 @@ BEGIN
   END LOOP;
   IF level = 'off' THEN
     -- other walled parents take the table and its children back
-    FOR r IN
+    FOR v_parent IN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid
         UNION
@@ -376,7 +416,8 @@ BEGIN
       SELECT DISTINCT g.* FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) g
        WHERE g.relid <> tbl AND (m.oid = tbl::oid OR NOT c.relispartition)
     LOOP
-      PERFORM fencing.wall_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by);
+      PERFORM fencing.wall_apply(v_parent.relid, v_parent.wall_level, v_parent.token_column, v_parent.mode, v_parent.resource,
+          v_parent.issued_by);
     END LOOP;
   ELSE
     -- ALWAYS, or session_replication_role = replica would pass; also of copies that somebody turned off on a partition
@@ -384,7 +425,8 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
       SELECT format('ALTER TABLE %s ', m.oid::regclass) || string_agg(format('ENABLE ALWAYS TRIGGER %I', t.tgname), ', ' ORDER BY t.tgname)
-        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
+            LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
        WHERE t.tgenabled <> 'A' AND p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
        GROUP BY m.oid ORDER BY m.oid <> tbl::oid, m.oid
     LOOP
@@ -422,7 +464,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
 CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'enforce') RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o         record;
+  v_table   record;
   v_is_left boolean := false;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall()');
@@ -430,52 +472,52 @@ BEGIN
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   SELECT n.nspname, c.relname, r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by,
          EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = r.token_column AND NOT a.attisdropped) AS has_column,
-         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO o
+         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to put a wall on' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
   END IF;
   IF level IS NULL OR level NOT IN ('off', 'report', 'enforce', 'attested') THEN
-    RAISE EXCEPTION 'fencing: % for the wall of %.%', CASE WHEN level IS NULL THEN 'no level given' ELSE format('unknown level %L', level) END,
-                    quote_ident(o.nspname), quote_ident(o.relname)
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: % for the wall of %.%', CASE WHEN level IS NULL THEN 'no level given'
+        ELSE format('unknown level %L', level) END,
+                    quote_ident(v_table.nspname), quote_ident(v_table.relname)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = 'Choose ''off'' (no triggers), ''report'' (they log what they would refuse), ''enforce'' (they refuse) or ''attested'' (they also ask for the setting that fencing.setting_name names).';
   END IF;
-  IF o.relid IS NULL THEN
+  IF v_table.relid IS NULL THEN
     IF level = 'off' AND EXISTS (
       SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-       WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') THEN
-      PERFORM fencing.wall_apply(tbl, 'off', NULL, NULL, NULL, NULL);  -- left on a partition that was detached, or came with a dump of the table
+       WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace
+           AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') THEN
+      -- left on a partition that was detached, or came with a dump of the table
+      PERFORM fencing.wall_apply(tbl, 'off', NULL, NULL, NULL, NULL);
       v_is_left := true;
     ELSE
-      PERFORM fencing.check_table(tbl);  -- no hint to register what register refuses
-      RAISE EXCEPTION 'fencing: %.% is not registered%', quote_ident(o.nspname), quote_ident(o.relname),
-                      CASE WHEN o.named THEN ' itself, only another table under that name' ELSE '' END
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-              HINT = format('Register it first: SELECT fencing.register(%L, ...).', format('%I.%I', o.nspname, o.relname));
+      PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
     END IF;
   END IF;
   IF level <> 'off' THEN
-    IF NOT o.has_column THEN
-      RAISE EXCEPTION 'fencing: %.% has no column %', quote_ident(o.nspname), quote_ident(o.relname), quote_ident(o.token_column)
-        USING ERRCODE = 'undefined_column', SCHEMA = o.nspname, TABLE = o.relname,
+    IF NOT v_table.has_column THEN
+      RAISE EXCEPTION 'fencing: %.% has no column %', quote_ident(v_table.nspname), quote_ident(v_table.relname),
+          quote_ident(v_table.token_column)
+        USING ERRCODE = 'undefined_column', SCHEMA = v_table.nspname, TABLE = v_table.relname,
               HINT = 'Give the token column its name back, or call fencing.unregister and fencing.register with the new one.';
     END IF;
-    PERFORM fencing.check_token_column(tbl, o.token_column);
+    PERFORM fencing.check_token_column(tbl, v_table.token_column);
   END IF;
-  IF o.wall_level <> level THEN
+  IF v_table.wall_level <> level THEN
     UPDATE fencing.registry r SET wall_level = level WHERE r.relid = tbl;
   ELSIF NOT v_is_left THEN
-    PERFORM fencing.wall_apply(tbl, level, o.token_column, o.mode, o.resource, o.issued_by);
+    PERFORM fencing.wall_apply(tbl, level, v_table.token_column, v_table.mode, v_table.resource, v_table.issued_by);
   END IF;
   -- a change of level brings and takes the triggers of tombstones and seals by itself, but for those that the row doesn't ask for
   IF level = 'off' THEN
     PERFORM fencing.tombstone_apply(tbl, 'off', NULL, NULL, NULL, NULL);
-  ELSIF o.wall_level = level THEN
+  ELSIF v_table.wall_level = level THEN
     PERFORM fencing.tombstone_apply(r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by)
        FROM fencing.registry r WHERE r.relid = tbl AND r.tombstones;
   END IF;
-  IF v_is_left OR o.wall_level = level THEN
+  IF v_is_left OR v_table.wall_level = level THEN
     PERFORM fencing.seal_apply(tbl);
   END IF;
 END $$;

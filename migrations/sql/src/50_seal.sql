@@ -36,7 +36,8 @@ CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fe
 
 ALTER TABLE fencing.epoch ENABLE ALWAYS TRIGGER refuse_driver;
 
-COMMENT ON TABLE fencing.epoch IS 'The newest token of each lease, sixteen times over, for sealed tables to compare with. Written by the trigger of fencing.lease.';
+COMMENT ON TABLE fencing.epoch IS
+    'The newest token of each lease, sixteen times over, for sealed tables to compare with. Written by the trigger of fencing.lease.';
 
 CREATE FUNCTION fencing.raise_epoch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
@@ -54,7 +55,8 @@ ALTER TABLE fencing.lease ENABLE ALWAYS TRIGGER epoch;
 
 -- The one place that refuses; compare fencing.fail. lease is the name that was looked for, col the column that has it, if one does;
 -- its name is printed only where it is fixed. was is the row's own token.
-CREATE FUNCTION fencing.seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text, col name,
+CREATE FUNCTION fencing.seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text,
+    col name,
                                   token bigint, current bigint, was bigint) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -74,13 +76,15 @@ BEGIN
     UNION ALL
     SELECT i.inhparent, u.depth + 1 FROM up u JOIN pg_inherits i ON i.inhrelid = u.oid)
   SELECT n.nspname, c.relname, CASE WHEN u.oid <> rel THEN (
-           SELECT format('%I.%I', wn.nspname, w.relname) FROM pg_class w JOIN pg_namespace wn ON wn.oid = w.relnamespace WHERE w.oid = rel) END
+           SELECT format('%I.%I', wn.nspname, w.relname) FROM pg_class w JOIN pg_namespace wn ON wn.oid = w.relnamespace
+               WHERE w.oid = rel) END
     INTO v_schema, v_table, v_other
     FROM up u LEFT JOIN fencing.registry r ON r.relid = u.oid
     JOIN pg_class c ON c.oid = u.oid JOIN pg_namespace n ON n.oid = c.relnamespace
    ORDER BY r.relid IS NULL, r.wall_level = 'off', u.depth LIMIT 1;
   v_name := format('%I.%I', v_schema, v_table);
-  IF reason = 'token' AND current IS NULL AND level <> 'report' AND current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+  IF reason = 'token' AND current IS NULL AND level <> 'report'
+      AND current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
     BEGIN
       -- it has an epoch that is newer than the snapshot, or none: only a conflict tells, and what follows takes the row back
       PERFORM set_config('fencing.session', '', true);  -- and this, without which fencing.refuse_driver_write would stop the write
@@ -94,35 +98,46 @@ BEGIN
   END IF;
   CASE
     WHEN reason = 'type' THEN
-      v_what := format('column %I or %I of %s has another type than when it was sealed: put the type back, then call fencing.seal again', token_column,
+      v_what := format('column %I or %I of %s has another type than when it was sealed: put the type back, then call fencing.seal again',
+          token_column,
                        coalesce(col, token_column), v_name);
     WHEN reason = 'moved' THEN
-      v_what := format('%s of %s moves a row to another lease: leave %I as it is, or delete the row under the one lease and insert it under the other', op, v_name, col);
+      v_what :=
+          format('%s of %s moves a row to another lease: leave %I as it is, or delete the row under the one lease and insert it under the other',
+          op, v_name, col);
     WHEN token IS NULL OR token <= 0 THEN
       v_state := 'FN002';
       v_what := CASE op
-        WHEN 'DELETE' THEN format('%s from %s without a token: put that of %s into the setting %L of the transaction first', op, v_name, v_lease, fencing.setting_name(resource))
+        WHEN 'DELETE' THEN format('%s from %s without a token: put that of %s into the setting %L of the transaction first', op, v_name,
+            v_lease, fencing.setting_name(resource))
         ELSE format('%s on %s without a token: set %I to that of %s', op, v_name, token_column, v_lease) END;
     WHEN lease IS NULL OR length(lease) NOT BETWEEN 1 AND 255 THEN
       v_state := 'FN002';
       v_what := format('%I on %s of %s names no lease: give it the name of one, of 1 to 255 characters', col, op, v_name);
     WHEN current IS NULL THEN
       v_state := 'FN002';
-      v_what := format('token %s on %s of %s is none of %s, which was never taken: take it, and write under its token', token, op, v_name, v_lease);
+      v_what := format('token %s on %s of %s is none of %s, which was never taken: take it, and write under its token', token, op, v_name,
+          v_lease);
     WHEN token < current THEN
       v_state := 'FN001';
-      v_what := format('stale token %s on %s of %s, for which %s was taken under %s: stop working on it, another has taken the lock', token, op, v_name, v_lease, current);
+      v_what := format('stale token %s on %s of %s, for which %s was taken under %s: stop working on it, another has taken the lock', token,
+          op, v_name, v_lease, current);
     ELSE
-      v_what := format('token %s on %s of %s is not the one of %s, which is %s: write under the token that the lease gave', token, op, v_name, v_lease, current);
+      v_what := format('token %s on %s of %s is not the one of %s, which is %s: write under the token that the lease gave', token, op,
+          v_name, v_lease, current);
   END CASE;
   IF level = 'report' THEN
-    RAISE LOG USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = coalesce(col, token_column), CONSTRAINT = trg,
+    RAISE LOG USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table,
+        COLUMN = coalesce(col, token_column), CONSTRAINT = trg,
       DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', 'lease', 'resource', resource, 'operation', op)
-               || CASE WHEN col IS NULL THEN jsonb_build_object('lease', lease) ELSE '{}' END || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
+               || CASE WHEN col IS NULL THEN jsonb_build_object('lease', lease) ELSE '{}' END || CASE WHEN v_other IS NULL THEN '{}'
+                   ELSE jsonb_build_object('relation', v_other) END;
   ELSE
-    RAISE EXCEPTION USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table, COLUMN = coalesce(col, token_column), CONSTRAINT = trg,
+    RAISE EXCEPTION USING ERRCODE = v_state, MESSAGE = 'fencing: ' || v_what, SCHEMA = v_schema, TABLE = v_table,
+        COLUMN = coalesce(col, token_column), CONSTRAINT = trg,
       DETAIL = jsonb_build_object('token', token::text, 'current', current::text, 'mode', 'lease', 'resource', resource, 'operation', op)
-               || CASE WHEN col IS NULL THEN jsonb_build_object('lease', lease) ELSE '{}' END || CASE WHEN v_other IS NULL THEN '{}' ELSE jsonb_build_object('relation', v_other) END;
+               || CASE WHEN col IS NULL THEN jsonb_build_object('lease', lease) ELSE '{}' END || CASE WHEN v_other IS NULL THEN '{}'
+                   ELSE jsonb_build_object('relation', v_other) END;
   END IF;
 END $$;
 
@@ -138,9 +153,11 @@ $$;
 -- Makes the trigger function of a sealed table and returns its name; compare fencing.wall_functions, also for what is qualified in it
 -- and why. typ is the type of the column that names the lease.
 CREATE FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype) RETURNS text
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
+    SET standard_conforming_strings = on AS $$
 DECLARE
-  v_name CONSTANT text := 'seal_' || left(md5(jsonb_build_array(token_column, resource, seal_resource, seal_column, typ::text)::text), 16) || '_check';
+  v_name CONSTANT text := 'seal_' || left(md5(jsonb_build_array(token_column, resource, seal_resource, seal_column, typ::text)::text),
+      16) || '_check';
   v_sql  text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_function()');
@@ -152,7 +169,8 @@ BEGIN
   END IF;
   -- only who may seal may put a trigger on it, which takes EXECUTE; firing it takes nothing
   FOR v_sql IN
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC'
+        ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
       FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
      WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname = v_name AND a.grantee <> p.proowner
     UNION ALL
@@ -174,12 +192,15 @@ DECLARE
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_sweep()');
   IF names IS NULL THEN
-    SELECT array_agg(p.proname) INTO names FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^seal_[0-9a-f]{16}_';
+    SELECT array_agg(p.proname) INTO names FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace
+        AND p.proname ~ '^seal_[0-9a-f]{16}_';
   END IF;
   FOR v_sql IN
     SELECT format('DROP FUNCTION %s', p.oid::regprocedure) FROM pg_proc p
-     WHERE p.proname = ANY (names::name[]) AND p.proname ~ '^seal_[0-9a-f]{16}_' AND p.pronamespace = 'fencing'::regnamespace AND p.prorettype = 'trigger'::regtype
-       AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass)
+     WHERE p.proname = ANY (names::name[]) AND p.proname ~ '^seal_[0-9a-f]{16}_' AND p.pronamespace = 'fencing'::regnamespace
+         AND p.prorettype = 'trigger'::regtype
+       AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+           AND d.classid = 'pg_trigger'::regclass)
   LOOP
     EXECUTE v_sql;
   END LOOP;
@@ -189,48 +210,53 @@ END $$;
 CREATE FUNCTION fencing.check_seal_column(tbl regclass, by_column name) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  a      record;
+  v_column record;
   v_what text;
   v_hint text;
   v_or   CONSTANT text := format(' To do without: SELECT fencing.unseal(%L).', tbl::text);
 BEGIN
-  FOR a IN
+  FOR v_column IN
     WITH RECURSIVE family AS (
       SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
-    SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, t.attname, t.atttypid, t.attgenerated, format_type(t.atttypid, t.atttypmod) AS type,
+    SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, t.attname, t.atttypid, t.attgenerated,
+        format_type(t.atttypid, t.atttypmod) AS type,
            NOT t.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can: older rows may have nulls
-             SELECT FROM pg_constraint u WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = t.attnum AND NOT u.convalidated) AS nullable
+             SELECT FROM pg_constraint u WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = t.attnum
+                 AND NOT u.convalidated) AS nullable
       FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
       LEFT JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = check_seal_column.by_column AND t.attnum > 0 AND NOT t.attisdropped
      ORDER BY c.oid <> tbl::oid, c.oid
   LOOP
-    IF a.attname IS NULL THEN
-      RAISE EXCEPTION 'fencing: % has no column %', a.name, quote_ident(by_column)
-        USING ERRCODE = 'undefined_column', SCHEMA = a.nspname, TABLE = a.relname,
+    IF v_column.attname IS NULL THEN
+      RAISE EXCEPTION 'fencing: % has no column %', v_column.name, quote_ident(by_column)
+        USING ERRCODE = 'undefined_column', SCHEMA = v_column.nspname, TABLE = v_column.relname,
               HINT = 'Name the column that has the name of each row''s lease: SELECT fencing.seal(..., by_column => ...).' || v_or;
-    ELSIF a.atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN
-      v_what := format('is of type %s', a.type);
+    ELSIF v_column.atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype,
+        'int8'::regtype) THEN
+      v_what := format('is of type %s', v_column.type);
       v_hint := 'Use a column of type text, varchar, uuid or an integer, whose text is the name of the lease.';
-    ELSIF a.attgenerated <> '' THEN
+    ELSIF v_column.attgenerated <> '' THEN
       v_what := 'is a generated column';
       v_hint := 'It is computed after the check. Name a column that is written.';
-    ELSIF a.nullable THEN
+    ELSIF v_column.nullable THEN
       v_what := 'is nullable';
-      v_hint := format('A row without a lease could be written by nobody. ALTER TABLE %s ALTER COLUMN %I SET NOT NULL.', a.name, by_column);
+      v_hint := format('A row without a lease could be written by nobody. ALTER TABLE %s ALTER COLUMN %I SET NOT NULL.', v_column.name,
+          by_column);
     ELSE
       CONTINUE;
     END IF;
-    RAISE EXCEPTION 'fencing: column % of %, which is to name the lease, %', quote_ident(by_column), a.name, v_what
-      USING ERRCODE = 'datatype_mismatch', HINT = v_hint || v_or, SCHEMA = a.nspname, TABLE = a.relname, COLUMN = by_column;
+    RAISE EXCEPTION 'fencing: column % of %, which is to name the lease, %', quote_ident(by_column), v_column.name, v_what
+      USING ERRCODE = 'datatype_mismatch', HINT = v_hint || v_or, SCHEMA = v_column.nspname, TABLE = v_column.relname, COLUMN = by_column;
   END LOOP;
 END $$;
 
 -- Makes the trigger of a table, its partitions and its children what the table's row asks for, and takes it off where there is none;
 -- compare fencing.wall_apply.
 CREATE FUNCTION fencing.seal_apply(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
+    SET quote_all_identifiers = off AS $$
 DECLARE
-  o      record;
+  v_row  record;
   c_levels CONSTANT text[] := ARRAY['report', 'enforce', 'attested'];
   v_func text;    -- null: no seal
   v_all  text[];
@@ -239,26 +265,30 @@ DECLARE
   v_sql  text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_apply()');
-  SELECT r.*, a.atttypid::regtype AS typ INTO o
-    FROM fencing.registry r LEFT JOIN pg_attribute a ON a.attrelid = r.relid AND a.attname = r.seal_column AND a.attnum > 0 AND NOT a.attisdropped
+  SELECT r.*, a.atttypid::regtype AS typ INTO v_row
+    FROM fencing.registry r LEFT JOIN pg_attribute a ON a.attrelid = r.relid AND a.attname = r.seal_column AND a.attnum > 0
+        AND NOT a.attisdropped
    WHERE r.relid = tbl;
-  IF o.wall_level <> 'off' AND num_nonnulls(o.seal_resource, o.seal_column) = 1 THEN
-    IF o.mode <> 'lease' THEN
-      RAISE EXCEPTION 'fencing: %.% is sealed, which mode % has no use for', quote_ident(o.schema_name), quote_ident(o.table_name), o.mode
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.schema_name, TABLE = o.table_name,
-              HINT = format('Keep mode lease, or take the seal off first: SELECT fencing.unseal(%L).', format('%I.%I', o.schema_name, o.table_name));
+  IF v_row.wall_level <> 'off' AND num_nonnulls(v_row.seal_resource, v_row.seal_column) = 1 THEN
+    IF v_row.mode <> 'lease' THEN
+      RAISE EXCEPTION 'fencing: %.% is sealed, which mode % has no use for', quote_ident(v_row.schema_name), quote_ident(v_row.table_name),
+          v_row.mode
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_row.schema_name, TABLE = v_row.table_name,
+              HINT = format('Keep mode lease, or take the seal off first: SELECT fencing.unseal(%L).',
+                  format('%I.%I', v_row.schema_name, v_row.table_name));
     END IF;
-    IF o.issued_by <> 'fencing.write_epoch'::regclass THEN  -- null bounds nothing
-      RAISE EXCEPTION 'fencing: %.% is sealed, and takes tokens of sequence %, which are no lease''s', quote_ident(o.schema_name), quote_ident(o.table_name), o.issued_by
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.schema_name, TABLE = o.table_name,
+    IF v_row.issued_by <> 'fencing.write_epoch'::regclass THEN  -- null bounds nothing
+      RAISE EXCEPTION 'fencing: %.% is sealed, and takes tokens of sequence %, which are no lease''s', quote_ident(v_row.schema_name),
+          quote_ident(v_row.table_name), v_row.issued_by
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_row.schema_name, TABLE = v_row.table_name,
               HINT = format('Leases draw from fencing.write_epoch: SELECT fencing.register(%L, ''lease'', issued_by => ''fencing.write_epoch''), or take the seal off: SELECT fencing.unseal(%1$L).',
-                            format('%I.%I', o.schema_name, o.table_name));
+                            format('%I.%I', v_row.schema_name, v_row.table_name));
     END IF;
-    IF o.seal_column IS NOT NULL THEN
-      PERFORM fencing.check_seal_column(tbl, o.seal_column);
+    IF v_row.seal_column IS NOT NULL THEN
+      PERFORM fencing.check_seal_column(tbl, v_row.seal_column);
     END IF;
     PERFORM fencing.check_parents(tbl);
-    v_func := fencing.seal_function(o.token_column, o.resource, o.seal_resource, o.seal_column, o.typ);
+    v_func := fencing.seal_function(v_row.token_column, v_row.resource, v_row.seal_resource, v_row.seal_column, v_row.typ);
   ELSIF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal') THEN
@@ -271,19 +301,25 @@ BEGIN
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   wanted AS (
     SELECT m.oid, format('TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %I.%I FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
-                         n.nspname, c.relname, v_func, CASE WHEN m.oid = tbl::oid OR c.relispartition THEN o.wall_level ELSE (  -- a child of several
-                           SELECT c_levels[greatest(array_position(c_levels, o.wall_level), max(array_position(c_levels, w.wall_level)))]
+                         -- a child of several
+                         n.nspname, c.relname, v_func, CASE WHEN m.oid = tbl::oid OR c.relispartition THEN v_row.wall_level ELSE (
+                           SELECT c_levels[greatest(array_position(c_levels, v_row.wall_level),
+                               max(array_position(c_levels, w.wall_level)))]
                              FROM fencing.walls_above(m.oid) w) END) AS def
       FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE v_func IS NOT NULL AND (NOT c.relispartition OR m.oid = tbl::oid)),  -- a partition has a copy
   present AS (
     SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, p.proname::text AS func
-      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+      FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
+          LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
      WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^seal_[0-9a-f]{16}_')
-  SELECT array_agg(CASE WHEN w.oid IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, p.oid::regclass) ELSE 'CREATE OR REPLACE ' || w.def END
+  SELECT array_agg(CASE WHEN w.oid IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, p.oid::regclass)
+      ELSE 'CREATE OR REPLACE ' || w.def END
                    -- as in fencing.wall_apply
-                   ORDER BY w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid DESC, coalesce(w.oid, p.oid) <> tbl::oid, coalesce(w.oid, p.oid), w.oid IS NULL, p.name),
-         array_agg(DISTINCT p.func) FILTER (WHERE p.func IS NOT NULL), coalesce(bool_or(w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid), false) INTO v_all, v_old, v_strays
+                   ORDER BY w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid DESC, coalesce(w.oid, p.oid) <> tbl::oid,
+                       coalesce(w.oid, p.oid), w.oid IS NULL, p.name),
+         array_agg(DISTINCT p.func) FILTER (WHERE p.func IS NOT NULL),
+             coalesce(bool_or(w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid), false) INTO v_all, v_old, v_strays
     FROM wanted w FULL JOIN present p ON p.oid = w.oid AND p.name = '~fencing_zseal' JOIN pg_class x ON x.oid = coalesce(w.oid, p.oid)
    WHERE w.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || w.def;
   IF v_strays THEN
@@ -297,7 +333,8 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
       SELECT format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', t.tgrelid::regclass, t.tgname)
-        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
+            LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
        WHERE t.tgenabled <> 'A' AND p.pronamespace = 'fencing'::regnamespace AND p.proname = v_func
        ORDER BY m.oid <> tbl::oid, m.oid
     LOOP
@@ -313,7 +350,7 @@ BEGIN
          WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
       SELECT DISTINCT r.relid FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) r
        WHERE r.relid <> tbl AND num_nonnulls(r.seal_resource, r.seal_column) = 1
-         AND CASE WHEN m.oid = tbl::oid THEN coalesce(o.wall_level, 'off') = 'off' ELSE NOT c.relispartition END) g;
+         AND CASE WHEN m.oid = tbl::oid THEN coalesce(v_row.wall_level, 'off') = 'off' ELSE NOT c.relispartition END) g;
   END IF;
   v_old := array_remove(v_old, v_func);
   IF cardinality(v_old) > 0 THEN
@@ -327,7 +364,8 @@ SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF TG_OP = 'UPDATE' THEN
     IF (OLD.relid, OLD.wall_level, OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by, OLD.seal_resource, OLD.seal_column)
-       IS NOT DISTINCT FROM (NEW.relid, NEW.wall_level, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by, NEW.seal_resource, NEW.seal_column) THEN
+       IS NOT DISTINCT FROM (NEW.relid, NEW.wall_level, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by, NEW.seal_resource,
+           NEW.seal_column) THEN
       RETURN NULL;
     END IF;
     IF EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = NEW.relid) THEN
@@ -350,44 +388,44 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER seal;
 CREATE FUNCTION fencing.seal(tbl regclass, resource text DEFAULT NULL, by_column name DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o record;
+  v_table record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal()');
   -- the lock of fencing.register: what is found here holds until the row is written
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
-  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.mode, r.wall_level, r.token_column, r.seal_resource, r.seal_column INTO o
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.mode, r.wall_level, r.token_column,
+      r.seal_resource, r.seal_column INTO v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to seal' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
   END IF;
-  IF o.relid IS NULL THEN
-    PERFORM fencing.check_table(tbl);  -- no hint to register what register refuses
-    RAISE EXCEPTION 'fencing: % is not registered', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Register it first: SELECT fencing.register(%L, ''lease'').', o.name);
+  IF v_table.relid IS NULL THEN
+    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, '''lease''');
   END IF;
   IF num_nonnulls(seal.resource, by_column) <> 1 OR length(seal.resource) NOT BETWEEN 1 AND 255 OR by_column = '' THEN
-    RAISE EXCEPTION 'fencing: % to seal % by', CASE num_nonnulls(seal.resource, by_column) WHEN 0 THEN 'nothing given' WHEN 2 THEN 'a lease and a column given'
-                    ELSE 'no name of a lease or of a column given' END, o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname,
+    RAISE EXCEPTION 'fencing: % to seal % by', CASE num_nonnulls(seal.resource, by_column) WHEN 0 THEN 'nothing given' WHEN 2
+        THEN 'a lease and a column given'
+                    ELSE 'no name of a lease or of a column given' END, v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
             HINT = 'Give the name of the lease (resource => ..., 1 to 255 characters), or the column that has it for each row (by_column => ...).';
   END IF;
-  IF o.mode <> 'lease' THEN
-    RAISE EXCEPTION 'fencing: % is of mode %, which has no lease to compare with', o.name, o.mode
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Tokens that are drawn for each write are never a lease''s. Register it for leases: SELECT fencing.register(%L, ''lease'', ...).', o.name);
+  IF v_table.mode <> 'lease' THEN
+    RAISE EXCEPTION 'fencing: % is of mode %, which has no lease to compare with', v_table.name, v_table.mode
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('Tokens that are drawn for each write are never a lease''s. Register it for leases: SELECT fencing.register(%L, ''lease'', ...).',
+                v_table.name);
   END IF;
-  IF o.wall_level = 'off' THEN
-    RAISE EXCEPTION 'fencing: % has no wall, without which a seal doesn''t hold', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Put the wall up first: SELECT fencing.wall(%L).', o.name);
+  IF v_table.wall_level = 'off' THEN
+    RAISE EXCEPTION 'fencing: % has no wall, without which a seal doesn''t hold', v_table.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('Put the wall up first: SELECT fencing.wall(%L).', v_table.name);
   END IF;
-  IF by_column = o.token_column THEN
-    RAISE EXCEPTION 'fencing: column % of % has the tokens, and names no lease', quote_ident(by_column), o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname, COLUMN = by_column,
+  IF by_column = v_table.token_column THEN
+    RAISE EXCEPTION 'fencing: column % of % has the tokens, and names no lease', quote_ident(by_column), v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname, COLUMN = by_column,
             HINT = 'Name the column that has the name of each row''s lease.';
   END IF;
-  IF (o.seal_resource, o.seal_column) IS DISTINCT FROM (seal.resource, by_column) THEN
+  IF (v_table.seal_resource, v_table.seal_column) IS DISTINCT FROM (seal.resource, by_column) THEN
     UPDATE fencing.registry r SET seal_resource = seal.resource, seal_column = by_column WHERE r.relid = tbl;
   ELSE
     PERFORM fencing.seal_apply(tbl);
@@ -405,7 +443,8 @@ BEGIN
   IF NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = tbl) THEN
     RAISE EXCEPTION 'fencing: no table given to take the seal off' USING ERRCODE = 'undefined_table', HINT = 'Name a sealed table.';
   END IF;
-  UPDATE fencing.registry r SET seal_resource = NULL, seal_column = NULL WHERE r.relid = tbl AND num_nonnulls(r.seal_resource, r.seal_column) > 0;
+  UPDATE fencing.registry r SET seal_resource = NULL, seal_column = NULL WHERE r.relid = tbl
+      AND num_nonnulls(r.seal_resource, r.seal_column) > 0;
   IF NOT FOUND THEN
     PERFORM fencing.seal_apply(tbl);  -- what is left on a child that is none any more
   END IF;

@@ -43,46 +43,51 @@ COMMENT ON TABLE fencing.tombstone IS 'Deleted keys with the tokens that deleted
 CREATE FUNCTION fencing.tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[]) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  o     record;
-  a     record;
+  v_table record;
+  v_column record;
   v_bad text;
 BEGIN
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name,
-         format(' Or keep none any more: SELECT fencing.tombstones(%L, false).', format('%I.%I', n.nspname, c.relname)) AS or_none INTO STRICT o
+         format(' Or keep none any more: SELECT fencing.tombstones(%L, false).', format('%I.%I', n.nspname, c.relname)) AS or_none
+             INTO STRICT v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl;
   IF EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = tbl AND i.indisprimary AND NOT i.indimmediate) THEN
     -- an INSERT waits for a DELETE in progress only where the key is checked at once
-    RAISE EXCEPTION 'fencing: no tombstones for %: its primary key is deferrable, and an INSERT does not wait for a DELETE', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Make the key again, NOT DEFERRABLE: ALTER TABLE %s DROP CONSTRAINT ..., ADD PRIMARY KEY (...).', o.name) || o.or_none;
+    RAISE EXCEPTION 'fencing: no tombstones for %: its primary key is deferrable, and an INSERT does not wait for a DELETE', v_table.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('Make the key again, NOT DEFERRABLE: ALTER TABLE %s DROP CONSTRAINT ..., ADD PRIMARY KEY (...).',
+                v_table.name) || v_table.or_none;
   END IF;
-  FOR a IN
+  FOR v_column IN
     SELECT t.attname, t.atttypid::regtype AS type, ty.typtype, l.collisdeterministic AS deterministic
       FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY k(num, ord), pg_attribute t JOIN pg_type ty ON ty.oid = t.atttypid
       LEFT JOIN pg_collation l ON l.oid = t.attcollation
      WHERE i.indrelid = tbl AND i.indisprimary AND t.attrelid = tbl AND t.attnum = k.num AND k.ord <= i.indnkeyatts ORDER BY k.ord
   LOOP
     v_bad := CASE
-      WHEN a.type::oid NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'text'::regtype, 'varchar'::regtype, 'bpchar'::regtype,
+      WHEN v_column.type::oid NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'text'::regtype,
+          'varchar'::regtype,
+          'bpchar'::regtype,
                           'uuid'::regtype, 'bool'::regtype, 'bytea'::regtype, 'date'::regtype, 'timestamp'::regtype, 'timestamptz'::regtype)
-        THEN format('is of type %s, whose equal values may differ as text', a.type)
-      WHEN NOT a.deterministic THEN 'has a collation under which different texts are equal' END;
+        THEN format('is of type %s, whose equal values may differ as text', v_column.type)
+      WHEN NOT v_column.deterministic THEN 'has a collation under which different texts are equal' END;
     IF v_bad IS NOT NULL THEN
-      RAISE EXCEPTION 'fencing: no tombstones for %: key column % %', o.name, quote_ident(a.attname), v_bad
-        USING ERRCODE = 'feature_not_supported', SCHEMA = o.nspname, TABLE = o.relname, COLUMN = a.attname,
-              HINT = 'Use a primary key of integer, numeric, text, uuid, boolean, bytea, date or timestamp columns, of a deterministic collation.' || o.or_none;
+      RAISE EXCEPTION 'fencing: no tombstones for %: key column % %', v_table.name, quote_ident(v_column.attname), v_bad
+        USING ERRCODE = 'feature_not_supported', SCHEMA = v_table.nspname, TABLE = v_table.relname, COLUMN = v_column.attname,
+              HINT = 'Use a primary key of integer, numeric, text, uuid, boolean, bytea, date or timestamp columns, of a deterministic collation.'
+                  || v_table.or_none;
     END IF;
-    cols := cols || a.attname;
-    types := types || a.type;
+    cols := cols || v_column.attname;
+    types := types || v_column.type;
     texts := texts || replace(CASE
-      WHEN a.type = 'numeric'::regtype THEN 'trim_scale(@)::text'
-      WHEN a.type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
-      ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(a.attname), '%', '%%')));
+      WHEN v_column.type = 'numeric'::regtype THEN 'trim_scale(@)::text'
+      WHEN v_column.type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
+      ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(v_column.attname), '%', '%%')));
   END LOOP;
   IF cols IS NULL THEN
-    RAISE EXCEPTION 'fencing: no tombstones for %: it has no primary key', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('A tombstone is found by the key: ALTER TABLE %s ADD PRIMARY KEY (...).', o.name) || o.or_none;
+    RAISE EXCEPTION 'fencing: no tombstones for %: it has no primary key', v_table.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('A tombstone is found by the key: ALTER TABLE %s ADD PRIMARY KEY (...).', v_table.name) || v_table.or_none;
   END IF;
 END $$;
 
@@ -93,7 +98,8 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_was   jsonb;
   v_order int[];  -- where each column of the key was
-  v_name  CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl);
+  v_name  CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      WHERE c.oid = tbl);
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_rekey()');
   FOR v_was IN SELECT DISTINCT d.columns FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns <> tombstone_rekey.columns LOOP
@@ -101,25 +107,32 @@ BEGIN
     SELECT CASE
              -- renamed: under the old name there is no column any more
              WHEN bool_and(w.col ->> 1 = n.col ->> 1 AND (w.col ->> 0 = n.col ->> 0 OR NOT EXISTS (
-                    SELECT 1 FROM pg_attribute a WHERE a.attrelid = tbl AND a.attname = w.col ->> 0 AND a.attnum > 0 AND NOT a.attisdropped)))
+                    SELECT 1 FROM pg_attribute a WHERE a.attrelid = tbl AND a.attname = w.col ->> 0 AND a.attnum > 0
+                        AND NOT a.attisdropped)))
              THEN array_agg(n.ord::int ORDER BY n.ord)
              WHEN tombstone_rekey.columns @> v_was AND v_was @> tombstone_rekey.columns
-             THEN array_agg((SELECT o.ord::int FROM jsonb_array_elements(v_was) WITH ORDINALITY o(col, ord) WHERE o.col = n.col) ORDER BY n.ord) END INTO v_order
-      FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY n(col, ord) FULL JOIN jsonb_array_elements(v_was) WITH ORDINALITY w(col, ord) ON w.ord = n.ord;
+             THEN array_agg((SELECT o.ord::int FROM jsonb_array_elements(v_was) WITH ORDINALITY o(col, ord) WHERE o.col = n.col)
+                 ORDER BY n.ord) END INTO v_order
+      FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY n(col, ord) FULL
+          JOIN jsonb_array_elements(v_was) WITH ORDINALITY w(col, ord) ON w.ord = n.ord;
     IF v_order IS NULL OR cardinality(v_order) <> jsonb_array_length(v_was) OR array_position(v_order, NULL) IS NOT NULL THEN
       RAISE EXCEPTION 'fencing: % has tombstones of another primary key, (%), which would not be found by (%)', v_name,
                       (SELECT string_agg(format('%I', e ->> 0), ', ' ORDER BY i) FROM jsonb_array_elements(v_was) WITH ORDINALITY u(e, i)),
-                      (SELECT string_agg(format('%I', e ->> 0), ', ' ORDER BY i) FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY u(e, i))
+                      (SELECT string_agg(format('%I', e ->> 0), ', ' ORDER BY i)
+                          FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY u(e, i))
         USING ERRCODE = 'object_not_in_prerequisite_state',
-              HINT = format('Put the key''s columns and their types back. Or, once nobody holds a token from before, remove the tombstones, and call this again: SELECT fencing.prune_tombstones(%L, 9223372036854775807).', v_name);
+              HINT = format('Put the key''s columns and their types back. Or, once nobody holds a token from before, remove the tombstones, and call this again: SELECT fencing.prune_tombstones(%L, 9223372036854775807).',
+                  v_name);
     END IF;
     -- out of the way first: what a key becomes may be what another one was
-    UPDATE fencing.tombstone d SET relid = 0, columns = tombstone_rekey.columns, key = k.key, digest = sha256(convert_to(k.key::text, getdatabaseencoding()))
+    UPDATE fencing.tombstone d SET relid = 0, columns = tombstone_rekey.columns, key = k.key,
+        digest = sha256(convert_to(k.key::text, getdatabaseencoding()))
       FROM fencing.tombstone e, LATERAL (SELECT ARRAY(SELECT e.key[u.at] FROM unnest(v_order) WITH ORDINALITY u(at, i) ORDER BY u.i)) k(key)
      WHERE e.relid = tbl AND e.columns = v_was AND d.relid = e.relid AND d.digest = e.digest;
     INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
     SELECT tbl, d.digest, d.key, d.columns, d.token, d.xact, d.deleted_at FROM fencing.tombstone d WHERE d.relid = 0::regclass
-    ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
+    ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact,
+        deleted_at = EXCLUDED.deleted_at;
     DELETE FROM fencing.tombstone d WHERE d.relid = 0::regclass;
   END LOOP;
 END $$;
@@ -137,51 +150,53 @@ $$;
 -- Makes the trigger functions and returns what their names begin with; compare fencing.wall_functions. A type other than the one they
 -- were made for isn't looked at, because its cast would run as the owner of the schema.
 CREATE FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass) RETURNS text
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
+    SET standard_conforming_strings = on AS $$
 DECLARE
-  k        record;
-  v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = issued_by);
+  v_key    record;
+  v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      WHERE c.oid = issued_by);
   v_prefix text;
   v_types  text;
   v_keys   text;
   v_columns jsonb;
   v_sql    text;
-  f        record;
+  v_function record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_functions()');
-  IF issued_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
-    -- without it the functions would let every token through
-    RAISE EXCEPTION 'fencing: the sequence that bounds the tokens, %, is gone', issued_by::oid
-      USING ERRCODE = 'object_not_in_prerequisite_state',
-            HINT = 'Restore the sequence, or register the table with the one that its tokens come from now: SELECT fencing.register(...); fencing.doctor() has the statement (D301).';
-  END IF;
-  SELECT * INTO k FROM fencing.tombstone_key(tbl);
-  SELECT jsonb_agg(jsonb_build_array(u.col, CASE WHEN u.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype) THEN 'number'
+  PERFORM fencing.check_sequence(issued_by);
+  SELECT * INTO v_key FROM fencing.tombstone_key(tbl);
+  SELECT jsonb_agg(jsonb_build_array(u.col, CASE WHEN u.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype)
+      THEN 'number'
                                                  WHEN u.type = 'varchar'::regtype THEN 'text' ELSE u.type::text END) ORDER BY u.n)
-    INTO v_columns FROM unnest(k.cols, k.types) WITH ORDINALITY u(col, type, n);
+    INTO v_columns FROM unnest(v_key.cols, v_key.types) WITH ORDINALITY u(col, type, n);
   PERFORM fencing.tombstone_rekey(tbl, v_columns);
-  v_prefix := 'tomb_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq, k.cols, k.types::text[])::text), 16) || '_';
+  v_prefix := 'tomb_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq, v_key.cols, v_key.types::text[])::text),
+      16) || '_';
   SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
-    INTO v_types FROM unnest(k.cols, k.types::text[]) WITH ORDINALITY u(c, t, n);
+    INTO v_types FROM unnest(v_key.cols, v_key.types::text[]) WITH ORDINALITY u(c, t, n);
   v_types := v_types || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(token_column), '%', '%%'));
-  v_keys := 'ARRAY[' || array_to_string(k.texts, ', ') || ']';
-  FOR f IN
+  v_keys := 'ARRAY[' || array_to_string(v_key.texts, ', ') || ']';
+  FOR v_function IN
     SELECT b.suffix, b.body FROM fencing.tombstone_bodies() b
   LOOP
-    IF to_regprocedure(format('fencing.%I()', v_prefix || f.suffix)) IS NULL THEN
+    IF to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NULL THEN
       -- a sequential scan of fencing.tombstone is a read of all keys to SERIALIZABLE, and it is chosen while the table is small
       EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off '
                      'SET TimeZone = ''UTC'' SET DateStyle = ''ISO, YMD'' SET IntervalStyle = ''postgres'' SET bytea_output = ''hex'' SET extra_float_digits = 1 AS %L',
-                     v_prefix || f.suffix,
-                     format(f.body, token_column, mode, resource, fencing.setting_name(resource), v_seq,
+                     v_prefix || v_function.suffix,
+                     format(v_function.body, token_column, mode, resource, fencing.setting_name(resource), v_seq,
                             format(v_keys, 'OLD'), format(v_keys, 'NEW'), format(v_types, 'OLD'), format(v_types, 'NEW'), v_columns));
     END IF;
   END LOOP;
   FOR v_sql IN
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC'
+        ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
       FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name AND a.grantee <> p.proowner
-       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.tombstones(regclass, boolean)'::regprocedure AND b.grantee = a.grantee AND a.grantee <> 0)
+     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
+         AND a.grantee <> p.proowner
+       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.tombstones(regclass, boolean)'::regprocedure
+           AND b.grantee = a.grantee AND a.grantee <> 0)
     UNION ALL
     SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
       FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
@@ -207,10 +222,12 @@ BEGIN
   END IF;
   FOR v_sql IN
     WITH func AS (
-      SELECT p.oid, x.prefix, EXISTS (SELECT 1 FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass) AS runs
+      SELECT p.oid, x.prefix, EXISTS (SELECT 1 FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+          AND d.classid = 'pg_trigger'::regclass) AS runs
         FROM unnest(prefixes) x(prefix) JOIN pg_proc p ON p.proname >= x.prefix::name AND p.proname < (x.prefix || '~')::name
        WHERE x.prefix ~ '^tomb_[0-9a-f]{16}_$' AND p.pronamespace = 'fencing'::regnamespace AND p.prorettype = 'trigger'::regtype)
-    SELECT format('DROP FUNCTION %s', f.oid::regprocedure) FROM func f WHERE NOT EXISTS (SELECT 1 FROM func g WHERE g.prefix = f.prefix AND g.runs)
+    SELECT format('DROP FUNCTION %s', f.oid::regprocedure) FROM func f
+        WHERE NOT EXISTS (SELECT 1 FROM func g WHERE g.prefix = f.prefix AND g.runs)
   LOOP
     EXECUTE v_sql;
   END LOOP;
@@ -226,21 +243,26 @@ BEGIN
   END IF;
   INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
   SELECT tbl, d.digest, d.key, d.columns, d.token, d.xact, d.deleted_at FROM fencing.tombstone d WHERE d.relid = former
-  ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = EXCLUDED.token, xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at WHERE x.token < EXCLUDED.token;
+  ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = EXCLUDED.token, xact = EXCLUDED.xact,
+      deleted_at = EXCLUDED.deleted_at WHERE x.token < EXCLUDED.token;
   -- those of a table that is there stay with it, registered or not: who may call this may not take them away
-  IF NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = former) AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = former) THEN
+  IF NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = former)
+      AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = former) THEN
     DELETE FROM fencing.tombstone d WHERE d.relid = former;
   END IF;
 END $$;
 
 -- Makes the triggers of a table what its row asks for. Partitions have copies.
-CREATE FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
+CREATE FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text,
+    issued_by regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+    SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
   v_prefix  text := '';
   v_changed text;
   v_generated boolean;  -- a column of the key is, which has no value yet in a trigger before
-  v_tbl     CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl);
+  v_tbl     CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      WHERE c.oid = tbl);
   v_all     text[];
   v_old     text[];  -- prefixes of the functions that the triggers ran before
   v_sql     text;
@@ -252,7 +274,8 @@ BEGIN
     SELECT string_agg(format(CASE u.type WHEN 'varchar'::regtype THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
                                          ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, u.col), ' OR ' ORDER BY u.n) INTO v_changed
       FROM fencing.tombstone_key(tbl) k, unnest(k.cols, k.types) WITH ORDINALITY u(col, type, n);
-    v_generated := EXISTS (SELECT FROM fencing.tombstone_key(tbl) k, pg_attribute a WHERE a.attrelid = tbl AND a.attname = ANY (k.cols) AND a.attgenerated <> '');
+    v_generated := EXISTS (SELECT FROM fencing.tombstone_key(tbl) k, pg_attribute a WHERE a.attrelid = tbl AND a.attname = ANY (k.cols)
+        AND a.attgenerated <> '');
     IF v_changed LIKE '% OR %' THEN
       v_changed := format('(%s)', v_changed);
     END IF;
@@ -265,14 +288,17 @@ BEGIN
                    ('~fencing_rekey2', 'check', 'AFTER UPDATE', format('WHEN (%s) ', v_changed))) k(name, suffix, event, cond)
      WHERE level <> 'off'),
   present AS (
-    SELECT t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix FROM pg_trigger t, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+    SELECT t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix FROM pg_trigger t,
+        LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
      WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^tomb_[0-9a-f]{16}_')
   SELECT array_agg(CASE
            WHEN w.name IS NULL THEN format('DROP TRIGGER %I ON %s', p.name, tbl)
            ELSE 'CREATE OR REPLACE ' || d.def
-         END ORDER BY w.name IS NULL, coalesce(w.name, p.name)), array_agg(DISTINCT p.prefix) FILTER (WHERE p.prefix IS NOT NULL) INTO v_all, v_old
+         END ORDER BY w.name IS NULL, coalesce(w.name, p.name)), array_agg(DISTINCT p.prefix) FILTER (WHERE p.prefix IS NOT NULL)
+             INTO v_all, v_old
     FROM wanted w FULL JOIN present p ON p.name = w.name,
-    LATERAL (SELECT format('TRIGGER %I %s ON %s FOR EACH ROW %sEXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, v_tbl, w.cond, w.func, level)
+    LATERAL (SELECT format('TRIGGER %I %s ON %s FOR EACH ROW %sEXECUTE FUNCTION fencing.%I(%L)', w.name, w.event, v_tbl, w.cond,
+        w.func, level)
               WHERE w.name IS NOT NULL UNION ALL SELECT NULL WHERE w.name IS NULL) d(def)
    WHERE d.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || d.def;
   FOREACH v_sql IN ARRAY coalesce(v_all, '{}') LOOP
@@ -283,7 +309,8 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
       SELECT format('ALTER TABLE %s ', m.oid::regclass) || string_agg(format('ENABLE ALWAYS TRIGGER %I', t.tgname), ', ' ORDER BY t.tgname)
-        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+        FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
+            LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
        WHERE t.tgenabled <> 'A' AND p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, v_prefix)
        GROUP BY m.oid ORDER BY m.oid <> tbl::oid, m.oid
     LOOP
@@ -308,7 +335,8 @@ BEGIN
   IF TG_OP = 'UPDATE' AND NEW.tombstones THEN
     v_new := NEW.wall_level;
   END IF;
-  IF v_old <> 'off' AND (v_new = 'off' OR OLD.relid IS DISTINCT FROM NEW.relid) AND EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = OLD.relid) THEN
+  IF v_old <> 'off' AND (v_new = 'off' OR OLD.relid IS DISTINCT FROM NEW.relid)
+      AND EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = OLD.relid) THEN
     PERFORM fencing.tombstone_apply(OLD.relid, 'off', OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by);
   END IF;
   IF v_new <> 'off' AND (OLD.relid, v_old, OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by)
@@ -326,42 +354,41 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER tombstones;
 CREATE FUNCTION fencing.tombstones(tbl regclass, keep boolean DEFAULT true) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  o record;
+  v_table record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstones()');
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   SELECT n.nspname, c.relname, c.relkind, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.wall_level, r.tombstones,
-         r.token_column, r.mode, r.resource, r.issued_by INTO o
+         r.token_column, r.mode, r.resource, r.issued_by INTO v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to keep tombstones of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
   END IF;
-  IF o.relid IS NULL THEN
-    PERFORM fencing.check_table(tbl);
-    RAISE EXCEPTION 'fencing: % is not registered', o.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-            HINT = format('Register it first: SELECT fencing.register(%L, ...).', o.name);
+  IF v_table.relid IS NULL THEN
+    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname);
   END IF;
   IF keep IS NULL THEN
-    RAISE EXCEPTION 'fencing: neither true nor false given for the tombstones of %', o.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'Leave the argument out for true.';
+    RAISE EXCEPTION 'fencing: neither true nor false given for the tombstones of %', v_table.name
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+          HINT = 'Leave the argument out for true.';
   END IF;
   IF keep THEN
-    IF o.wall_level = 'off' THEN
-      RAISE EXCEPTION 'fencing: no tombstones for %: its wall is off', o.name
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = o.nspname, TABLE = o.relname,
-              HINT = format('A DELETE has no token to keep without one: SELECT fencing.wall(%L).', o.name);
+    IF v_table.wall_level = 'off' THEN
+      RAISE EXCEPTION 'fencing: no tombstones for %: its wall is off', v_table.name
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+              HINT = format('A DELETE has no token to keep without one: SELECT fencing.wall(%L).', v_table.name);
     END IF;
     PERFORM fencing.tombstone_key(tbl);
-    IF o.relkind = 'r' AND NOT o.tombstones AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
-      RAISE EXCEPTION 'fencing: no tombstones for %: it has children, which don''t share its primary key', o.name
-        USING ERRCODE = 'feature_not_supported', SCHEMA = o.nspname, TABLE = o.relname, HINT = 'Use a partitioned table.';
+    IF v_table.relkind = 'r' AND NOT v_table.tombstones AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
+      RAISE EXCEPTION 'fencing: no tombstones for %: it has children, which don''t share its primary key', v_table.name
+        USING ERRCODE = 'feature_not_supported', SCHEMA = v_table.nspname, TABLE = v_table.relname, HINT = 'Use a partitioned table.';
     END IF;
   END IF;
-  IF o.tombstones <> keep THEN
+  IF v_table.tombstones <> keep THEN
     UPDATE fencing.registry r SET tombstones = keep WHERE r.relid = tbl;
   ELSE  -- with false, what came with a dump of the table alone
-    PERFORM fencing.tombstone_apply(tbl, CASE WHEN keep THEN o.wall_level ELSE 'off' END, o.token_column, o.mode, o.resource, o.issued_by);
+    PERFORM fencing.tombstone_apply(tbl, CASE WHEN keep THEN v_table.wall_level ELSE 'off' END, v_table.token_column, v_table.mode,
+        v_table.resource, v_table.issued_by);
   END IF;
 END $$;
 

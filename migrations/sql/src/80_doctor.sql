@@ -21,7 +21,8 @@ END $$;
 
 CREATE FUNCTION fencing.doctor(scan boolean DEFAULT false, roles name[] DEFAULT NULL)
 RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off SET max_parallel_workers_per_gather = 0 AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+    SET max_parallel_workers_per_gather = 0 AS $$
 #variable_conflict use_column
 DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
@@ -47,42 +48,48 @@ BEGIN
     FROM unnest('{next_token,incarnation_now,register,unregister,wall,tombstones,repair}'::text[]) x
    WHERE NOT EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = c_schema AND p.proname = x);
   IF NOT has_table_privilege('fencing.registry', 'SELECT') THEN
-    RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'table fencing.registry', format('role %I may not read it', current_user), 'nothing was looked at',
+    RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'table fencing.registry', format('role %I may not read it', current_user),
+        'nothing was looked at',
       format('GRANT SELECT ON fencing.registry TO %I', current_user);
     RETURN;
   END IF;
 
   RETURN QUERY
   SELECT 'error', 'D003 schema-owner', 'schema fencing',
-         format('it belongs to role %I, and what is in it to role %I, which may not use it', pg_get_userbyid(n.nspowner), pg_get_userbyid(c_owner)),
-         'no token can be drawn, and every write to a table with a wall fails', format('ALTER SCHEMA fencing OWNER TO %I', pg_get_userbyid(c_owner))
+         format('it belongs to role %I, and what is in it to role %I, which may not use it', pg_get_userbyid(n.nspowner),
+             pg_get_userbyid(c_owner)),
+         'no token can be drawn, and every write to a table with a wall fails',
+             format('ALTER SCHEMA fencing OWNER TO %I', pg_get_userbyid(c_owner))
     FROM pg_namespace n WHERE n.oid = c_schema AND n.nspowner <> c_owner;
 
   BEGIN  -- whatever fails is a finding: see the end
     RETURN QUERY SELECT * FROM fencing.doctor_tables();
     v_family := fencing.doctor_family();
     v_apps := fencing.doctor_apps(v_family, doctor.roles);
-    RETURN QUERY
-    SELECT * FROM fencing.doctor_columns(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_wall(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_tombstones(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_schema(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_sequences(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_tokens(v_family, doctor.scan)
-    UNION ALL SELECT * FROM fencing.doctor_roles(v_family, v_apps, doctor.roles)
-    UNION ALL SELECT * FROM fencing.doctor_settings(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_triggers(v_family, v_apps)
-    UNION ALL SELECT * FROM fencing.doctor_subscriptions(v_family, v_apps);
+    -- each by itself: what was found before an error stays found
+    RETURN QUERY SELECT * FROM fencing.doctor_columns(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_wall(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_tombstones(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_schema(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_sequences(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_tokens(v_family, doctor.scan);
+    RETURN QUERY SELECT * FROM fencing.doctor_roles(v_family, v_apps, doctor.roles);
+    RETURN QUERY SELECT * FROM fencing.doctor_settings(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_triggers(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_subscriptions(v_family, v_apps);
     IF has_function_privilege('fencing.doctor_seal(jsonb, jsonb)', 'EXECUTE') THEN
       RETURN QUERY SELECT * FROM fencing.doctor_seal(v_family, v_apps);
     ELSE
-      RETURN QUERY SELECT 'info', 'D226 seal-not-seen', 'function fencing.doctor_seal(jsonb, jsonb)', format('role %I may not run it', current_user),
+      RETURN QUERY SELECT 'info', 'D226 seal-not-seen', 'function fencing.doctor_seal(jsonb, jsonb)',
+          format('role %I may not run it', current_user),
         'nothing was looked at about seals', format('GRANT EXECUTE ON FUNCTION fencing.doctor_seal TO %I', current_user);
     END IF;
   EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS v_what = MESSAGE_TEXT;
-    RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'schema fencing', 'an error stopped the doctor: ' || regexp_replace(v_what, '[[:space:]]+', ' ', 'g'),
-      'the rest was not looked at', 'mend what the other findings say, or what the error says, and run the doctor again; it may be that the role has too few rights';
+    RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'schema fencing',
+        'an error stopped the doctor: ' || regexp_replace(v_what, '[[:space:]]+', ' ', 'g'),
+      'the rest was not looked at',
+          'mend what the other findings say, or what the error says, and run the doctor again; it may be that the role has too few rights';
   END;
 END $$;
 

@@ -7,7 +7,9 @@ SET max_parallel_workers_per_gather = 0 AS $$
 DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
   c_owner  CONSTANT oid := fencing.doctor_owner();
-  c_changed CONSTANT text := '((new.%1$I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))';  -- as in fencing.wall_apply
+  -- as in fencing.wall_apply
+  c_changed CONSTANT text :=
+      '((new.%1$I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))';
 BEGIN
   RETURN QUERY
   SELECT CASE f.wall WHEN 'off' THEN 'warning' ELSE 'info' END,
@@ -23,98 +25,128 @@ BEGIN
 
   RETURN QUERY
   WITH kind(name, suffix, event, tomb, cond) AS (VALUES
-    ('!fencing_mark', 'mark', 'mark', false, ''), ('!fencing_mark_insert', 'mark_insert', 'BEFORE INSERT', false, ''), ('~fencing_update', 'update', 'BEFORE UPDATE', false, ''),
+    ('!fencing_mark', 'mark', 'mark', false, ''), ('!fencing_mark_insert', 'mark_insert', 'BEFORE INSERT', false, ''),
+        ('~fencing_update', 'update', 'BEFORE UPDATE', false, ''),
     ('~fencing_insert', 'insert', 'BEFORE INSERT', false, ''), ('~fencing_delete', 'delete', 'BEFORE DELETE', false, ''),
     ('~fencing_truncate', 'truncate', 'BEFORE TRUNCATE', false, ''), ('~fencing_late', 'late', 'AFTER UPDATE', false, 'late'),
-    ('~fencing_late_insert', 'late', 'AFTER INSERT', false, 'WHEN (((new.%I <= 0) OR ' || c_changed || ')) '), ('~fencing_bury', 'bury', 'BEFORE DELETE', true, ''),
-    ('~fencing_vacate', 'bury', 'BEFORE UPDATE', true, 'vacate'), ('~fencing_tomb', 'check', 'AFTER INSERT', true, ''), ('~fencing_rekey1', 'bury', 'AFTER UPDATE', true, 'rekey'),
+    ('~fencing_late_insert', 'late', 'AFTER INSERT', false, 'WHEN (((new.%I <= 0) OR ' || c_changed || ')) '),
+        ('~fencing_bury', 'bury', 'BEFORE DELETE', true, ''),
+    ('~fencing_vacate', 'bury', 'BEFORE UPDATE', true, 'vacate'), ('~fencing_tomb', 'check', 'AFTER INSERT', true, ''),
+        ('~fencing_rekey1', 'bury', 'AFTER UPDATE', true, 'rekey'),
     ('~fencing_rekey2', 'check', 'AFTER UPDATE', true, 'rekey')),
   wanted AS (
     -- the names of the functions, as fencing.wall_functions and fencing.tombstone_functions build them
     SELECT f.*, k.name AS trg, k.suffix, k.tomb, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
            -- the trigger as the server writes it where it is as fencing made it; compare fencing.wall_apply and fencing.tombstone_apply
            format('CREATE TRIGGER %I %s ON %s FOR EACH %s %sEXECUTE FUNCTION fencing.', k.name,
-                  CASE WHEN k.event <> 'mark' THEN k.event WHEN f.mode = 'strict' THEN 'BEFORE UPDATE' ELSE format('BEFORE UPDATE OF %I', f.col) END, f.name,
+                  CASE WHEN k.event <> 'mark' THEN k.event WHEN f.mode = 'strict' THEN 'BEFORE UPDATE'
+                      ELSE format('BEFORE UPDATE OF %I', f.col) END, f.name,
                   CASE k.suffix WHEN 'truncate' THEN 'STATEMENT' ELSE 'ROW' END,
                   CASE WHEN k.cond = 'vacate' AND y.generated THEN ''
-                       WHEN k.cond IN ('rekey', 'vacate') THEN format(CASE WHEN y.changed LIKE '% OR %' THEN 'WHEN ((%s)) ' ELSE 'WHEN (%s) ' END, y.changed)
+                       WHEN k.cond IN ('rekey', 'vacate')
+                           THEN format(CASE WHEN y.changed LIKE '% OR %' THEN 'WHEN ((%s)) ' ELSE 'WHEN (%s) ' END, y.changed)
                        WHEN k.cond <> 'late' THEN format(k.cond, f.col)
                        WHEN f.mode = 'strict' THEN format('WHEN (((new.%I <= old.%1$I) OR ' || c_changed || ')) ', f.col)
                        WHEN f.wall = 'report' THEN format('WHEN ((new.%I < old.%1$I)) ', f.col)
                        ELSE format('WHEN (((new.%I < old.%1$I) OR ' || c_changed || ')) ', f.col) END) AS def,
-           CASE WHEN k.tomb THEN 'tomb_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text), 16) || '_' || k.suffix
+           CASE WHEN k.tomb THEN 'tomb_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text),
+               16) || '_' || k.suffix
                 ELSE 'wall_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text), 16) || '_' || k.suffix
                      || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func
-      FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid, wall text, root_wall text, tombs boolean, part boolean, torn boolean,
+      FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid,
+          wall text, root_wall text, tombs boolean, part boolean, torn boolean,
         unsettled boolean, subscribed boolean)
       LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE c.oid = f.issued AND c.relkind = 'S') q ON true
-      LEFT JOIN LATERAL (SELECT bool_or(a.attgenerated <> '') AS generated, array_agg(a.attname ORDER BY u.ord) AS cols, array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
-                                string_agg(format(CASE a.atttypid WHEN 'varchar'::regtype THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
-                                                                  ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, a.attname), ' OR ' ORDER BY u.ord) AS changed
+      LEFT JOIN LATERAL (SELECT bool_or(a.attgenerated <> '') AS generated, array_agg(a.attname ORDER BY u.ord) AS cols,
+          array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
+                                string_agg(format(CASE a.atttypid WHEN 'varchar'::regtype
+                                    THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
+                                                                  ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, a.attname), ' OR '
+                                                                      ORDER BY u.ord) AS changed
                            FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, ord), pg_attribute a
-                          WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num AND u.ord <= i.indnkeyatts) y ON true, kind k
+                          WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num
+                              AND u.ord <= i.indnkeyatts) y ON true, kind k
      WHERE f.wall <> 'off' AND (NOT k.tomb OR f.tombs AND (f.oid = f.root OR f.part))  -- D212 has the other children
        AND NOT f.torn AND NOT f.unsettled),  -- D213, and D102, D103 and D105
   seen AS (
-    SELECT w.*, t.tgenabled, t.tgfoid, t.tgparentid, p.proowner <> c_owner AS foreign_owner, p.pronamespace = c_schema AND p.proname = w.func AS named, CASE
+    SELECT w.*, t.tgenabled, t.tgfoid, t.tgparentid, p.proowner <> c_owner AS foreign_owner, p.pronamespace = c_schema
+        AND p.proname = w.func AS named, CASE
              WHEN t.oid IS NULL THEN 'D202 trigger-missing'
              -- which functions it is to run only a sequence says, and none is to be made without one
-             WHEN p.pronamespace <> c_schema OR NOT w.unbounded AND p.proname <> w.func OR w.unbounded AND p.proname !~ CASE WHEN w.tomb THEN '^tomb_' ELSE '^wall_' END OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR (p.proconfig IS NOT NULL) <> w.tomb
-                  OR p.prosecdef <> (w.suffix NOT LIKE 'mark%') OR position(CASE WHEN w.suffix LIKE 'mark%' THEN 'pg_catalog.set_config(' ELSE 'PERFORM fencing.fail(' END IN p.prosrc) = 0 THEN 'D204 trigger-function'
+             WHEN p.pronamespace <> c_schema OR NOT w.unbounded AND p.proname <> w.func OR w.unbounded AND p.proname !~ CASE WHEN w.tomb
+                 THEN '^tomb_' ELSE '^wall_' END OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR (p.proconfig IS NOT NULL) <> w.tomb
+                  OR p.prosecdef <> (w.suffix NOT LIKE 'mark%') OR position(CASE WHEN w.suffix LIKE 'mark%' THEN 'pg_catalog.set_config('
+                      ELSE 'PERFORM fencing.fail(' END IN p.prosrc) = 0 THEN 'D204 trigger-function'
              WHEN t.tgenabled <> 'A' AND NOT (w.subscribed AND t.tgenabled = 'O') THEN 'D203 trigger-disabled'
              WHEN NOT w.unbounded AND pg_get_triggerdef(t.oid) IS DISTINCT FROM w.def || format('%I(%L)', w.func, w.wall)
                   -- triggers follow a column that is renamed, and D106 says so
                   AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = w.oid AND a.attname = w.col AND NOT a.attisdropped)
              THEN 'D205 trigger-changed' END AS code,
            -- of tombstones with the root's trigger the copies go, and never the tombstones
-           CASE WHEN w.tomb THEN CASE WHEN t.tgparentid <> 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', w.trg, w.root_name) ELSE '' END
+           CASE WHEN w.tomb THEN CASE WHEN t.tgparentid <> 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', w.trg, w.root_name)
+               ELSE '' END
                 ELSE format('SELECT fencing.wall(%L, ''off''); ', w.root_name) END AS off,
-           CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name) ELSE format('SELECT fencing.wall(%L, %L)', w.root_name, w.root_wall) END AS again
+           CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name)
+               ELSE format('SELECT fencing.wall(%L, %L)', w.root_name, w.root_wall) END AS again
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
   SELECT 'error', s.code, format('trigger %I on %s', s.trg, s.name),
          CASE left(s.code, 4) WHEN 'D202' THEN 'the wall''s trigger is missing'
-              WHEN 'D203' THEN format('the wall''s trigger is %s', CASE s.tgenabled WHEN 'D' THEN 'disabled' WHEN 'R' THEN 'enabled for replicas only'
+              WHEN 'D203' THEN format('the wall''s trigger is %s', CASE s.tgenabled WHEN 'D' THEN 'disabled' WHEN 'R'
+                  THEN 'enabled for replicas only'
                   ELSE 'not ENABLE ALWAYS' END)
               WHEN 'D204' THEN format('the wall''s trigger runs %s, %s', s.tgfoid::regprocedure,
                                       CASE WHEN s.foreign_owner THEN 'which is not the schema owner''s'
                                           ELSE 'which is not what fencing made for the table as it is' END)
               ELSE 'the wall''s trigger is not as fencing made it' END,
-         CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it' ELSE 'nothing is checked by it' END
+         CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it'
+             ELSE 'nothing is checked by it' END
               WHEN 'D204' THEN 'what it checks, if anything, is for its owner to say' WHEN 'D205' THEN 'some writes pass unchecked'
               ELSE 'what it would check passes' END,
          CASE left(s.code, 4) WHEN 'D202' THEN s.again
-              WHEN 'D203' THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER %I' ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER %I' END, s.name, s.trg)
+              WHEN 'D203' THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER %I'
+                  ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER %I' END, s.name, s.trg)
               -- A function or a trigger of the right name is taken for the right one, and tables share the functions.
               ELSE CASE
                 WHEN s.code LIKE 'D204%' AND s.named AND s.foreign_owner THEN
                   format('ALTER FUNCTION %s OWNER TO %I', s.tgfoid::regprocedure, pg_get_userbyid(c_owner))
                 WHEN s.code LIKE 'D204%' AND s.named THEN
-                  format('BEGIN; DROP FUNCTION IF EXISTS %s CASCADE; SELECT %s FROM fencing.registry r JOIN pg_class c ON c.oid = r.relid WHERE r.wall_level <> ''off'' AND c.relkind IN (''r'', ''p'') AND NOT c.relispartition%s; COMMIT', s.tgfoid::regprocedure,
-                         CASE WHEN s.tomb THEN 'fencing.tombstones(r.relid)' ELSE 'fencing.wall(r.relid, r.wall_level)' END, CASE WHEN s.tomb THEN ' AND r.tombstones' ELSE '' END)
-                ELSE 'BEGIN; ' || s.off || CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name) ELSE '' END
+                  format('BEGIN; DROP FUNCTION IF EXISTS %s CASCADE; SELECT %s FROM fencing.registry r JOIN pg_class c ON c.oid = r.relid WHERE r.wall_level <> ''off'' AND c.relkind IN (''r'', ''p'') AND NOT c.relispartition%s; COMMIT',
+                      s.tgfoid::regprocedure,
+                         CASE WHEN s.tomb THEN 'fencing.tombstones(r.relid)' ELSE 'fencing.wall(r.relid, r.wall_level)' END, CASE
+                             WHEN s.tomb THEN ' AND r.tombstones' ELSE '' END)
+                ELSE 'BEGIN; ' || s.off || CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name)
+                    ELSE '' END
                      || s.again || '; COMMIT' END END
     FROM seen s WHERE s.code IS NOT NULL;
 
   RETURN QUERY
-  SELECT 'error', 'D213 parents-differ', f.name, format('it inherits from %s, whose walls differ', string_agg(f.root_name, ' and ' ORDER BY f.root_name)),
+  SELECT 'error', 'D213 parents-differ', f.name,
+      format('it inherits from %s, whose walls differ', string_agg(f.root_name, ' and ' ORDER BY f.root_name)),
          'it has the wall of one of them, and is written through the others unchecked',
          format('register them all with the same mode, token column, resource and sequence, and the same seal, or end all inheritances but one: ALTER TABLE %s NO INHERIT ...', f.name)
     FROM jsonb_to_recordset(family) AS f(oid oid, name text, root_name text, torn boolean) WHERE f.torn GROUP BY f.oid, f.name;
 
   -- Left of a wall is not a wall: what it was is for somebody to say. What has the name of a registered table is D102's or D105's.
   RETURN QUERY
-  SELECT CASE WHEN g.relid IS NULL OR c.relispartition OR EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid) THEN 'error' ELSE 'warning' END, 'D209 wall-left-over',
-         c.oid::regclass::text, format('trigger %I of %s is on a table that has none', t.tgname, CASE left(p.proname, 4) WHEN 'tomb' THEN 'tombstones' ELSE 'a wall' END),
-         CASE WHEN g.relid IS NULL THEN 'the triggers may be some of those of a wall only, and others be gone: older tokens can be written, and come back with the table'
+  SELECT CASE WHEN g.relid IS NULL OR c.relispartition OR EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid) THEN 'error'
+      ELSE 'warning' END, 'D209 wall-left-over',
+         c.oid::regclass::text, format('trigger %I of %s is on a table that has none', t.tgname, CASE left(p.proname, 4) WHEN 'tomb'
+             THEN 'tombstones' ELSE 'a wall' END),
+         CASE WHEN g.relid IS NULL THEN
+             'the triggers may be some of those of a wall only, and others be gone: older tokens can be written, and come back with the table'
               ELSE 'writes are refused that nothing protects' END,
-         CASE WHEN g.wall_level <> 'off' THEN format('if deleted keys are to keep their tokens, SELECT fencing.tombstones(%L), or, if not, SELECT fencing.tombstones(%1$L, false)', c.oid::regclass::text)
-              ELSE format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%1$L, ''off'')', c.oid::regclass::text) END
+         CASE WHEN g.wall_level <> 'off'
+             THEN format('if deleted keys are to keep their tokens, SELECT fencing.tombstones(%L), or, if not, SELECT fencing.tombstones(%1$L, false)',
+             c.oid::regclass::text)
+              ELSE format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%1$L, ''off'')',
+                  c.oid::regclass::text) END
     FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN fencing.registry g ON g.relid = c.oid
     LEFT JOIN (SELECT f.oid, bool_or(f.tombs AND (f.oid = f.root OR f.part)) AS has_tombs
-                 FROM jsonb_to_recordset(family) AS f(root oid, oid oid, wall text, tombs boolean, part boolean) WHERE f.wall <> 'off' GROUP BY f.oid) w ON w.oid = c.oid
+                 FROM jsonb_to_recordset(family) AS f(root oid, oid oid, wall text, tombs boolean, part boolean) WHERE f.wall <> 'off'
+                     GROUP BY f.oid) w ON w.oid = c.oid
    WHERE p.pronamespace = c_schema AND p.proname ~ '^(wall|tomb)_[0-9a-f]{16}_' AND t.tgparentid = 0
      AND CASE left(p.proname, 4) WHEN 'wall' THEN w.oid IS NULL ELSE w.has_tombs IS NOT TRUE END
      AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.schema_name = n.nspname AND x.table_name = c.relname AND x.relid <> c.oid);
@@ -128,7 +160,8 @@ SET max_parallel_workers_per_gather = 0 AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-  SELECT 'warning', 'D208 tombstones-without-wall', f.name, 'tombstones are on and the wall is off', 'deletes carry no token that a tombstone could keep',
+  SELECT 'warning', 'D208 tombstones-without-wall', f.name, 'tombstones are on and the wall is off',
+      'deletes carry no token that a tombstone could keep',
          format('SELECT fencing.wall(%L, ''enforce'')', f.name)
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, wall text, tombs boolean, unsettled boolean)
    WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs AND NOT f.unsettled;
@@ -139,12 +172,14 @@ BEGIN
          format('ALTER TABLE %s DROP CONSTRAINT %I, ADD CONSTRAINT %2$I %s', f.name, k.conname,
                 regexp_replace(pg_get_constraintdef(k.oid), ' DEFERRABLE( INITIALLY DEFERRED)?$', ''))
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, tombs boolean)
-    JOIN pg_index i ON i.indrelid = f.oid AND i.indisprimary AND NOT i.indimmediate JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.contype = 'p'
+    JOIN pg_index i ON i.indrelid = f.oid AND i.indisprimary AND NOT i.indimmediate JOIN pg_constraint k ON k.conindid = i.indexrelid
+        AND k.contype = 'p'
    WHERE f.root = f.oid AND f.tombs;
 
   RETURN QUERY
   SELECT 'error', 'D212 tombstones-child', f.name, format('it inherits from %s, which has tombstones', f.root_name),
-         'a key that was deleted from it can be inserted again by a stale holder', format('make %s a partitioned table, or ALTER TABLE %s NO INHERIT %1$s', f.root_name, f.name)
+         'a key that was deleted from it can be inserted again by a stale holder',
+             format('make %s a partitioned table, or ALTER TABLE %s NO INHERIT %1$s', f.root_name, f.name)
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, wall text, tombs boolean, part boolean)
    WHERE f.oid <> f.root AND NOT f.part AND f.tombs AND f.wall <> 'off';
 END $$;
@@ -160,13 +195,18 @@ DECLARE
 BEGIN
   RETURN QUERY
   SELECT 'error', 'D210 registry-trigger', format('trigger %I on fencing.registry', k.name),
-         CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS' ELSE 'it runs another function' END,
-         CASE WHEN k.name IN ('changed', 'truncated') THEN 'drivers and caches don''t hear of changes' ELSE 'the wall doesn''t follow the registry' END,
-         CASE WHEN t.tgfoid = p.oid THEN '' ELSE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON fencing.registry FOR EACH %s EXECUTE FUNCTION fencing.%I(); ',
+         CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS'
+             ELSE 'it runs another function' END,
+         CASE WHEN k.name IN ('changed', 'truncated') THEN 'drivers and caches don''t hear of changes'
+             ELSE 'the wall doesn''t follow the registry' END,
+         CASE WHEN t.tgfoid = p.oid THEN ''
+             ELSE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON fencing.registry FOR EACH %s EXECUTE FUNCTION fencing.%I(); ',
              k.name, k.event, k.for_each, k.func) END
          || format('ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER %I', k.name)
-    FROM (VALUES ('changed', 'INSERT OR UPDATE OR DELETE', 'ROW', 'registry_changed'), ('truncated', 'TRUNCATE', 'STATEMENT', 'registry_changed'),
-                 ('wall', 'UPDATE OR DELETE', 'ROW', 'wall_changed'), ('tombstones', 'UPDATE OR DELETE', 'ROW', 'tombstones_changed')) k(name, event, for_each, func)
+    FROM (VALUES ('changed', 'INSERT OR UPDATE OR DELETE', 'ROW', 'registry_changed'),
+        ('truncated', 'TRUNCATE', 'STATEMENT', 'registry_changed'),
+                 ('wall', 'UPDATE OR DELETE', 'ROW', 'wall_changed'), ('tombstones', 'UPDATE OR DELETE', 'ROW', 'tombstones_changed'))
+                     k(name, event, for_each, func)
     LEFT JOIN pg_trigger t ON t.tgrelid = 'fencing.registry'::regclass AND t.tgname = k.name
     LEFT JOIN pg_proc p ON p.pronamespace = c_schema AND p.proname = k.func
    WHERE t.oid IS NULL OR t.tgenabled <> 'A' OR t.tgfoid IS DISTINCT FROM p.oid;
@@ -174,13 +214,15 @@ BEGIN
   -- what keeps the driver's own connections from what they rest on
   RETURN QUERY
   SELECT 'error', 'D230 driver-trigger', format('trigger refuse_driver on fencing.%I', c.relname),
-         CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS' ELSE 'it is not as fencing made it' END,
+         CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS'
+             ELSE 'it is not as fencing made it' END,
          'a statement through the driver that reaches the table can take the protection away',
          CASE WHEN pg_get_triggerdef(t.oid) = 'CREATE ' || k.def THEN '' ELSE 'CREATE OR REPLACE ' || k.def || '; ' END
          || format('ALTER TABLE fencing.%I ENABLE ALWAYS TRIGGER refuse_driver', c.relname)
     FROM pg_class c LEFT JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgname = 'refuse_driver',
     LATERAL (SELECT format('TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.%I FOR EACH STATEMENT '
-                           'WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()', c.relname) AS def) k
+                           'WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()',
+                               c.relname) AS def) k
    WHERE c.relnamespace = c_schema AND c.relname IN ('registry', 'generation', 'incarnation', 'tombstone', 'repairs', 'lease', 'epoch')
      AND (t.oid IS NULL OR t.tgenabled <> 'A' OR pg_get_triggerdef(t.oid) <> 'CREATE ' || k.def);
 

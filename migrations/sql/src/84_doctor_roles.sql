@@ -12,9 +12,11 @@ BEGIN
     FROM (SELECT CASE n.nspowner WHEN 'pg_database_owner'::regrole THEN d.datdba ELSE n.nspowner END AS owner,
                  format('schema %I, which %s is in', n.nspname, min(c.oid::regclass::text)) AS what, format('SCHEMA %I', n.nspname) AS name
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, pg_database d
-           WHERE d.oid = c_db AND n.oid <> c_schema AND (c.oid = ANY (c_seqs) OR c.oid IN (SELECT f.oid FROM jsonb_to_recordset(family) AS f(oid oid)))
+           WHERE d.oid = c_db AND n.oid <> c_schema
+               AND (c.oid = ANY (c_seqs) OR c.oid IN (SELECT f.oid FROM jsonb_to_recordset(family) AS f(oid oid)))
            GROUP BY n.oid, n.nspname, n.nspowner, d.datdba
-          UNION ALL SELECT d.datdba, format('database %I', d.datname), format('DATABASE %I', d.datname) FROM pg_database d WHERE d.oid = c_db) o);
+          UNION ALL SELECT d.datdba, format('database %I', d.datname), format('DATABASE %I', d.datname) FROM pg_database d
+              WHERE d.oid = c_db) o);
 END $$;
 
 -- The roles that are judged: those named by the caller, or that can log in, or be taken by one that can, and write a protected table.
@@ -28,17 +30,21 @@ DECLARE
 BEGIN
   RETURN (SELECT coalesce(jsonb_agg(jsonb_build_object('oid', a.oid, 'name', a.rolname,
            -- those that it is, or can take by SET ROLE, whether it inherits their rights or not; D414 has the superusers
-           'takes', ARRAY(SELECT m.oid FROM pg_roles m WHERE pg_has_role(a.oid, m.oid, 'MEMBER') AND NOT m.rolsuper ORDER BY m.oid), 'sev', CASE WHEN doctor_apps.roles IS NULL AND (
+           'takes', ARRAY(SELECT m.oid FROM pg_roles m WHERE pg_has_role(a.oid, m.oid, 'MEMBER') AND NOT m.rolsuper ORDER BY m.oid), 'sev',
+               CASE WHEN doctor_apps.roles IS NULL AND (
              pg_has_role(a.oid, c_owner, 'MEMBER')
              OR EXISTS (SELECT 1 FROM jsonb_to_recordset(c_own) AS o(owner oid) WHERE pg_has_role(a.oid, o.owner, 'MEMBER'))
-             OR EXISTS (SELECT 1 FROM jsonb_to_recordset(family) AS f(oid oid) JOIN pg_class c ON c.oid = f.oid WHERE pg_has_role(a.oid, c.relowner, 'MEMBER')))
+             OR EXISTS (SELECT 1 FROM jsonb_to_recordset(family) AS f(oid oid) JOIN pg_class c ON c.oid = f.oid
+                 WHERE pg_has_role(a.oid, c.relowner, 'MEMBER')))
            THEN 'warning' ELSE 'error' END)), '[]')
     FROM pg_roles a
    WHERE NOT a.rolsuper AND CASE WHEN doctor_apps.roles IS NOT NULL THEN a.rolname = ANY (doctor_apps.roles)
      ELSE (a.rolcanlogin OR a.rolname !~ '^pg_' AND EXISTS (SELECT 1 FROM pg_roles l WHERE l.rolcanlogin AND NOT l.rolsuper
              AND pg_has_role(l.oid, a.oid, 'MEMBER') AND NOT pg_has_role(l.oid, a.oid, 'USAGE')))
-      AND EXISTS (SELECT 1 FROM jsonb_to_recordset(family) AS f(oid oid), pg_roles m WHERE pg_has_role(a.oid, m.oid, 'MEMBER') AND NOT m.rolsuper
-                   AND (has_table_privilege(m.oid, f.oid, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(m.oid, f.oid, 'INSERT, UPDATE'))) END);
+      AND EXISTS (SELECT 1 FROM jsonb_to_recordset(family) AS f(oid oid), pg_roles m WHERE pg_has_role(a.oid, m.oid, 'MEMBER')
+          AND NOT m.rolsuper
+                   AND (has_table_privilege(m.oid, f.oid, 'INSERT, UPDATE, DELETE')
+                       OR has_any_column_privilege(m.oid, f.oid, 'INSERT, UPDATE'))) END);
 END $$;
 
 -- What the judged roles own and may do.
@@ -63,14 +69,16 @@ BEGIN
       CASE WHEN a.rolcanlogin THEN 'it can log in, and is a superuser' ELSE 'it is a superuser' END,
       'it can take the wall down: it is for administrators, not for an application',
          -- not NOSUPERUSER: it may be the only one
-         CASE WHEN roles IS NULL THEN 'name the role that the application connects as, as in SELECT * FROM fencing.doctor(roles => ''{app}'') or --role app, and only that is judged'
+         CASE WHEN roles IS NULL THEN
+             'name the role that the application connects as, as in SELECT * FROM fencing.doctor(roles => ''{app}'') or --role app, and only that is judged'
               ELSE 'connect the application as another role, which is no superuser' END
     FROM pg_roles a WHERE a.rolsuper AND CASE WHEN roles IS NULL THEN a.rolcanlogin ELSE a.rolname = ANY (roles) END;
 
   RETURN QUERY
   WITH acl(obj, object, privilege, grantee) AS (
     SELECT c.oid, format('TABLE %s', c.oid::regclass), x.privilege_type, x.grantee FROM pg_class c, aclexplode(c.relacl) x
-     WHERE c.relnamespace = c_schema AND c.relkind IN ('r', 'p', 'v') OR c.oid IN (SELECT f.oid FROM jsonb_to_recordset(family) AS f(oid oid))
+     WHERE c.relnamespace = c_schema AND c.relkind IN ('r', 'p', 'v')
+         OR c.oid IN (SELECT f.oid FROM jsonb_to_recordset(family) AS f(oid oid))
     UNION SELECT a.attrelid, format('TABLE %s', a.attrelid::regclass), x.privilege_type, x.grantee
       FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid, aclexplode(a.attacl) x WHERE c.relnamespace = c_schema
     UNION SELECT n.oid, 'SCHEMA fencing', x.privilege_type, x.grantee FROM pg_namespace n, aclexplode(n.nspacl) x WHERE n.oid = c_schema
@@ -83,7 +91,8 @@ BEGIN
            SELECT string_agg(format('REVOKE %s ON %s FROM %s', e.privileges, e.object, CASE e.grantee WHEN 0 THEN 'PUBLIC'
                ELSE quote_ident(pg_get_userbyid(e.grantee)) END), '; ')
              FROM (SELECT e.object, e.grantee, string_agg(e.privilege, ', ' ORDER BY e.privilege) AS privileges FROM acl e
-                    WHERE e.obj = ANY (x.objs) AND e.privilege = ANY (x.privileges) AND (e.grantee = 0 OR pg_has_role(a.oid, e.grantee, 'MEMBER'))
+                    WHERE e.obj = ANY (x.objs) AND e.privilege = ANY (x.privileges)
+                        AND (e.grantee = 0 OR pg_has_role(a.oid, e.grantee, 'MEMBER'))
                     GROUP BY e.object, e.grantee) e),
            format('REVOKE pg_write_all_data FROM %I, or from the role that it has this through', a.name))
     FROM jsonb_to_recordset(apps) AS a(oid oid, name name, sev text, takes oid[]),
@@ -91,81 +100,103 @@ BEGIN
       -- what it owns, or a role owns that it is a member of
       SELECT CASE WHEN o.owner = a.oid THEN CASE o.kind WHEN 't' THEN 'D401 role-owns-table' WHEN 'w' THEN 'D413 role-owns-around'
                  ELSE 'D402 role-owns-schema' END ELSE 'D403 role-in-owner' END AS code,
-             CASE WHEN o.owner = a.oid THEN format('it owns %s', o.what) ELSE format('it is a member of %I, which owns %s', pg_get_userbyid(o.owner),
+             CASE WHEN o.owner = a.oid THEN format('it owns %s', o.what)
+                 ELSE format('it is a member of %I, which owns %s', pg_get_userbyid(o.owner),
                  o.what) END AS problem,
              CASE o.kind WHEN 'w' THEN 'whoever logs in as it can drop what is in it, and make tables without a wall in its place'
                          ELSE 'whoever logs in as it can drop the triggers' END AS consequence,
-             CASE WHEN o.owner = a.oid THEN format(CASE o.kind WHEN 't' THEN 'ALTER TABLE %s OWNER TO ...' WHEN 's' THEN 'ALTER SCHEMA %s OWNER TO ...'
+             CASE WHEN o.owner = a.oid THEN format(CASE o.kind WHEN 't' THEN 'ALTER TABLE %s OWNER TO ...' WHEN 's'
+                 THEN 'ALTER SCHEMA %s OWNER TO ...'
                  ELSE 'ALTER %s OWNER TO ...' END, o.name)
-                  ELSE format('REVOKE %I FROM %I', pg_get_userbyid(o.owner), a.name) END || ', or connect the application as another role' AS remedy,
+                  ELSE format('REVOKE %I FROM %I', pg_get_userbyid(o.owner), a.name) END || ', or connect the application as another role'
+                      AS remedy,
              NULL::oid[] AS objs, NULL::text[] AS privileges, false AS mild
         FROM (SELECT DISTINCT c.relowner, 't', format('table %s', f.name), f.name FROM jsonb_to_recordset(family) AS f(oid oid, name text)
             JOIN pg_class c ON c.oid = f.oid
               UNION ALL SELECT c_owner, 's', 'schema fencing', 'fencing'
               UNION ALL SELECT w.owner, 'w', w.what, w.name FROM jsonb_to_recordset(c_own) AS w(owner oid, what text, name text)
-              UNION ALL SELECT DISTINCT c.relowner, 'o', format('%s %s', CASE c.relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, c.oid::regclass),
+              UNION ALL SELECT DISTINCT c.relowner, 'o', format('%s %s', CASE c.relkind WHEN 'S' THEN 'sequence'
+                  ELSE 'table' END, c.oid::regclass),
                                format('%s %s', CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass)
                           FROM pg_class c WHERE c.relkind IN ('r', 'p', 'v', 'S') AND (c.relnamespace = c_schema AND c.relowner <> c_owner
                               OR c.oid = ANY (c_seqs) AND c.relnamespace <> c_schema)
-              UNION ALL SELECT DISTINCT p.proowner, 'o', format('function %s', p.oid::regprocedure), format('FUNCTION %s', p.oid::regprocedure)
+              UNION ALL SELECT DISTINCT p.proowner, 'o', format('function %s', p.oid::regprocedure),
+                  format('FUNCTION %s', p.oid::regprocedure)
                           FROM pg_proc p WHERE p.pronamespace = c_schema AND p.proowner <> c_owner) o(owner, kind, what, name)
        WHERE pg_has_role(a.oid, o.owner, 'MEMBER')
       UNION ALL
       SELECT 'D404 role-table-rights', format('it has %s on %s', array_to_string(v.privileges, ', '), v.name),
              CASE WHEN 'TRIGGER' = ANY (v.privileges) THEN 'it can put a trigger there that changes what is written, after the check'
                   WHEN 'TRUNCATE' <> ALL (v.privileges) THEN 'its foreign keys can stop rows from being deleted'
-                  WHEN v.wall = 'off' THEN 'it can empty the table, tokens included' ELSE 'only the wall''s trigger stops it from emptying the table' END,
+                  WHEN v.wall = 'off' THEN 'it can empty the table, tokens included'
+                      ELSE 'only the wall''s trigger stops it from emptying the table' END,
              NULL, ARRAY[v.oid], v.privileges, 'TRIGGER' <> ALL (v.privileges) AND ('TRUNCATE' <> ALL (v.privileges) OR v.wall <> 'off')
         FROM (SELECT f.oid, f.name, f.wall, array_agg(y.privilege ORDER BY y.privilege) AS privileges
-                FROM jsonb_to_recordset(family) AS f(oid oid, name text, wall text) JOIN pg_class c ON c.oid = f.oid, (VALUES ('TRIGGER'), ('TRUNCATE'),
+                FROM jsonb_to_recordset(family) AS f(oid oid, name text, wall text) JOIN pg_class c ON c.oid = f.oid,
+                    (VALUES ('TRIGGER'), ('TRUNCATE'),
                     ('REFERENCES')) y(privilege)
-               WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_table_privilege(m, f.oid, y.privilege)) AND NOT pg_has_role(a.oid, c.relowner, 'MEMBER')
+               WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_table_privilege(m, f.oid, y.privilege))
+                   AND NOT pg_has_role(a.oid, c.relowner, 'MEMBER')
                GROUP BY f.oid, f.name, f.wall) v
       UNION ALL
-      SELECT 'D405 role-create', 'it may create objects in schema fencing', 'it can put something of its own in the place of what the wall calls',
+      SELECT 'D405 role-create', 'it may create objects in schema fencing',
+          'it can put something of its own in the place of what the wall calls',
              NULL, ARRAY[c_schema], ARRAY['CREATE'], false
-       WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_schema_privilege(m, c_schema, 'CREATE')) AND NOT pg_has_role(a.oid, c_owner, 'MEMBER')
+       WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_schema_privilege(m, c_schema, 'CREATE'))
+           AND NOT pg_has_role(a.oid, c_owner, 'MEMBER')
       UNION ALL
-      SELECT 'D406 role-writes-registry', format('it may write %s', c.oid::regclass), 'it can let go of any table, or move what tokens rest on',
+      SELECT 'D406 role-writes-registry', format('it may write %s', c.oid::regclass),
+          'it can let go of any table, or move what tokens rest on',
              NULL, ARRAY[c.oid], ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER'], false
         FROM pg_class c WHERE c.relnamespace = c_schema AND c.relkind IN ('r', 'p', 'v') AND NOT pg_has_role(a.oid, c.relowner, 'MEMBER')
          AND EXISTS (SELECT FROM unnest(a.takes) m
-                      WHERE has_table_privilege(m, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER') OR has_any_column_privilege(m, c.oid, 'INSERT, UPDATE'))
+                      WHERE has_table_privilege(m, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
+                          OR has_any_column_privilege(m, c.oid, 'INSERT, UPDATE'))
       UNION ALL
-      SELECT 'D407 role-executes', format('it may run %s', string_agg(DISTINCT CASE p.prorettype WHEN 'trigger'::regtype THEN 'trigger functions'
-          ELSE format('fencing.%I', p.proname) END, ', ')), 'it can let go of tables, given the rights on the registry, or put the wall''s triggers to other uses',
+      SELECT 'D407 role-executes', format('it may run %s', string_agg(DISTINCT CASE p.prorettype WHEN 'trigger'::regtype
+          THEN 'trigger functions'
+          ELSE format('fencing.%I', p.proname) END, ', ')),
+              'it can let go of tables, given the rights on the registry, or put the wall''s triggers to other uses',
              NULL, array_agg(p.oid), ARRAY['EXECUTE'], false
-        FROM pg_proc p WHERE p.pronamespace = c_schema AND NOT pg_has_role(a.oid, p.proowner, 'MEMBER') AND EXISTS (SELECT FROM unnest(a.takes) m WHERE has_function_privilege(m, p.oid, 'EXECUTE'))
-         AND (p.proname ~ '^(wall.*|register|unregister|driver_level|driver_rewrite|claim_name|(prune_)?tombstone.*|repair.*|(un)?seal.*)$' OR p.prorettype = 'trigger'::regtype)
+        FROM pg_proc p WHERE p.pronamespace = c_schema AND NOT pg_has_role(a.oid, p.proowner, 'MEMBER')
+            AND EXISTS (SELECT FROM unnest(a.takes) m WHERE has_function_privilege(m, p.oid, 'EXECUTE'))
+         AND (p.proname ~ '^(wall.*|register|unregister|driver_level|driver_rewrite|claim_name|(prune_)?tombstone.*|repair.*|(un)?seal.*)$'
+             OR p.prorettype = 'trigger'::regtype)
       HAVING count(*) > 0
       UNION ALL
-      SELECT 'D408 role-replication', 'it may set session_replication_role', 'foreign keys and all triggers but the wall''s don''t hold for it',
+      SELECT 'D408 role-replication', 'it may set session_replication_role',
+          'foreign keys and all triggers but the wall''s don''t hold for it',
              NULL, ARRAY(SELECT q.oid FROM pg_parameter_acl q WHERE q.parname = 'session_replication_role'), ARRAY['SET'], false
        WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_parameter_privilege(m, 'session_replication_role', 'SET'))
       UNION ALL
       -- from PostgreSQL 16 on it needs ADMIN OPTION on a role to take it, which makes it a member
-      SELECT 'D414 role-makes-roles', CASE WHEN m.oid = a.oid THEN 'it has CREATEROLE' ELSE format('it is a member of %I, which %s', m.rolname,
+      SELECT 'D414 role-makes-roles', CASE WHEN m.oid = a.oid THEN 'it has CREATEROLE'
+          ELSE format('it is a member of %I, which %s', m.rolname,
                  CASE WHEN m.rolsuper THEN 'is a superuser' ELSE 'has CREATEROLE' END) END,
-             CASE WHEN m.rolsuper THEN 'it can do all that a superuser can' ELSE 'it can make itself a member of the owner of what is protected' END,
+             CASE WHEN m.rolsuper THEN 'it can do all that a superuser can'
+                 ELSE 'it can make itself a member of the owner of what is protected' END,
              CASE WHEN m.oid = a.oid THEN format('ALTER ROLE %I NOCREATEROLE', a.name)
                   ELSE format('REVOKE %I FROM %I, or from the role that it has this through', m.rolname, a.name) END, NULL, NULL, false
         FROM pg_roles m
        WHERE (m.rolsuper OR m.rolcreaterole AND current_setting('server_version_num')::int < 160000) AND pg_has_role(a.oid, m.oid, 'MEMBER')
       UNION ALL
-      SELECT 'D415 role-server-files', format('it is a member of %I', m.rolname), 'it can run what it likes as the server, or write the server''s files',
+      SELECT 'D415 role-server-files', format('it is a member of %I', m.rolname),
+          'it can run what it likes as the server, or write the server''s files',
              format('REVOKE %I FROM %I, or from the role that it has this through', m.rolname, a.name), NULL, NULL, false
         FROM pg_roles m WHERE m.rolname IN ('pg_execute_server_program', 'pg_write_server_files') AND pg_has_role(a.oid, m.oid, 'MEMBER')
       ) x
    ORDER BY 3, 2, 4;
 
   RETURN QUERY
-  SELECT 'warning', 'D410 role-rights-missing', format('role %I', a.name), format('it can write protected tables, but has no %s', string_agg(g.what,
+  SELECT 'warning', 'D410 role-rights-missing', format('role %I', a.name),
+      format('it can write protected tables, but has no %s', string_agg(g.what,
       ', no ' ORDER BY g.n)),
          'the driver refuses to open a connection of it', string_agg(format('GRANT %s TO %I', g.what, a.name), '; ' ORDER BY g.n)
     FROM jsonb_to_recordset(apps) AS a(oid oid, name name, sev text),
     LATERAL (VALUES (1, 'USAGE ON SCHEMA fencing', has_schema_privilege(a.oid, c_schema, 'USAGE')),
                     (2, 'SELECT ON fencing.registry', has_table_privilege(a.oid, 'fencing.registry'::regclass, 'SELECT')),
-                    (3, 'SELECT ON fencing.generation', has_table_privilege(a.oid, 'fencing.generation'::regclass, 'SELECT'))) g(n, what, has)
+                    (3, 'SELECT ON fencing.generation', has_table_privilege(a.oid, 'fencing.generation'::regclass, 'SELECT'))) g(n,
+                        what, has)
    WHERE NOT g.has AND a.sev = 'error' AND EXISTS (SELECT 1 FROM jsonb_to_recordset(family) AS f(oid oid)
            WHERE has_table_privilege(a.oid, f.oid, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(a.oid, f.oid, 'INSERT, UPDATE'))
    GROUP BY a.name;
@@ -185,7 +216,8 @@ BEGIN
     SELECT s.setrole, s.setdatabase, lower(split_part(e, '=', 1)) AS name, substr(e, position('=' IN e) + 1) AS value,
            CASE WHEN s.setrole = 0 AND s.setdatabase = 0 THEN 'all roles' WHEN s.setrole = 0 THEN format('database %I', current_database())
                ELSE format('role %I', pg_get_userbyid(s.setrole)) END AS object,
-           CASE WHEN s.setrole = 0 AND s.setdatabase = 0 THEN 'ALTER ROLE ALL' WHEN s.setrole = 0 THEN format('ALTER DATABASE %I', current_database())
+           CASE WHEN s.setrole = 0 AND s.setdatabase = 0 THEN 'ALTER ROLE ALL' WHEN s.setrole = 0
+               THEN format('ALTER DATABASE %I', current_database())
                 ELSE format('ALTER ROLE %I', pg_get_userbyid(s.setrole)) || CASE s.setdatabase WHEN 0 THEN '' ELSE format(' IN DATABASE %I',
                     current_database()) END END AS alter
       FROM pg_db_role_setting s, unnest(s.setconfig) e
@@ -193,13 +225,16 @@ BEGIN
            OR s.setrole = (SELECT o.oid FROM pg_roles o WHERE o.rolname = session_user))
     UNION ALL
     SELECT 0, 0, s.name, s.reset_val, 'the server''s configuration', 'ALTER SYSTEM'
-      FROM pg_settings s WHERE s.source IN ('configuration file', 'command line', 'environment variable', 'global') AND s.name <> 'search_path'),
+      FROM pg_settings s WHERE s.source IN ('configuration file', 'command line', 'environment variable', 'global')
+          AND s.name <> 'search_path'),
   path AS (
     SELECT s.*, array_position(p.schemas, 'pg_catalog') AS at, p.schemas
-      FROM setting s, LATERAL (SELECT array_agg(btrim(btrim(x), '"') ORDER BY i) FROM unnest(string_to_array(s.value, ',')) WITH ORDINALITY u(x, i)) p(schemas)
+      FROM setting s, LATERAL (SELECT array_agg(btrim(btrim(x), '"') ORDER BY i)
+          FROM unnest(string_to_array(s.value, ',')) WITH ORDINALITY u(x, i)) p(schemas)
      WHERE s.name = 'search_path')
   SELECT 'warning', 'D501 setting-path', p.object, format('its search_path %s has schemas before pg_catalog', p.value),
-         'their operators take the place of <, and the driver refuses protected writes there', format('%s SET search_path = ... without pg_catalog', p.alter)
+         'their operators take the place of <, and the driver refuses protected writes there',
+             format('%s SET search_path = ... without pg_catalog', p.alter)
     FROM path p WHERE p.at > 1
   UNION ALL
   SELECT 'error', 'D409 role-path-create', format('role %I', a.name),
@@ -209,15 +244,19 @@ BEGIN
         FROM unnest(p.schemas[1:p.at - 1]) q) x(schema)
     LEFT JOIN pg_namespace n ON n.nspname = x.schema
    WHERE p.at > 1 AND (p.setrole = 0 OR p.setrole = a.oid)
-     AND EXISTS (SELECT FROM unnest(a.takes) m WHERE CASE WHEN n.oid IS NULL THEN has_database_privilege(m, c_db, 'CREATE') ELSE has_schema_privilege(m, n.oid, 'CREATE') END)
+     AND EXISTS (SELECT FROM unnest(a.takes) m WHERE CASE WHEN n.oid IS NULL THEN has_database_privilege(m, c_db, 'CREATE')
+         ELSE has_schema_privilege(m, n.oid, 'CREATE') END)
   UNION ALL
   SELECT x.severity, x.code, s.object, format('it sets %s to %s', s.name, s.value), x.consequence, format('%s RESET %I', s.alter, s.name)
     FROM setting s, LATERAL (
-      SELECT 'error', 'D502 setting-replication-role', 'foreign keys and all triggers but the wall''s don''t hold' WHERE s.name = 'session_replication_role'
+      SELECT 'error', 'D502 setting-replication-role', 'foreign keys and all triggers but the wall''s don''t hold'
+          WHERE s.name = 'session_replication_role'
           AND lower(s.value) NOT IN ('origin', 'local')
-      UNION ALL SELECT 'error', 'D503 setting-strings', 'the server reads a backslash in a text otherwise than the driver, which refuses protected writes there'
+      UNION ALL SELECT 'error', 'D503 setting-strings',
+          'the server reads a backslash in a text otherwise than the driver, which refuses protected writes there'
        WHERE s.name = 'standard_conforming_strings' AND lower(s.value) IN ('off', 'false', 'no', '0', 'of', 'n', 'f')
-      UNION ALL SELECT 'warning', 'D504 setting-encoding', 'a program that doesn''t set it itself has its texts read otherwise than they were checked'
+      UNION ALL SELECT 'warning', 'D504 setting-encoding',
+          'a program that doesn''t set it itself has its texts read otherwise than they were checked'
        WHERE s.name = 'client_encoding' AND upper(replace(replace(s.value, '-', ''), '_', '')) NOT IN ('UTF8', 'UNICODE')
       UNION ALL SELECT 'error', 'D505 setting-token', 'every transaction has a token that no lock gave it' WHERE s.name ~ '^fencing[.]token'
           AND s.value <> '') x(severity, code, consequence);

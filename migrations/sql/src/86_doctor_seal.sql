@@ -9,16 +9,19 @@ DECLARE
   v_sealed jsonb;  -- those of the family with a seal
 BEGIN
   SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid,
-           'again', format(CASE WHEN g.seal_column IS NULL THEN 'SELECT fencing.seal(%L, resource => %L)' ELSE 'SELECT fencing.seal(%L, by_column => %3$L)' END,
+           'again', format(CASE WHEN g.seal_column IS NULL THEN 'SELECT fencing.seal(%L, resource => %L)'
+               ELSE 'SELECT fencing.seal(%L, by_column => %3$L)' END,
                            f.root_name, g.seal_resource, g.seal_column))), '[]') INTO v_sealed
-    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, resource text, wall text, part boolean, torn boolean, unsettled boolean, subscribed boolean)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, resource text, wall text, part boolean,
+        torn boolean, unsettled boolean, subscribed boolean)
     JOIN fencing.registry g ON g.relid = f.root AND num_nonnulls(g.seal_resource, g.seal_column) = 1
     LEFT JOIN pg_attribute a ON a.attrelid = f.root AND a.attname = g.seal_column AND a.attnum > 0 AND NOT a.attisdropped;
 
   RETURN QUERY
   SELECT 'warning', 'D224 seal-without-wall', f.name, 'it is sealed and the wall is off', 'nothing compares its writes with the lease',
          format('SELECT fencing.wall(%L, ''enforce'')', f.name)
-    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, wall text, unsettled boolean) WHERE f.root = f.oid AND f.wall = 'off' AND NOT f.unsettled;
+    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, wall text, unsettled boolean) WHERE f.root = f.oid
+        AND f.wall = 'off' AND NOT f.unsettled;
 
   RETURN QUERY
   SELECT 'error', 'D223 seal-column', f.name, format('the column %I, which names the lease of a row, %s', f.by, x.what), x.so, x.fix
@@ -30,7 +33,8 @@ BEGIN
       UNION ALL SELECT format('is %s now', format_type(a.atttypid, a.atttypmod)), 'every write is refused',
              format('ALTER TABLE %s ALTER COLUMN %I TYPE text; %s', f.root_name, f.by, f.again)
        WHERE a.atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype)
-      UNION ALL SELECT 'may be null', 'a row with a null can be written by nobody', format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.by) WHERE NOT a.attnotnull) x
+      UNION ALL SELECT 'may be null', 'a row with a null can be written by nobody',
+          format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.by) WHERE NOT a.attnotnull) x
    WHERE f.by IS NOT NULL;
 
   -- the trigger, as fencing.seal_apply makes it; the codes are those of the wall's own
@@ -38,24 +42,36 @@ BEGIN
   WITH seen AS (
     SELECT f.*, t.tgenabled, t.tgfoid, p.proowner, p.proname = y.func AS named, y.func, CASE
              WHEN t.oid IS NULL THEN 'D202 trigger-missing'
-             WHEN p.pronamespace <> c_schema OR p.proname <> y.func OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR p.proconfig IS NOT NULL OR NOT p.prosecdef
+             WHEN p.pronamespace <> c_schema OR p.proname <> y.func OR p.proowner <> c_owner OR l.lanname <> 'plpgsql'
+                 OR p.proconfig IS NOT NULL OR NOT p.prosecdef
                   OR position('PERFORM fencing.seal_fail(' IN p.prosrc) = 0 THEN 'D204 trigger-function'
              WHEN t.tgenabled <> 'A' AND NOT (f.subscribed AND t.tgenabled = 'O') THEN 'D203 trigger-disabled'
-             WHEN pg_get_triggerdef(t.oid) <> format('CREATE TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
+             WHEN pg_get_triggerdef(t.oid) <>
+                 format('CREATE TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
                                                      f.name, y.func, f.wall) THEN 'D205 trigger-changed' END AS code
-      FROM jsonb_to_recordset(v_sealed) AS f(oid oid, name text, root_name text, col name, resource text, lease text, "by" name, typ oid, wall text, again text, torn boolean, unsettled boolean, subscribed boolean)
-      LEFT JOIN pg_trigger t ON t.tgrelid = f.oid AND t.tgname = '~fencing_zseal' LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang,
-      LATERAL (SELECT 'seal_' || left(md5(jsonb_build_array(f.col, f.resource, f.lease, f.by, f.typ::regtype::text)::text), 16) || '_check' AS func) y
+      FROM jsonb_to_recordset(v_sealed) AS f(oid oid, name text, root_name text, col name, resource text, lease text, "by" name, typ oid,
+          wall text, again text, torn boolean, unsettled boolean, subscribed boolean)
+      LEFT JOIN pg_trigger t ON t.tgrelid = f.oid AND t.tgname = '~fencing_zseal' LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT
+          JOIN pg_language l ON l.oid = p.prolang,
+      LATERAL (SELECT 'seal_' || left(md5(jsonb_build_array(f.col, f.resource, f.lease, f.by, f.typ::regtype::text)::text),
+          16) || '_check' AS func) y
      WHERE f.wall <> 'off' AND NOT f.torn AND NOT f.unsettled  -- D213, and D102, D103 and D105
-       AND (f.by IS NULL OR f.typ IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype)))  -- D223 has the others
+       -- D223 has the others
+       AND (f.by IS NULL OR f.typ IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype,
+           'int8'::regtype)))
   SELECT 'error', s.code, format('trigger "~fencing_zseal" on %s', s.name),
          CASE left(s.code, 4) WHEN 'D202' THEN 'the seal''s trigger is missing' WHEN 'D203' THEN 'the seal''s trigger is not ENABLE ALWAYS'
-              WHEN 'D204' THEN format('the seal''s trigger runs %s, which is not what fencing made for the table as it is', s.tgfoid::regprocedure)
+              WHEN 'D204' THEN format('the seal''s trigger runs %s, which is not what fencing made for the table as it is',
+                  s.tgfoid::regprocedure)
               ELSE 'the seal''s trigger is not as fencing made it' END,
-         CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it' ELSE 'nothing is compared with the lease' END
+         CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it'
+             ELSE 'nothing is compared with the lease' END
               ELSE 'an older holder writes rows that the new one has not written yet' END,
-         coalesce(CASE left(s.code, 4) WHEN 'D202' THEN s.again WHEN 'D203' THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER "~fencing_zseal"' ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER "~fencing_zseal"' END, s.name)
-                WHEN 'D204' THEN CASE WHEN s.named AND s.proowner <> c_owner THEN format('ALTER FUNCTION %s OWNER TO %I', s.tgfoid::regprocedure, pg_get_userbyid(c_owner)) END END,
+         coalesce(CASE left(s.code, 4) WHEN 'D202' THEN s.again WHEN 'D203'
+             THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER "~fencing_zseal"'
+             ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER "~fencing_zseal"' END, s.name)
+                WHEN 'D204' THEN CASE WHEN s.named AND s.proowner <> c_owner
+                    THEN format('ALTER FUNCTION %s OWNER TO %I', s.tgfoid::regprocedure, pg_get_userbyid(c_owner)) END END,
               -- a function of the right name is taken for the right one, and tables share the functions
               format('BEGIN; SELECT fencing.unseal(%L); DROP TRIGGER IF EXISTS "~fencing_zseal" ON %s; DROP FUNCTION IF EXISTS fencing.%I() CASCADE; '
                           '%s; SELECT fencing.seal(relid, seal_resource, seal_column) FROM fencing.registry '
@@ -65,9 +81,12 @@ BEGIN
 
   -- compare fencing.doctor
   RETURN QUERY
-  SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM fencing.registry g WHERE g.relid = c.oid) OR c.relispartition OR EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid) THEN 'error' ELSE 'warning' END, 'D209 wall-left-over',
-         c.oid::regclass::text, format('trigger %I of a seal is on a table that has none', t.tgname), 'writes are refused that nothing protects',
-         format('if it is to be sealed, SELECT fencing.seal(%L, ...) once it has a wall, or, if not, SELECT fencing.unseal(%1$L)', c.oid::regclass::text)
+  SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM fencing.registry g WHERE g.relid = c.oid) OR c.relispartition
+      OR EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid) THEN 'error' ELSE 'warning' END, 'D209 wall-left-over',
+         c.oid::regclass::text, format('trigger %I of a seal is on a table that has none', t.tgname),
+             'writes are refused that nothing protects',
+         format('if it is to be sealed, SELECT fencing.seal(%L, ...) once it has a wall, or, if not, SELECT fencing.unseal(%1$L)',
+             c.oid::regclass::text)
     FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE p.pronamespace = c_schema AND p.proname ~ '^seal_[0-9a-f]{16}_' AND t.tgparentid = 0
      AND c.oid NOT IN (SELECT f.oid FROM jsonb_to_recordset(v_sealed) AS f(oid oid, wall text) WHERE f.wall <> 'off')
@@ -75,38 +94,49 @@ BEGIN
 
   RETURN QUERY
   SELECT 'error', k.code, format('trigger %I on fencing.%I', k.name, k.tbl),
-         CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS' ELSE 'it is not as fencing made it' END, k.so,
+         CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS'
+             ELSE 'it is not as fencing made it' END, k.so,
          CASE WHEN pg_get_triggerdef(t.oid) = 'CREATE ' || k.def THEN '' ELSE 'CREATE OR REPLACE ' || k.def || '; ' END
          || format('ALTER TABLE fencing.%I ENABLE ALWAYS TRIGGER %I', k.tbl, k.name)
-    FROM (VALUES ('D210 registry-trigger', 'registry', 'seal', 'TRIGGER seal AFTER DELETE OR UPDATE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.seal_changed()',
+    FROM (VALUES ('D210 registry-trigger', 'registry', 'seal',
+        'TRIGGER seal AFTER DELETE OR UPDATE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.seal_changed()',
                   'the seal doesn''t follow the registry'),
-                 ('D222 seal-epoch-trigger', 'lease', 'epoch', 'TRIGGER epoch AFTER INSERT OR UPDATE OF token ON fencing.lease FOR EACH ROW EXECUTE FUNCTION fencing.raise_epoch()',
-                  'a lease that is taken shuts its old holder out of nothing, and its new one out of sealed tables')) k(code, tbl, name, def, so)
+                 ('D222 seal-epoch-trigger', 'lease', 'epoch',
+                     'TRIGGER epoch AFTER INSERT OR UPDATE OF token ON fencing.lease FOR EACH ROW EXECUTE FUNCTION fencing.raise_epoch()',
+                  'a lease that is taken shuts its old holder out of nothing, and its new one out of sealed tables')) k(code, tbl, name,
+                      def, so)
     LEFT JOIN pg_trigger t ON t.tgrelid = to_regclass(format('fencing.%I', k.tbl)) AND t.tgname = k.name
    WHERE t.oid IS NULL OR t.tgenabled <> 'A' OR pg_get_triggerdef(t.oid) <> 'CREATE ' || k.def;
 
   IF has_table_privilege('fencing.lease', 'SELECT') AND has_table_privilege('fencing.epoch', 'SELECT') THEN
     RETURN QUERY
-    SELECT 'error', 'D221 seal-behind', format('lease %L', l.resource), format('its token is %s, and its epoch %s', l.token, coalesce(min(e.token)::text, 'is missing')),
-           'its holder is refused by sealed tables, and an older one may not be', format('UPDATE fencing.lease SET token = token WHERE resource = %L', l.resource)
+    SELECT 'error', 'D221 seal-behind', format('lease %L', l.resource),
+        format('its token is %s, and its epoch %s', l.token, coalesce(min(e.token)::text, 'is missing')),
+           'its holder is refused by sealed tables, and an older one may not be',
+               format('UPDATE fencing.lease SET token = token WHERE resource = %L', l.resource)
       FROM fencing.lease l LEFT JOIN fencing.epoch e ON e.resource = l.resource
      GROUP BY l.resource, l.token HAVING count(e.token) < 16 OR min(e.token) < l.token OR min(e.token) < max(e.token);
     RETURN QUERY
-    SELECT 'info', 'D227 seal-never-taken', f.name, format('it is sealed to lease %L, which was never taken', f.lease), 'every write is refused until it is taken',
+    SELECT 'info', 'D227 seal-never-taken', f.name, format('it is sealed to lease %L, which was never taken', f.lease),
+        'every write is refused until it is taken',
            format('take the lease by this name, or name the right one: SELECT fencing.seal(%L, resource => ...)', f.root_name)
       FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, root_name text, wall text, lease text)
      WHERE f.root = f.oid AND f.wall IN ('enforce', 'attested') AND f.lease IS NOT NULL
-       AND NOT EXISTS (SELECT 1 FROM fencing.lease l WHERE l.resource = f.lease) AND NOT EXISTS (SELECT 1 FROM fencing.epoch e WHERE e.resource = f.lease);
+       AND NOT EXISTS (SELECT 1 FROM fencing.lease l WHERE l.resource = f.lease)
+           AND NOT EXISTS (SELECT 1 FROM fencing.epoch e WHERE e.resource = f.lease);
   END IF;
 
   -- a setting of the role in this database counts, else of the role, of the database, of all, of the server
   RETURN QUERY
-  SELECT 'info', 'D225 seal-no-timeout', format('role %I', a.name), 'it writes sealed tables, and no timeout ends a transaction that it leaves open',
+  SELECT 'info', 'D225 seal-no-timeout', format('role %I', a.name),
+      'it writes sealed tables, and no timeout ends a transaction that it leaves open',
          'a writer that is paused within a transaction holds up who takes its lease',
          format('ALTER ROLE %I SET idle_in_transaction_session_timeout = ''10s'', or set it in each transaction', a.name)
     FROM jsonb_to_recordset(apps) AS a(oid oid, name name)
    WHERE EXISTS (SELECT 1 FROM jsonb_to_recordset(v_sealed) AS f(oid oid, wall text)
-                  WHERE f.wall IN ('enforce', 'attested') AND (has_table_privilege(a.oid, f.oid, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(a.oid, f.oid, 'INSERT, UPDATE')))
+                  WHERE f.wall IN ('enforce', 'attested')
+                      AND (has_table_privilege(a.oid, f.oid, 'INSERT, UPDATE, DELETE')
+                      OR has_any_column_privilege(a.oid, f.oid, 'INSERT, UPDATE')))
      AND NOT EXISTS (
        SELECT 1 FROM (VALUES ('idle_in_transaction_session_timeout'), ('transaction_timeout')) n(name), LATERAL (
          SELECT x.value FROM (
@@ -114,7 +144,8 @@ BEGIN
              FROM pg_db_role_setting s, unnest(s.setconfig) e
             WHERE s.setrole IN (0, a.oid) AND s.setdatabase IN (0, (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()))
               AND lower(split_part(e, '=', 1)) = n.name
-           UNION ALL SELECT g.reset_val, false, false, false FROM pg_settings g WHERE g.name = n.name AND g.source IN ('configuration file', 'command line', 'global')) x
+           UNION ALL SELECT g.reset_val, false, false, false FROM pg_settings g WHERE g.name = n.name
+               AND g.source IN ('configuration file', 'command line', 'global')) x
           ORDER BY x.own DESC, x.here DESC, x.set DESC LIMIT 1) v
         WHERE v.value !~ '^0+ ?(us|ms|s|min|h|d)?$');
 END $$;
