@@ -150,7 +150,7 @@ func (p *proof) sentWith(calls map[*node]string) (string, bool) {
 		if !ok {
 			return "", false
 		}
-		f.insert(f.before(end), " AND "+call)
+		f.Insert(f.EndBefore(end), " AND "+call)
 	}
 	for _, i := range p.inserts {
 		call, ok := calls[i.token.at]
@@ -163,7 +163,7 @@ func (p *proof) sentWith(calls map[*node]string) (string, bool) {
 		}
 	}
 	proved := f.proves()
-	return f.text, proved
+	return f.Edited, proved
 }
 
 // qualifyComparisons writes the operators of guards as those of pg_catalog: a
@@ -173,11 +173,11 @@ func (f *fixer) qualifyComparisons(bare []*node) bool {
 		op := n.list("name")[0].str("sval")
 		qualified := "OPERATOR(pg_catalog." + op + ")"
 		like := f.expression("a " + qualified + " b")
-		at := f.tokenAt(n.offset())
-		if like == nil || at < 0 || f.sql[f.tokens[at].Start:f.tokens[at].End] != op {
+		at := f.TokenAt(n.offset())
+		if like == nil || at < 0 || f.SQL[f.Tokens[at].Start:f.Tokens[at].End] != op {
 			return false
 		}
-		f.replace(at, at+1, qualified)
+		f.Replace(at, at+1, qualified)
 		f.growth.addFirst(n, "name", like.list("name")[0])
 	}
 	return true
@@ -185,11 +185,11 @@ func (f *fixer) qualifyComparisons(bare []*node) bool {
 
 // proves makes the edits, and reports whether nothing but those was made.
 func (f *fixer) proves() bool {
-	l := sqltext.Text{SQL: f.apply()}
-	if l.Check(f.tooDeep) != nil {
+	l := sqltext.Text{SQL: f.Apply()}
+	if l.Check(f.IsTooDeep) != nil {
 		return false
 	}
-	stmts, err := parse(f.text)
+	stmts, err := parse(f.Edited)
 	return err == nil && f.made(stmts)
 }
 
@@ -268,10 +268,10 @@ func (o operand) asBigint() string {
 // conditionEnd returns the token before which a change's condition ends.
 func (f *fixer) conditionEnd(d change) (int, bool) {
 	if d.stmt == d.at {
-		c, ok := f.clauses(d.stmt)
-		return c.end, ok
+		c, ok := f.clausesOf(d.stmt)
+		return c.End, ok
 	}
-	whens, thens := d.stmt.list("mergeWhenClauses"), f.thens(d.stmt)
+	whens, thens := d.stmt.list("mergeWhenClauses"), f.ActionWords(d.stmt.get("relation").offset(), parser.THEN)
 	i := slices.Index(whens, d.at)
 	if i < 0 || len(thens) != len(whens) {
 		return 0, false
@@ -279,28 +279,19 @@ func (f *fixer) conditionEnd(d change) (int, bool) {
 	return thens[i], true
 }
 
-// tokenAt returns the token that begins at a place of the text, -1 if none does.
-func (f *fixer) tokenAt(offset int) int {
-	at, ok := slices.BinarySearchFunc(f.tokens, offset, func(t parser.Token, offset int) int { return cmp.Compare(t.Start, offset) })
-	if !ok {
-		return -1
-	}
-	return at
-}
-
 // callInstead puts a call in the place of an inserted token: its last operand
 // is the token where it stands.
 func (f *fixer) callInstead(o operand, call string) bool {
-	at := f.tokenAt(o.at.offset())
+	at := f.TokenAt(o.at.offset())
 	if at < 0 {
 		return false
 	}
-	t := f.tokens[at]
-	before, after, ok := strings.Cut(call, " THEN "+f.sql[t.Start:t.End])
+	t := f.Tokens[at]
+	before, after, ok := strings.Cut(call, " THEN "+f.SQL[t.Start:t.End])
 	if !ok {
 		return false
 	}
-	f.insert(t.Start, before+" THEN ")
-	f.insert(t.End, after)
+	f.Insert(t.Start, before+" THEN ")
+	f.Insert(t.End, after)
 	return true
 }

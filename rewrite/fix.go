@@ -1,14 +1,13 @@
 package rewrite
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqledit"
 	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
@@ -61,18 +60,15 @@ func (p *Policy) guarded(c *checker) *Plan {
 // fixer adds guards to one text.
 type fixer struct {
 	checker
-	root    *node          // the statement
-	roots   []*node        // and those beside it, if there are several
-	tokens  []parser.Token // without comments
-	edits   []edit
+	sqledit.Text
+	root    *node   // the statement
+	roots   []*node // and those beside it, if there are several
 	growth  growth
-	text    string                    // with the edits
-	known   map[string]*node          // expressions that have been parsed
-	pieces  map[string][]parser.Token // the tokens of edits
-	writes  []*node                   // the writes to protected tables
-	params  map[int64][]int32         // where each placeholder stands
-	highest int64                     // the highest placeholder
-	added   []string                  // the resources whose tokens are new placeholders, in order
+	known   map[string]*node  // expressions that have been parsed
+	writes  []*node           // the writes to protected tables
+	params  map[int64][]int32 // where each placeholder stands
+	highest int64             // the highest placeholder
+	added   []string          // the resources whose tokens are new placeholders, in order
 
 	takeover  bool           // values that stand in the place of a token give way to it
 	given     map[int]bool   // where placeholders are such values
@@ -81,11 +77,6 @@ type fixer struct {
 	taken     map[int64]bool // the placeholders whose argument is not looked at
 
 	hasGateColumn, hidesRows bool // see gate
-}
-
-type edit struct {
-	at, end int
-	text    string
 }
 
 // fixer returns a fixer for the text that a checker has read, nil if it isn't one
@@ -107,7 +98,7 @@ func (p *Policy) scriptFixer(c *checker) *fixer {
 		f.roots = append(f.roots, raw.get("stmt"))
 	}
 	f.params, f.given, f.taken, f.elsewhere = make(map[int64][]int32), make(map[int]bool), make(map[int64]bool), make(map[int64]bool)
-	if len(f.tokens) == 0 {
+	if len(f.Tokens) == 0 {
 		return nil
 	}
 	for _, root := range f.roots {
@@ -118,8 +109,8 @@ func (p *Policy) scriptFixer(c *checker) *fixer {
 
 func newFixer(p *Policy, sql string, root *node, lex *sqltext.Text) *fixer {
 	return &fixer{
-		checker: checker{policy: p, sql: sql}, root: root, roots: []*node{root}, tokens: lex.Significant(),
-		growth: newGrowth(), known: make(map[string]*node), pieces: make(map[string][]parser.Token),
+		checker: checker{policy: p, sql: sql}, root: root, roots: []*node{root}, Text: sqledit.New(sql, lex.Significant()),
+		growth: newGrowth(), known: make(map[string]*node),
 	}
 }
 
@@ -165,7 +156,7 @@ func (f *fixer) guard() bool {
 func (f *fixer) plan() *Plan {
 	a := arenas.Get().(*arena)
 	defer a.release()
-	c := a.check(f.policy, f.apply())
+	c := a.check(f.policy, f.Apply())
 	c.madeBy = f
 	return c.plan()
 }
@@ -182,7 +173,7 @@ func (f *fixer) fix(n *node) bool {
 	if !ok {
 		return false
 	}
-	clauses, ok := f.clauses(n)
+	clauses, ok := f.clausesOf(n)
 	if !ok {
 		return false
 	}
@@ -194,14 +185,32 @@ func (f *fixer) fix(n *node) bool {
 		guards := f.findGuards(t, t.tables[0], conjuncts(where), f.reader(n, "usingClause"))
 		return len(guards) > 0 || f.guardWhere(n, t, clauses, f.next(t.tables[0]))
 	case "InsertStmt":
-		done := len(f.edits) + len(f.taken)
+		done := len(f.Edits) + len(f.taken)
 		if !f.guardInsert(n, t, clauses) {
 			return false
 		}
-		isChanged := len(f.edits)+len(f.taken) > done
+		isChanged := len(f.Edits)+len(f.taken) > done
 		return !isChanged || !f.takeover || len(t.namesakes) == 0 || f.gate(n)
 	}
 	return false
+}
+
+// clausesOf finds the clauses of a write.
+func (f *fixer) clausesOf(n *node) (sqledit.Clauses, bool) {
+	w := sqledit.Write{Target: n.get("relation").offset(), From: -1, IsInsert: n.is("InsertStmt")}
+	if n.is("UpdateStmt") {
+		w.From = fromOf(n)
+	}
+	return f.FindClauses(w)
+}
+
+// fromOf returns where the first item of a statement's FROM stands, -1 if it has none.
+func fromOf(n *node) int {
+	from := n.get("fromClause")
+	if from == nil {
+		return -1
+	}
+	return max(0, firstOffset(from))
 }
 
 // targetOf returns the target of a write if it is one table for certain.
@@ -213,7 +222,7 @@ func (f *fixer) targetOf(n *node) (target, bool) {
 // guardUpdate adds the raise and the guard to an UPDATE or the action of an
 // upsert, with the token that either of them already has, or else by default
 // with the given one.
-func (f *fixer) guardUpdate(at *node, t target, c clauses, read operandReader, fallback *operand) bool {
+func (f *fixer) guardUpdate(at *node, t target, c sqledit.Clauses, read operandReader, fallback *operand) bool {
 	table := t.tables[0]
 	value, item, ok := raise(at.list("targetList"), table.TokenColumn)
 	if !ok {
@@ -245,7 +254,7 @@ func (f *fixer) guardUpdate(at *node, t target, c clauses, read operandReader, f
 	case f.takeover && item == nil && len(guards) > 0 && len(t.namesakes) > 0:
 		return false // the guard is there, so nothing would have a gate
 	case item == nil:
-		f.insert(f.before(c.setEnd), ", "+sqltext.QuoteIfNeeded(table.TokenColumn)+" = "+token)
+		f.Insert(f.EndBefore(c.SetEnd), ", "+sqltext.QuoteIfNeeded(table.TokenColumn)+" = "+token)
 		f.growth.add(at, "targetList", setItem(table.TokenColumn, token))
 	case isToken && (len(guards) > 0 || token == f.spell(raised)):
 	case !f.takeover || !f.replaceSet(item, c, token):
@@ -257,7 +266,7 @@ func (f *fixer) guardUpdate(at *node, t target, c clauses, read operandReader, f
 // guardWhere adds the guard to a WHERE, or a WHERE with the guard. Where a bare
 // name may also stand for an unprotected table the guard has a gate beside it,
 // so that no token is written there.
-func (f *fixer) guardWhere(at *node, t target, c clauses, token string) bool {
+func (f *fixer) guardWhere(at *node, t target, c sqledit.Clauses, token string) bool {
 	table := t.tables[0]
 	op := map[Mode]string{Strict: "<", Lease: "<="}[table.Mode]
 	guard := fmt.Sprintf("%s %s %s", f.qualified(t, table.TokenColumn), op, token)
@@ -268,7 +277,7 @@ func (f *fixer) guardWhere(at *node, t target, c clauses, token string) bool {
 }
 
 // restrict adds a condition to a WHERE, or a WHERE with the condition.
-func (f *fixer) restrict(at *node, c clauses, condition string) bool {
+func (f *fixer) restrict(at *node, c sqledit.Clauses, condition string) bool {
 	where := at.get("whereClause")
 	member := f.expression(condition)
 	if where.is("CurrentOfExpr") || member == nil {
@@ -279,12 +288,12 @@ func (f *fixer) restrict(at *node, c clauses, condition string) bool {
 	case where == nil:
 		condition = " WHERE " + condition
 	case where.is("BoolExpr") && where.str("boolop") == "OR_EXPR":
-		f.insert(f.tokens[c.where+1].Start, "(")
+		f.Insert(f.Tokens[c.Where+1].Start, "(")
 		condition = ") AND " + condition
 	default:
 		condition = " AND " + condition
 	}
-	f.insert(f.before(c.end), condition)
+	f.Insert(f.EndBefore(c.End), condition)
 	return true
 }
 
@@ -307,12 +316,6 @@ func (f *fixer) spell(o operand) string {
 	return o.spelled()
 }
 
-// before returns where the token before the given one ends: what is inserted
-// there stands before any comment in between.
-func (f *fixer) before(token int) int { return f.tokens[token-1].End }
-
-func (f *fixer) insert(at int, text string) { f.edits = append(f.edits, edit{at, at, text}) }
-
 // expression parses an expression that many rows may have.
 func (f *fixer) expression(text string) *node {
 	n, ok := f.known[text]
@@ -333,84 +336,6 @@ func (f *fixer) placeholder(text string) *node {
 		return n
 	}
 	return n.withNumber(number)
-}
-
-// apply makes the edits. Those at one place keep their order.
-func (f *fixer) apply() string {
-	slices.SortStableFunc(f.edits, func(a, b edit) int { return cmp.Compare(a.at, b.at) })
-	var b strings.Builder
-	room := len(f.sql)
-	for _, e := range f.edits {
-		room += len(e.text) + 2 - (e.end - e.at)
-	}
-	b.Grow(room)
-	last := 0
-	for _, e := range f.edits {
-		b.WriteString(f.sql[last:e.at])
-		if e.at > 0 && sqltext.JoinsNext(f.sql[e.at-1]) && joinsBefore(e.text) {
-			b.WriteByte(' ')
-		}
-		b.WriteString(e.text)
-		if e.end < len(f.sql) && sqltext.JoinsNext(e.text[len(e.text)-1]) && joinsBefore(f.sql[e.end:]) {
-			b.WriteByte(' ')
-		}
-		last = e.end
-	}
-	b.WriteString(f.sql[last:])
-	f.text = b.String()
-	return f.text
-}
-
-// tooDeep reports whether the tree of the text with the edits may be deeper than a
-// limit. Its tokens are those of the text without them, and those of the edits.
-func (f *fixer) tooDeep(limit int) bool {
-	if len(f.text) <= limit || sqltext.CountMarks(f.text) <= limit {
-		return false
-	}
-	d, edits, until := sqltext.NewDepthCounter(), f.edits, 0
-	for _, t := range f.tokens {
-		for ; len(edits) > 0 && edits[0].at <= t.Start; edits = edits[1:] {
-			for _, added := range f.piece(edits[0].text) {
-				d.Add(added)
-			}
-			until = edits[0].end
-		}
-		if t.Start >= until {
-			d.Add(t)
-		}
-	}
-	for _, e := range edits {
-		for _, added := range f.piece(e.text) {
-			d.Add(added)
-		}
-	}
-	return d.Deepest > limit
-}
-
-// piece returns the tokens of an edit. Only their kinds count, so those that
-// differ in the numbers of placeholders are read once.
-func (f *fixer) piece(text string) []parser.Token {
-	key := make([]byte, 0, 128)
-	for i := range len(text) {
-		if !sqltext.IsDigit(text[i]) || i == 0 || text[i-1] != '$' && !sqltext.IsDigit(text[i-1]) {
-			key = append(key, text[i])
-		}
-		if text[i] == '$' {
-			key = append(key, '1')
-		}
-	}
-	tokens, ok := f.pieces[string(key)]
-	if !ok {
-		tokens, _ = parser.Scan(string(key))
-		f.pieces[string(key)] = tokens
-	}
-	return tokens
-}
-
-// joinsBefore reports whether a text would go on with the word before it: "$1"
-// before "WHERE" is no placeholder to the server, though it is to the parser.
-func joinsBefore(text string) bool {
-	return text[0] == '\'' || text[0] == '"' || sqltext.JoinsNext(text[0])
 }
 
 // showFix puts the guarded statement into a violation, on one line and without

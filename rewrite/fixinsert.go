@@ -4,17 +4,18 @@ import (
 	"slices"
 
 	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqledit"
 	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
 // guardInsert adds the token column to the column list and the token to every
 // row, and guards ON CONFLICT DO UPDATE.
-func (f *fixer) guardInsert(n *node, t target, c clauses) bool {
+func (f *fixer) guardInsert(n *node, t target, c sqledit.Clauses) bool {
 	table, cols := t.tables[0], n.list("cols")
 	position, why := tokenPosition(cols, table.TokenColumn)
 	ok := false
 	switch {
-	case c.source < 0:
+	case c.Source < 0:
 	case n.get("selectStmt") == nil:
 		ok = f.insteadOfDefaults(n, table, c)
 	case len(cols) == 0:
@@ -31,18 +32,18 @@ func (f *fixer) guardInsert(n *node, t target, c clauses) bool {
 		return false // it would mean another token than it did
 	}
 	if f.policy.changesExcluded(table) {
-		return c.action >= 0 && f.guardUpdate(conflict, t, c, tokenOperand, nil)
+		return c.Action >= 0 && f.guardUpdate(conflict, t, c, tokenOperand, nil)
 	}
-	return c.action >= 0 && f.guardUpdate(conflict, t, c, excludedReader(table), &operand{name: "EXCLUDED." + sqltext.QuoteIfNeeded(table.TokenColumn)})
+	return c.Action >= 0 && f.guardUpdate(conflict, t, c, excludedReader(table), &operand{name: "EXCLUDED." + sqltext.QuoteIfNeeded(table.TokenColumn)})
 }
 
 // insteadOfDefaults writes a row of the token in the place of DEFAULT VALUES.
-func (f *fixer) insteadOfDefaults(n *node, table *Table, c clauses) bool {
+func (f *fixer) insteadOfDefaults(n *node, table *Table, c sqledit.Clauses) bool {
 	row := parseOne("INSERT INTO t (" + sqltext.QuoteIfNeeded(table.TokenColumn) + ") VALUES (" + f.next(table) + ")")
-	if row == nil || !f.is(c.source-1, parser.DEFAULT) || !f.is(c.source, parser.VALUES) {
+	if row == nil || !f.IsAt(c.Source-1, parser.DEFAULT) || !f.IsAt(c.Source, parser.VALUES) {
 		return false
 	}
-	f.replace(c.source-1, c.source+1, "("+sqltext.QuoteIfNeeded(table.TokenColumn)+") VALUES ("+f.next(table)+")")
+	f.Replace(c.Source-1, c.Source+1, "("+sqltext.QuoteIfNeeded(table.TokenColumn)+") VALUES ("+f.next(table)+")")
 	f.growth.add(n, "cols", row.list("cols")...)
 	grown := f.growth.of(n)
 	grown.added = append(grown.added, row.get("selectStmt"))
@@ -50,22 +51,22 @@ func (f *fixer) insteadOfDefaults(n *node, table *Table, c clauses) bool {
 }
 
 // addColumn adds the token column, and the token to each row of the source.
-func (f *fixer) addColumn(n *node, table *Table, c clauses) bool {
-	open := c.first
-	for open < c.source && f.tokens[open].Kind != parser.LPAREN {
+func (f *fixer) addColumn(n *node, table *Table, c sqledit.Clauses) bool {
+	open := c.Target
+	for open < c.Source && f.Tokens[open].Kind != parser.LPAREN {
 		open++
 	}
-	end := f.closing(open)
+	end := f.FindClosing(open)
 	column := parseOne("INSERT INTO t (" + sqltext.QuoteIfNeeded(table.TokenColumn) + ") VALUES (1)")
-	if source := n.get("selectStmt"); column != nil && end >= 0 && end < c.source && hasStar(source) {
-		f.insert(f.tokens[open].End, sqltext.QuoteIfNeeded(table.TokenColumn)+", ")
+	if source := n.get("selectStmt"); column != nil && end >= 0 && end < c.Source && hasStar(source) {
+		f.Insert(f.Tokens[open].End, sqltext.QuoteIfNeeded(table.TokenColumn)+", ")
 		f.growth.addFirst(n, "cols", column.list("cols")[0])
 		return f.putFirst(source, c, table)
 	}
-	if end < 0 || end > c.source || column == nil || !f.addToSource(n.get("selectStmt"), c, table) {
+	if end < 0 || end > c.Source || column == nil || !f.addToSource(n.get("selectStmt"), c, table) {
 		return false
 	}
-	f.insert(f.before(end), ", "+sqltext.QuoteIfNeeded(table.TokenColumn))
+	f.Insert(f.EndBefore(end), ", "+sqltext.QuoteIfNeeded(table.TokenColumn))
 	f.growth.add(n, "cols", column.list("cols")...)
 	return true
 }
@@ -78,7 +79,7 @@ func hasStar(source *node) bool {
 
 // putFirst puts the token before the list of a SELECT. That must not be one whose
 // items are counted.
-func (f *fixer) putFirst(source *node, c clauses, table *Table) bool {
+func (f *fixer) putFirst(source *node, c sqledit.Clauses, table *Table) bool {
 	if source.get("distinctClause") != nil {
 		return false
 	}
@@ -87,15 +88,15 @@ func (f *fixer) putFirst(source *node, c clauses, table *Table) bool {
 			return false
 		}
 	}
-	at := c.source + 1
-	if f.is(at, parser.ALL) {
+	at := c.Source + 1
+	if f.IsAt(at, parser.ALL) {
 		at++
 	}
-	if at >= len(f.tokens) {
+	if at >= len(f.Tokens) {
 		return false
 	}
 	token := f.next(table) + "::bigint"
-	f.insert(f.tokens[at].Start, token+", ")
+	f.Insert(f.Tokens[at].Start, token+", ")
 	f.growth.addFirst(source, "targetList", outputItem(token))
 	return true
 }
@@ -105,14 +106,14 @@ func hasConstant(n *node) bool { return n.is("A_Const") || slices.ContainsFunc(n
 
 // addToSource adds the token to each row of an INSERT's source: VALUES, or one
 // SELECT.
-func (f *fixer) addToSource(source *node, c clauses, table *Table) bool {
+func (f *fixer) addToSource(source *node, c sqledit.Clauses, table *Table) bool {
 	if !isPlainSource(source) {
 		return false
 	}
 	rows, cast := source.list("valuesLists"), ""
 	if rows == nil {
 		token := f.next(table) + "::bigint"
-		f.insert(f.before(f.listEnd(source, c)), ", "+token)
+		f.Insert(f.EndBefore(f.FindListEnd(c, fromOf(source))), ", "+token)
 		f.growth.add(source, "targetList", outputItem(token))
 		return true
 	}
@@ -125,9 +126,9 @@ func (f *fixer) addToSource(source *node, c clauses, table *Table) bool {
 	if !ok || item == nil {
 		return false
 	}
-	f.edits = slices.Grow(f.edits, len(rows)+2)
+	f.Edits = slices.Grow(f.Edits, len(rows)+2)
 	for _, b := range brackets {
-		f.insert(f.before(b[1]), text)
+		f.Insert(f.EndBefore(b[1]), text)
 	}
 	f.growth.addToRows(source, item)
 	return true
@@ -141,14 +142,14 @@ func isCut(values *node) bool {
 
 // takeSource puts the token where each row of an INSERT's source has something
 // else in its column. It leaves sources of another form as they are.
-func (f *fixer) takeSource(source *node, table *Table, position, width int, c clauses) bool {
+func (f *fixer) takeSource(source *node, table *Table, position, width int, c sqledit.Clauses) bool {
 	if !isPlainSource(source) {
 		return true
 	}
 	rows := source.list("valuesLists")
 	if rows == nil {
 		items := source.list("targetList")
-		places := f.items(c.source+1, f.listEnd(source, c))
+		places := f.SplitList(c.Source+1, f.FindListEnd(c, fromOf(source)))
 		return len(places) == len(items) && isRow(items, width) && !choosesRows(source, position) && f.takeItem(items[position], items[position].get("val"), places[position], table, "::bigint")
 	}
 	brackets, ok := f.rowBrackets(len(rows), c)
@@ -156,7 +157,7 @@ func (f *fixer) takeSource(source *node, table *Table, position, width int, c cl
 		return false
 	}
 	for i, b := range brackets {
-		items, places := rows[i].list("items"), f.items(b[0]+1, b[1])
+		items, places := rows[i].list("items"), f.SplitList(b[0]+1, b[1])
 		if len(places) != len(items) || !isRow(items, width) || callsUnknown(items[position]) || !f.takeItem(items[position], items[position], places[position], table, "") {
 			return false
 		}
@@ -189,12 +190,12 @@ func isPlainSource(source *node) bool {
 }
 
 // rowBrackets returns the brackets around each row of VALUES.
-func (f *fixer) rowBrackets(rows int, c clauses) (out [][2]int, ok bool) {
-	open := c.source + 1
+func (f *fixer) rowBrackets(rows int, c sqledit.Clauses) (out [][2]int, ok bool) {
+	open := c.Source + 1
 	out = make([][2]int, 0, rows)
 	for range rows {
-		end := f.closing(open)
-		if !f.is(open, parser.LPAREN) || end < 0 {
+		end := f.FindClosing(open)
+		if !f.IsAt(open, parser.LPAREN) || end < 0 {
 			return nil, false
 		}
 		out = append(out, [2]int{open, end})

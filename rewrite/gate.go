@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fencerow/fencerow/internal/sqledit"
 	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
@@ -92,12 +93,12 @@ func shortened(names []string) []string {
 // its namesakes. It reports whether there is a place for a gate.
 func (f *fixer) gate(n *node) bool {
 	t := f.target(n.get("relation"), f.beside(n))
-	c, ok := f.clauses(n)
+	c, ok := f.clausesOf(n)
 	return ok && !t.shared && f.gateRows(n, c, gateCondition(t, false))
 }
 
 // gateRows has an INSERT return the gate for each of its rows.
-func (f *fixer) gateRows(n *node, c clauses, condition string) bool {
+func (f *fixer) gateRows(n *node, c sqledit.Clauses, condition string) bool {
 	item := outputItem(condition + " AS " + gateColumn)
 	isWhole, returns := slices.Contains(f.roots, n), len(n.list("returningList")) > 0
 	switch {
@@ -107,9 +108,9 @@ func (f *fixer) gateRows(n *node, c clauses, condition string) bool {
 		return true // the text was given it before
 	}
 	if returns {
-		f.insert(f.before(f.statementEnd(c.end)), ", "+condition+" AS "+gateColumn)
+		f.Insert(f.EndBefore(f.statementEnd(c.End)), ", "+condition+" AS "+gateColumn)
 	} else {
-		f.insert(f.before(c.end), " RETURNING "+condition+" AS "+gateColumn)
+		f.Insert(f.EndBefore(c.End), " RETURNING "+condition+" AS "+gateColumn)
 	}
 	if isWhole && n == f.roots[0] { // the rows that the caller of a script gets are its first statement's
 		f.hasGateColumn = true
@@ -122,8 +123,8 @@ func (f *fixer) gateRows(n *node, c clauses, condition string) bool {
 // statementEnd returns the token that ends the statement of which the given
 // token is one.
 func (f *fixer) statementEnd(i int) int {
-	for depth := 0; i < len(f.tokens); i++ {
-		switch f.sql[f.tokens[i].Start:f.tokens[i].End] {
+	for depth := 0; i < len(f.Tokens); i++ {
+		switch f.SQL[f.Tokens[i].Start:f.Tokens[i].End] {
 		case "(", "[":
 			depth++
 		case ")", "]":

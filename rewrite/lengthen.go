@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fencerow/fencerow/internal/sqledit"
 	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/internal/wordsearch"
 )
@@ -39,9 +40,9 @@ func (p *Policy) rewrittenLong(sql string) (out *Plan, args *rewriting, tried bo
 	}
 	how := &rewriting{text: sql, given: f.highest, added: len(f.added), taken: f.taken}
 	switch {
-	case len(f.edits) == 0 && len(f.taken) == 0:
+	case len(f.Edits) == 0 && len(f.taken) == 0:
 		return nil, nil, true
-	case len(f.edits) == 0:
+	case len(f.Edits) == 0:
 		return nil, how, true
 	case len(plan.Violations) == 0: // the plan of the text as it was given is needed, too
 		return nil, nil, false
@@ -77,16 +78,16 @@ func (f *fixer) lengthen(short *abridged) bool {
 			return false
 		}
 	}
-	edits, ok := short.edits(f.edits)
-	f.edits, f.sql, f.growth.short = edits, short.long, short
+	edits, ok := short.edits(f.Edits)
+	f.Edits, f.SQL, f.sql, f.growth.short = edits, short.long, short.long, short
 	return ok
 }
 
 // rowTokens are what stands in the place of the token in the rows of an INSERT that
 // were left out.
 type rowTokens struct {
-	params []paramAt // placeholders, by place
-	values []edit    // what gives way to the token: constants, and placeholders with a cast to their number alone
+	params []paramAt      // placeholders, by place
+	values []sqledit.Edit // what gives way to the token: constants, and placeholders with a cast to their number alone
 	table  *Table
 }
 
@@ -99,8 +100,8 @@ func (r *rowTokens) take(f *fixer) bool {
 		f.taken[param.number] = true
 	}
 	for i := range r.values {
-		if r.values[i].text == "" {
-			r.values[i].text = f.next(r.table)
+		if r.values[i].Text == "" {
+			r.values[i].Text = f.next(r.table)
 		}
 	}
 	return true
@@ -186,7 +187,7 @@ func (r *rowTokens) note(sql string, kind wordsearch.Sign, words, at, end int) b
 		switch cast = sqltext.Lower(cast); {
 		case words == 1 || integerCasts[cast]:
 		case otherCasts[cast]:
-			r.values = append(r.values, edit{at, end, "$" + digits})
+			r.values = append(r.values, sqledit.Edit{At: at, End: end, Text: "$" + digits})
 		default:
 			return false
 		}
@@ -194,7 +195,7 @@ func (r *rowTokens) note(sql string, kind wordsearch.Sign, words, at, end int) b
 		return true
 	case words != 1:
 	case kind == wordsearch.NumberWord || kind == wordsearch.StringLiteral || kind == wordsearch.PlainWord && (sqltext.Lower(word) == "null" || sqltext.Lower(word) == "default"):
-		r.values = append(r.values, edit{at: at, end: end})
+		r.values = append(r.values, sqledit.Edit{At: at, End: end})
 		return true
 	}
 	return false
@@ -202,22 +203,22 @@ func (r *rowTokens) note(sql string, kind wordsearch.Sign, words, at, end int) b
 
 // edits returns the edits of the text as ones of the long text. What is added to
 // the second row of VALUES is added to each one that was left out.
-func (a *abridged) edits(short []edit) ([]edit, bool) {
-	out := make([]edit, 0, len(short))
-	inRow := make([]*edit, len(a.cuts))
+func (a *abridged) edits(short []sqledit.Edit) ([]sqledit.Edit, bool) {
+	out := make([]sqledit.Edit, 0, len(short))
+	inRow := make([]*sqledit.Edit, len(a.cuts))
 	for _, e := range short {
-		at, ok := a.lengthen(e.at)
-		end, okEnd := a.lengthen(e.end)
+		at, ok := a.lengthen(e.At)
+		end, okEnd := a.lengthen(e.End)
 		if !ok || !okEnd {
 			return nil, false
 		}
-		out = append(out, edit{at, end, e.text})
+		out = append(out, sqledit.Edit{At: at, End: end, Text: e.Text})
 		for i := range a.cuts {
-			if c := &a.cuts[i]; e.end > c.start && e.at < c.at && c.taken == nil {
-				if !c.rows || inRow[i] != nil || e.at != e.end {
+			if c := &a.cuts[i]; e.End > c.start && e.At < c.at && c.taken == nil {
+				if !c.rows || inRow[i] != nil || e.At != e.End {
 					return nil, false
 				}
-				inRow[i] = &edit{at, end, e.text}
+				inRow[i] = &sqledit.Edit{At: at, End: end, Text: e.Text}
 			}
 		}
 	}
@@ -238,7 +239,7 @@ func (a *abridged) edits(short []edit) ([]edit, bool) {
 
 // addToRows adds the edit of the second row, which stands at its end, to the rows
 // that were left out.
-func (a *abridged) addToRows(edits []edit, c *cut, second *edit) ([]edit, bool) {
+func (a *abridged) addToRows(edits []sqledit.Edit, c *cut, second *sqledit.Edit) ([]sqledit.Edit, bool) {
 	edits = slices.Grow(edits, c.items)
 	depth, last, rows, atEnd := 0, c.second, 0, false
 	ok := wordsearch.EachWord(a.long[c.second:c.to], func(kind wordsearch.Sign, start, end int) {
@@ -247,9 +248,9 @@ func (a *abridged) addToRows(edits []edit, c *cut, second *edit) ([]edit, bool) 
 			depth++
 		case wordsearch.ClosingSign:
 			if depth--; depth == 0 && rows == 0 {
-				atEnd = second.at == last
+				atEnd = second.At == last
 			} else if depth == 0 {
-				edits = append(edits, edit{last, last, second.text})
+				edits = append(edits, sqledit.Edit{At: last, End: last, Text: second.Text})
 			}
 			if depth == 0 {
 				rows++

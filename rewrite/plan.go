@@ -276,7 +276,7 @@ func (c *checker) text() {
 // checkText refuses what must not reach the parser.
 func (c *checker) checkText() *sqltext.Fault {
 	if c.madeBy != nil && c.madeBy.growth.short == nil {
-		return c.lex.Check(c.madeBy.tooDeep)
+		return c.lex.Check(c.madeBy.IsTooDeep)
 	}
 	return c.lex.Check(c.lex.IsTooDeep)
 }

@@ -68,11 +68,11 @@ func (p *Policy) rewritten(plan *Plan, c *checker) (out *Plan) {
 	}
 	f.takeover = true
 	switch {
-	case !f.guard() || len(f.edits)+len(f.taken) == 0:
+	case !f.guard() || len(f.Edits)+len(f.taken) == 0:
 		return nil
-	case len(f.edits) == 0 && len(plan.Violations) == 0:
+	case len(f.Edits) == 0 && len(plan.Violations) == 0:
 		return plan.withArguments(&rewriting{text: sql, given: f.highest, added: len(f.added), taken: f.taken})
-	case len(f.edits) == 0:
+	case len(f.Edits) == 0:
 		return nil
 	}
 	out = f.plan()

@@ -355,3 +355,18 @@ func pagePolicy(t *testing.T, mode Mode) *Policy {
 	require.NoError(t, err)
 	return p.ForPath("app", "public")
 }
+
+// Every rule has a class. The hundreds of the ids follow the classes, so that a new
+// rule gets an id which doesn't mislead.
+func TestRuleClasses(t *testing.T) {
+	hundreds := map[Class]string{UnprovenWrite: "FR1", NotGuardable: "FR2", WrongArgument: "FR3", NotAnalysable: "FR90", WrongDirective: "FR91"}
+	for _, info := range Rules() {
+		require.NotEmpty(t, hundreds[info.Class], info.ID)
+		require.True(t, strings.HasPrefix(string(info.ID), hundreds[info.Class]), info.ID)
+		require.Equal(t, info.Class == NotGuardable || info.Class == NotAnalysable, info.LeavesState, info.ID)
+		require.Equal(t, info.Class, info.ID.Class())
+		require.Equal(t, info.LeavesState, info.ID.LeavesState())
+	}
+	require.Zero(t, Rule("FR000").Class())
+	require.True(t, Rule("FR000").LeavesState())
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fencerow/fencerow/internal/parser"
 	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
@@ -204,7 +205,7 @@ func (s *Shared) planFor(answers []string) (plan *Plan) {
 	out := f.plan()
 	out.gate, out.direct = &gate{hasColumn: f.hasGateColumn, hidesRows: f.hidesRows}, false
 	if anyProtected {
-		if out = s.policy.Plan(f.text); len(out.Violations) > 0 || !f.proves() {
+		if out = s.policy.Plan(f.Edited); len(out.Violations) > 0 || !f.proves() {
 			return s.plan
 		}
 		same := *out
@@ -260,11 +261,11 @@ func (f *fixer) qualify(n *node, meanings map[string]meaning, hasGates bool) boo
 			continue
 		}
 		m := meanings[rel.str("relname")]
-		at := f.tokenAt(rel.offset())
+		at := f.TokenAt(rel.offset())
 		if at < 0 || m.schema == "" {
 			return false
 		}
-		f.insert(rel.offset(), sqltext.QuoteName(m.schema)+".")
+		f.Insert(rel.offset(), sqltext.QuoteName(m.schema)+".")
 		f.growth.of(rel).added = append(f.growth.of(rel).added, &node{of: scalarNode, in: rel.of.field("schemaname"), text: m.schema})
 		if hasGates && !f.gateMeaning(n, rel.str("relname"), m) {
 			return false
@@ -292,10 +293,10 @@ func (f *fixer) gateMeaning(n *node, name string, m meaning) bool {
 	case "MergeStmt":
 		return f.gateActions(n, condition)
 	case "UpdateStmt", "DeleteStmt":
-		c, ok := f.clauses(n)
+		c, ok := f.clausesOf(n)
 		return ok && (n.get("whereClause").is("CurrentOfExpr") || f.restrict(n, c, condition))
 	case "InsertStmt":
-		c, ok := f.clauses(n)
+		c, ok := f.clausesOf(n)
 		if ok && !m.hasRules {
 			f.gateRows(n, c, condition) // it has none in some places
 		}
@@ -306,7 +307,7 @@ func (f *fixer) gateMeaning(n *node, name string, m meaning) bool {
 
 // gateActions adds a gate to the conditions of a MERGE's actions.
 func (f *fixer) gateActions(n *node, condition string) bool {
-	whens, thens, ands := n.list("mergeWhenClauses"), f.thens(n), f.ands(n)
+	whens, thens, ands := n.list("mergeWhenClauses"), f.ActionWords(n.get("relation").offset(), parser.THEN), f.ActionConditions(n.get("relation").offset())
 	if len(thens) != len(whens) || len(ands) != len(whens) {
 		return false
 	}
@@ -316,10 +317,10 @@ func (f *fixer) gateActions(n *node, condition string) bool {
 		}
 		f.growth.of(when).member = f.expression(condition)
 		if own := when.get("condition"); own.is("BoolExpr") && own.str("boolop") == "OR_EXPR" {
-			f.insert(f.tokens[ands[i]+1].Start, "(")
-			f.insert(f.before(thens[i]), ") AND "+condition)
+			f.Insert(f.Tokens[ands[i]+1].Start, "(")
+			f.Insert(f.EndBefore(thens[i]), ") AND "+condition)
 		} else {
-			f.insert(f.before(thens[i]), " AND "+condition)
+			f.Insert(f.EndBefore(thens[i]), " AND "+condition)
 		}
 	}
 	return true

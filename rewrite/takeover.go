@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqledit"
 	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
@@ -124,34 +125,29 @@ func (f *fixer) takeItem(at, value *node, place [2]int, table *Table, cast strin
 		return false
 	}
 	f.growth.of(at).instead = item
-	f.replace(place[0], place[1], token+cast)
+	f.Replace(place[0], place[1], token+cast)
 	return true
 }
 
 // replaceSet has the value of a SET entry give way to the token.
-func (f *fixer) replaceSet(item *node, c clauses, token string) bool {
+func (f *fixer) replaceSet(item *node, c sqledit.Clauses, token string) bool {
 	if item.get("val").is("MultiAssignRef") {
 		return false
 	}
-	for first := c.first; first < c.setEnd; first++ {
-		if f.tokens[first].Start != item.offset() {
+	for first := c.Target; first < c.SetEnd; first++ {
+		if f.Tokens[first].Start != item.offset() {
 			continue
 		}
-		place := f.items(first, c.setEnd)[0]
+		place := f.SplitList(first, c.SetEnd)[0]
 		for i := first; i < place[1]; i++ {
-			if f.is(i, parser.EQUAL) {
-				f.replace(i+1, place[1], token)
+			if f.IsAt(i, parser.EQUAL) {
+				f.Replace(i+1, place[1], token)
 				f.growth.of(item.get("val")).instead = f.placeholder(token)
 				return true
 			}
 		}
 	}
 	return false
-}
-
-// replace puts a text in the place of tokens.
-func (f *fixer) replace(first, end int, text string) {
-	f.edits = append(f.edits, edit{f.tokens[first].Start, f.before(end), text})
 }
 
 // setItem is an entry of a SET list.
