@@ -9,6 +9,7 @@ import (
 
 	"github.com/fencerow/fencerow/internal/sqledit"
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // ErrNotGuardable is what Guard returns for a text that cannot be guarded by
@@ -28,7 +29,7 @@ func (p *Policy) Guard(sql string) (string, error) {
 	if p.clears(sql) {
 		return sql, nil
 	}
-	a := arenas.Get().(*arena)
+	a := workspaces.Get().(*workspace)
 	defer a.release()
 	plan := p.planIn(a, sql)
 	if plan.Refusal() == nil {
@@ -61,14 +62,14 @@ func (p *Policy) guarded(c *checker) *Plan {
 type fixer struct {
 	checker
 	sqledit.Text
-	root    *node   // the statement
-	roots   []*node // and those beside it, if there are several
+	root    *sqltree.Node   // the statement
+	roots   []*sqltree.Node // and those beside it, if there are several
 	growth  growth
-	known   map[string]*node  // expressions that have been parsed
-	writes  []*node           // the writes to protected tables
-	params  map[int64][]int32 // where each placeholder stands
-	highest int64             // the highest placeholder
-	added   []string          // the resources whose tokens are new placeholders, in order
+	known   map[string]*sqltree.Node // expressions that have been parsed
+	writes  []*sqltree.Node          // the writes to protected tables
+	params  map[int64][]int32        // where each placeholder stands
+	highest int64                    // the highest placeholder
+	added   []string                 // the resources whose tokens are new placeholders, in order
 
 	takeover  bool           // values that stand in the place of a token give way to it
 	given     map[int]bool   // where placeholders are such values
@@ -93,9 +94,9 @@ func (p *Policy) scriptFixer(c *checker) *fixer {
 	if len(c.stmts) == 0 {
 		return nil
 	}
-	f := newFixer(p, c.sql, c.stmts[0].get("stmt"), &c.lex)
+	f := newFixer(p, c.sql, c.stmts[0].Get("stmt"), &c.lex)
 	for _, raw := range c.stmts[1:] {
-		f.roots = append(f.roots, raw.get("stmt"))
+		f.roots = append(f.roots, raw.Get("stmt"))
 	}
 	f.params, f.given, f.taken, f.elsewhere = make(map[int64][]int32), make(map[int]bool), make(map[int64]bool), make(map[int64]bool)
 	if len(f.Tokens) == 0 {
@@ -107,30 +108,30 @@ func (p *Policy) scriptFixer(c *checker) *fixer {
 	return f
 }
 
-func newFixer(p *Policy, sql string, root *node, lex *sqltext.Text) *fixer {
+func newFixer(p *Policy, sql string, root *sqltree.Node, lex *sqltext.Text) *fixer {
 	return &fixer{
-		checker: checker{policy: p, sql: sql}, root: root, roots: []*node{root}, Text: sqledit.New(sql, lex.Significant()),
-		growth: newGrowth(), known: make(map[string]*node),
+		checker: checker{policy: p, sql: sql}, root: root, roots: []*sqltree.Node{root}, Text: sqledit.New(sql, lex.Significant()),
+		growth: newGrowth(), known: make(map[string]*sqltree.Node),
 	}
 }
 
 // collect finds the writes to protected tables and the placeholders.
-func (f *fixer) collect(n *node) {
-	switch n.kind() {
+func (f *fixer) collect(n *sqltree.Node) {
+	switch n.Kind() {
 	case "UpdateStmt", "DeleteStmt", "InsertStmt", "MergeStmt":
-		rel := n.get("relation")
-		for _, r := range f.policy.lookup(rel.str("schemaname"), rel.str("relname")) {
+		rel := n.Get("relation")
+		for _, r := range f.policy.lookup(rel.Str("schemaname"), rel.Str("relname")) {
 			if r.table != nil {
 				f.writes = append(f.writes, n)
 				break
 			}
 		}
 	case "ParamRef":
-		number, _ := n.number("number")
+		number, _ := n.Number("number")
 		f.highest = max(f.highest, number)
-		f.params[number] = append(f.params[number], n.location)
+		f.params[number] = append(f.params[number], n.Location)
 	}
-	for _, k := range n.kids {
+	for _, k := range n.Kids {
 		f.collect(k)
 	}
 }
@@ -154,7 +155,7 @@ func (f *fixer) guard() bool {
 // say that nothing was made: the text doesn't show to be what it was made of, or
 // isn't proved yet.
 func (f *fixer) plan() *Plan {
-	a := arenas.Get().(*arena)
+	a := workspaces.Get().(*workspace)
 	defer a.release()
 	c := a.check(f.policy, f.Apply())
 	c.madeBy = f
@@ -163,12 +164,12 @@ func (f *fixer) plan() *Plan {
 
 // made reports whether a tree is that of the fixer's statement, grown by what was
 // added, and nothing else.
-func (f *fixer) made(stmts []*node) bool {
-	return slices.EqualFunc(f.roots, stmts, func(root, raw *node) bool { return f.growth.same(root, raw.get("stmt")) })
+func (f *fixer) made(stmts []*sqltree.Node) bool {
+	return slices.EqualFunc(f.roots, stmts, func(root, raw *sqltree.Node) bool { return f.growth.same(root, raw.Get("stmt")) })
 }
 
 // fix adds what one write lacks. It reports whether it could.
-func (f *fixer) fix(n *node) bool {
+func (f *fixer) fix(n *sqltree.Node) bool {
 	t, ok := f.targetOf(n)
 	if !ok {
 		return false
@@ -177,11 +178,11 @@ func (f *fixer) fix(n *node) bool {
 	if !ok {
 		return false
 	}
-	switch n.kind() {
+	switch n.Kind() {
 	case "UpdateStmt":
 		return f.guardUpdate(n, t, clauses, f.reader(n, "fromClause"), nil)
 	case "DeleteStmt":
-		where := n.get("whereClause")
+		where := n.Get("whereClause")
 		guards := f.findGuards(t, t.tables[0], conjuncts(where), f.reader(n, "usingClause"))
 		return len(guards) > 0 || f.guardWhere(n, t, clauses, f.next(t.tables[0]))
 	case "InsertStmt":
@@ -196,39 +197,39 @@ func (f *fixer) fix(n *node) bool {
 }
 
 // clausesOf finds the clauses of a write.
-func (f *fixer) clausesOf(n *node) (sqledit.Clauses, bool) {
-	w := sqledit.Write{Target: n.get("relation").offset(), From: -1, IsInsert: n.is("InsertStmt")}
-	if n.is("UpdateStmt") {
+func (f *fixer) clausesOf(n *sqltree.Node) (sqledit.Clauses, bool) {
+	w := sqledit.Write{Target: n.Get("relation").Offset(), From: -1, IsInsert: n.Is("InsertStmt")}
+	if n.Is("UpdateStmt") {
 		w.From = fromOf(n)
 	}
 	return f.FindClauses(w)
 }
 
 // fromOf returns where the first item of a statement's FROM stands, -1 if it has none.
-func fromOf(n *node) int {
-	from := n.get("fromClause")
+func fromOf(n *sqltree.Node) int {
+	from := n.Get("fromClause")
 	if from == nil {
 		return -1
 	}
-	return max(0, firstOffset(from))
+	return max(0, sqltree.FirstOffset(from))
 }
 
 // targetOf returns the target of a write if it is one table for certain.
-func (f *fixer) targetOf(n *node) (target, bool) {
-	t := f.target(n.get("relation"), f.beside(n))
+func (f *fixer) targetOf(n *sqltree.Node) (target, bool) {
+	t := f.target(n.Get("relation"), f.beside(n))
 	return t, len(t.tables) == 1 && !t.shared
 }
 
 // guardUpdate adds the raise and the guard to an UPDATE or the action of an
 // upsert, with the token that either of them already has, or else by default
 // with the given one.
-func (f *fixer) guardUpdate(at *node, t target, c sqledit.Clauses, read operandReader, fallback *operand) bool {
+func (f *fixer) guardUpdate(at *sqltree.Node, t target, c sqledit.Clauses, read operandReader, fallback *operand) bool {
 	table := t.tables[0]
-	value, item, ok := raise(at.list("targetList"), table.TokenColumn)
+	value, item, ok := raise(at.List("targetList"), table.TokenColumn)
 	if !ok {
 		return false
 	}
-	guards := f.findGuards(t, table, conjuncts(at.get("whereClause")), read)
+	guards := f.findGuards(t, table, conjuncts(at.Get("whereClause")), read)
 	raised, isToken := operand{}, false
 	if item != nil {
 		raised, isToken = read(value)
@@ -266,28 +267,28 @@ func (f *fixer) guardUpdate(at *node, t target, c sqledit.Clauses, read operandR
 // guardWhere adds the guard to a WHERE, or a WHERE with the guard. Where a bare
 // name may also stand for an unprotected table the guard has a gate beside it,
 // so that no token is written there.
-func (f *fixer) guardWhere(at *node, t target, c sqledit.Clauses, token string) bool {
+func (f *fixer) guardWhere(at *sqltree.Node, t target, c sqledit.Clauses, token string) bool {
 	table := t.tables[0]
 	op := map[Mode]string{Strict: "<", Lease: "<="}[table.Mode]
 	guard := fmt.Sprintf("%s %s %s", f.qualified(t, table.TokenColumn), op, token)
-	if f.takeover && len(t.namesakes) > 0 && !at.is("OnConflictClause") { // an upsert has the gate in RETURNING
+	if f.takeover && len(t.namesakes) > 0 && !at.Is("OnConflictClause") { // an upsert has the gate in RETURNING
 		guard = "(" + guard + " AND " + gateCondition(t, true) + ")"
 	}
 	return f.restrict(at, c, guard)
 }
 
 // restrict adds a condition to a WHERE, or a WHERE with the condition.
-func (f *fixer) restrict(at *node, c sqledit.Clauses, condition string) bool {
-	where := at.get("whereClause")
+func (f *fixer) restrict(at *sqltree.Node, c sqledit.Clauses, condition string) bool {
+	where := at.Get("whereClause")
 	member := f.expression(condition)
-	if where.is("CurrentOfExpr") || member == nil {
+	if where.Is("CurrentOfExpr") || member == nil {
 		return false
 	}
 	f.growth.of(at).member = member
 	switch {
 	case where == nil:
 		condition = " WHERE " + condition
-	case where.is("BoolExpr") && where.str("boolop") == "OR_EXPR":
+	case where.Is("BoolExpr") && where.Str("boolop") == "OR_EXPR":
 		f.Insert(f.Tokens[c.Where+1].Start, "(")
 		condition = ") AND " + condition
 	default:
@@ -317,7 +318,7 @@ func (f *fixer) spell(o operand) string {
 }
 
 // expression parses an expression that many rows may have.
-func (f *fixer) expression(text string) *node {
+func (f *fixer) expression(text string) *sqltree.Node {
 	n, ok := f.known[text]
 	if !ok {
 		n = expression(text)
@@ -328,14 +329,14 @@ func (f *fixer) expression(text string) *node {
 
 // placeholder parses a placeholder, which may have a cast. Those of all numbers are
 // parsed once.
-func (f *fixer) placeholder(text string) *node {
+func (f *fixer) placeholder(text string) *sqltree.Node {
 	digits := strings.TrimLeft(text[1:], "0123456789")
 	number := text[1 : len(text)-len(digits)]
 	n := f.expression("$1" + digits)
 	if n == nil || number == "1" {
 		return n
 	}
-	return n.withNumber(number)
+	return n.WithNumber(number)
 }
 
 // showFix puts the guarded statement into a violation, on one line and without

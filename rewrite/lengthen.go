@@ -6,6 +6,7 @@ import (
 
 	"github.com/fencerow/fencerow/internal/sqledit"
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 	"github.com/fencerow/fencerow/internal/wordsearch"
 )
 
@@ -27,7 +28,7 @@ func (p *Policy) rewrittenLong(sql string) (out *Plan, args *rewriting, tried bo
 	if short == nil {
 		return nil, nil, false
 	}
-	a := arenas.Get().(*arena)
+	a := workspaces.Get().(*workspace)
 	defer a.release()
 	c := a.check(p, short.text)
 	plan := c.plan()
@@ -35,7 +36,7 @@ func (p *Policy) rewrittenLong(sql string) (out *Plan, args *rewriting, tried bo
 		return nil, nil, false
 	}
 	f := p.fixer(c)
-	if f == nil || !takesPlaceholders[f.root.kind()] || f.sharesName() || !f.lengthen(short) {
+	if f == nil || !takesPlaceholders[f.root.Kind()] || f.sharesName() || !f.lengthen(short) {
 		return nil, nil, false
 	}
 	how := &rewriting{text: sql, given: f.highest, added: len(f.added), taken: f.taken}
@@ -121,17 +122,17 @@ func (a *abridged) isToken(at int) bool {
 
 // readRowTokens finds what stands in the place of the token in the rows that were
 // left out of an INSERT. It reports false where that can't be told for one of them.
-func (f *fixer) readRowTokens(n *node, short *abridged) bool {
+func (f *fixer) readRowTokens(n *sqltree.Node, short *abridged) bool {
 	t, ok := f.targetOf(n)
-	if !ok || !n.is("InsertStmt") {
+	if !ok || !n.Is("InsertStmt") {
 		return ok
 	}
-	cols, source := n.list("cols"), n.get("selectStmt")
+	cols, source := n.List("cols"), n.Get("selectStmt")
 	position, why := tokenPosition(cols, t.tables[0].TokenColumn)
-	if position < 0 || !source.is("SelectStmt") || len(source.list("valuesLists")) != 3 {
+	if position < 0 || !source.Is("SelectStmt") || len(source.List("valuesLists")) != 3 {
 		return true
 	}
-	rows := source.list("valuesLists")
+	rows := source.List("valuesLists")
 	c := short.between(rows[1], rows[2])
 	if c == nil {
 		return true

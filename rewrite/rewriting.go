@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"slices"
 
+	"github.com/fencerow/fencerow/internal/sqltree"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -63,7 +64,7 @@ func (p *Policy) rewritten(plan *Plan, c *checker) (out *Plan) {
 		}
 	}()
 	f := p.fixer(c)
-	if f == nil || !takesPlaceholders[f.root.kind()] {
+	if f == nil || !takesPlaceholders[f.root.Kind()] {
 		return nil
 	}
 	f.takeover = true
@@ -93,7 +94,7 @@ func (p *Policy) rewritten(plan *Plan, c *checker) (out *Plan) {
 // sharesName reports whether a protected write's bare name may stand for a table
 // that isn't protected.
 func (f *fixer) sharesName() bool {
-	return slices.ContainsFunc(f.writes, func(n *node) bool { return len(f.target(n.get("relation"), nil).namesakes) > 0 })
+	return slices.ContainsFunc(f.writes, func(n *sqltree.Node) bool { return len(f.target(n.Get("relation"), nil).namesakes) > 0 })
 }
 
 // withArguments returns the plan for the same text, some arguments of which give way

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/sqltree"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -143,15 +144,15 @@ func (l ruleLine) answer(t *testing.T) error {
 func forget(t *testing.T, kinds ...string) {
 	for _, kind := range kinds {
 		rule, isStatement := statementRules[kind]
-		of := nodeKinds().named(kind)
-		require.True(t, isStatement || of.plain, "the check doesn't know %s anyway", kind)
+		of := sqltree.NodeTypes().Named(kind)
+		require.True(t, isStatement || plainKinds()[of.ID], "the check doesn't know %s anyway", kind)
 		delete(statementRules, kind)
-		of.plain = false
+		plainKinds()[of.ID] = false
 		t.Cleanup(func() {
 			if isStatement {
 				statementRules[kind] = rule
 			} else {
-				of.plain = true
+				plainKinds()[of.ID] = true
 			}
 		})
 	}
@@ -215,7 +216,7 @@ func TestRuleTestedElsewhere(t *testing.T) {
 func TestRuleCheckerPanic(t *testing.T) {
 	known := statementRules["VacuumStmt"]
 	t.Cleanup(func() { statementRules["VacuumStmt"] = known })
-	statementRules["VacuumStmt"] = func(*checker, *node, bool) { panic("planted") }
+	statementRules["VacuumStmt"] = func(*checker, *sqltree.Node, bool) { panic("planted") }
 	p := casesPolicy(t, Strict)
 	requireRule(t, CheckerPanic, p.Plan(`VACUUM protected_rows`).Refusal(), "a panic")
 	requireRule(t, CheckerPanic, p.Plan(`SELECT 1 FROM protected_rows; VACUUM jobs`).Refusal(), "in a later statement")

@@ -1,10 +1,14 @@
 package rewrite
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltree"
+)
 
 // statementRule checks one kind of statement, with everything in it. top says
 // that it is a statement of the text itself and not a part of another.
-type statementRule func(c *checker, n *node, top bool)
+type statementRule func(c *checker, n *sqltree.Node, top bool)
 
 // statementRules has one entry for each kind of statement that may be sent at
 // all. A kind that isn't here is refused.
@@ -88,7 +92,7 @@ func init() {
 	}
 }
 
-func allow(*checker, *node, bool) {}
+func allow(*checker, *sqltree.Node, bool) {}
 
 // eventless are the kinds of statement that change the catalog and run no event
 // trigger: what they change is shared by all databases, or no object.
@@ -101,9 +105,9 @@ var eventful = setOf("RefreshMatViewStmt", "CreateTableAsStmt", "CommentStmt", "
 
 // checkEvents refuses a change of structure that runs an event trigger which
 // writes a protected table.
-func (c *checker) checkEvents(n *node) {
-	if events := c.policy.closure.EventTriggers; len(events) > 0 && (eventful[n.kind()] || n.is("SelectStmt") && n.get("intoClause") != nil || !keepsCatalog[n.kind()] && !eventless[n.kind()]) {
-		c.report(violation(IndirectWrite, n, "%s runs an event trigger whose function %q writes a protected table without a proof: use a plain connection", statementName(n.kind()), events[0]))
+func (c *checker) checkEvents(n *sqltree.Node) {
+	if events := c.policy.closure.EventTriggers; len(events) > 0 && (eventful[n.Kind()] || n.Is("SelectStmt") && n.Get("intoClause") != nil || !keepsCatalog[n.Kind()] && !eventless[n.Kind()]) {
+		c.report(violation(IndirectWrite, n, "%s runs an event trigger whose function %q writes a protected table without a proof: use a plain connection", statementName(n.Kind()), events[0]))
 	}
 }
 
