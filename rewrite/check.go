@@ -79,14 +79,14 @@ func (c *checker) report(v *Violation) {
 
 // statement checks a statement at the top of the text.
 func (c *checker) statement(n *sqltree.Node) {
-	rule, ok := statementRules[n.Kind()]
+	kind, ok := statementKinds[n.Kind()]
 	if !ok {
 		c.report(violation(UnknownNode, n, "%s cannot be checked: send it over a plain connection", statementName(n.Kind())))
 		return
 	}
 	c.checkEvents(n)
 	c.checkUnseen(n)
-	rule(c, n, true)
+	kind.check(c, n, true)
 }
 
 // walk visits n and everything below it that can hold a query, a call or a
@@ -100,7 +100,7 @@ func (c *checker) walk(n, parent *sqltree.Node) {
 	case sqltree.ScalarKind, sqltree.NullKind:
 		return
 	case "SelectStmt", "UpdateStmt", "InsertStmt", "DeleteStmt", "MergeStmt":
-		statementRules[n.Kind()](c, n, false)
+		statementKinds[n.Kind()].check(c, n, false)
 		return
 	case "ParamRef":
 		number, _ := n.Number("number")

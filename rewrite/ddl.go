@@ -131,7 +131,7 @@ func (c *checker) namesProtected(n *sqltree.Node) *sqltree.Node {
 	if at := c.fencingObject(n); at != nil {
 		c.nameOwn(at, at.Text)
 	}
-	if callers[n.Kind()] {
+	if statementKinds[n.Kind()].namesFunctions {
 		if at := findCall(n); at != nil {
 			return at
 		}
@@ -149,11 +149,6 @@ func (c *checker) namesProtected(n *sqltree.Node) *sqltree.Node {
 
 // columnFields hold names of columns, constraints and the like.
 var columnFields = setOf("colname", "keys", "fk_attrs", "pk_attrs", "fk_del_set_cols", "including", "indexcolname", "colnames", "aliascolnames")
-
-// callers are the kinds of statement that make an object which calls functions,
-// or that give a function another name.
-var callers = setOf("DefineStmt", "CreateCastStmt", "CreateOpClassStmt", "AlterOpFamilyStmt", "CreateTrigStmt", "CreateEventTrigStmt", "CreateTransformStmt",
-	"CreateConversionStmt", "CreateRangeStmt", "AlterFunctionStmt", "AlterOperatorStmt", "AlterTypeStmt", "RenameStmt", "AlterObjectSchemaStmt", "AlterOwnerStmt")
 
 // findCall returns the name of a function that runs SQL, among the names of a
 // statement that are no table's.
@@ -297,7 +292,7 @@ func (c *checker) walkExpressions(n *sqltree.Node) {
 		switch {
 		case expressionKinds[k.Kind()]:
 			c.walk(k, n)
-		case statementRules[k.Kind()] != nil:
+		case statementKinds[k.Kind()].check != nil:
 			c.statement(k)
 		default:
 			c.walkExpressions(k)

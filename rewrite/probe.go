@@ -3,8 +3,7 @@ package rewrite
 import (
 	"slices"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
-
+	"github.com/fencerow/fencerow/internal/parser"
 	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/internal/sqltree"
 )
@@ -69,11 +68,11 @@ func (p *proof) meant() []meant {
 	if p.tree.Get("withClause") != nil && !p.tree.Is("UpdateStmt") && !p.tree.Is("DeleteStmt") {
 		return nil
 	}
-	parsed, err := pg_query.Parse(p.text)
-	if err != nil || len(parsed.Stmts) != 1 {
+	stmt := parser.ParseMessage(p.text)
+	if stmt == nil {
 		return nil
 	}
-	table, stmt := p.probed(), parsed.Stmts[0].Stmt
+	table := p.probed()
 	switch {
 	case table == nil:
 	case p.tree.Is("UpdateStmt"):
@@ -107,20 +106,20 @@ func (p *proof) probed() *Table {
 }
 
 // meantByWhere finds the rows of an UPDATE or DELETE.
-func (p *proof) meantByWhere(table *Table, beside []*sqltree.Node, source []*pg_query.Node, with *pg_query.WithClause, rel *pg_query.RangeVar, condition *pg_query.Node) (out []meant) {
+func (p *proof) meantByWhere(table *Table, beside []*sqltree.Node, source []*parser.Node, with *parser.WithClause, rel *parser.RangeVar, condition *parser.Node) (out []meant) {
 	switch {
 	case len(beside) > 0:
 		return p.meantByList(table, beside, source, with, rel, condition)
 	case with != nil:
 		return nil
 	}
-	members, rest := flattenProto(condition), p.unguarded(condition)
+	members, rest := parser.SplitAnd(condition), p.unguarded(condition)
 	where := p.tree.Get("whereClause")
 	if repeatable(where) {
 		out = append(out, meant{table: table, rel: rel, where: rest, exact: true})
 	}
 	if key := keyMembers(conjuncts(where), table); key != nil {
-		var pinned []*pg_query.Node
+		var pinned []*parser.Node
 		for _, i := range key {
 			pinned = append(pinned, members[i])
 		}
@@ -136,14 +135,14 @@ const conflictRows = 100
 
 // meantByConflict finds the rows that an upsert met: they were there already,
 // under the columns of the conflict.
-func meantByConflict(table *Table, p *proof, insert *pg_query.InsertStmt) []meant {
+func meantByConflict(table *Table, p *proof, insert *parser.InsertStmt) []meant {
 	tree := p.tree
 	conflict := tree.Get("onConflictClause")
 	rows := insert.GetSelectStmt().GetSelectStmt().GetValuesLists()
 	if conflict == nil || conflict.Str("action") != "ONCONFLICT_UPDATE" || len(rows) == 0 || len(rows) > conflictRows {
 		return nil
 	}
-	var keys []*pg_query.Node
+	var keys []*parser.Node
 	for _, row := range rows {
 		key := conflictKey(tree, conflict, row.GetList().GetItems())
 		if key == nil {
@@ -152,7 +151,7 @@ func meantByConflict(table *Table, p *proof, insert *pg_query.InsertStmt) []mean
 		keys = append(keys, key)
 	}
 	if len(keys) > 1 {
-		keys = []*pg_query.Node{pg_query.MakeBoolExprNode(pg_query.BoolExprType_OR_EXPR, keys, -1)}
+		keys = []*parser.Node{parser.NewOr(keys)}
 	}
 	exact := len(conjuncts(conflict.Get("whereClause"))) == len(p.guards)
 	return []meant{{table: table, rel: insert.Relation, where: keys, exact: exact}}
@@ -160,19 +159,18 @@ func meantByConflict(table *Table, p *proof, insert *pg_query.InsertStmt) []mean
 
 // conflictKey returns the condition that finds the row which an inserted one
 // met: the columns of the conflict target are equal to what is inserted.
-func conflictKey(tree, conflict *sqltree.Node, items []*pg_query.Node) *pg_query.Node {
+func conflictKey(tree, conflict *sqltree.Node, items []*parser.Node) *parser.Node {
 	infer := conflict.Get("infer")
 	if infer == nil || infer.Get("whereClause") != nil {
 		return nil // a partial index: other rows may have the same columns
 	}
-	var equal []*pg_query.Node
+	var equal []*parser.Node
 	for _, elem := range infer.List("indexElems") {
 		at := slices.IndexFunc(tree.List("cols"), func(col *sqltree.Node) bool { return col.Str("name") == elem.Str("name") })
 		if elem.Str("name") == "" || at < 0 || at >= len(items) || !constantProto(items[at]) {
 			return nil
 		}
-		column := pg_query.MakeColumnRefNode([]*pg_query.Node{pg_query.MakeStrNode(elem.Str("name"))}, -1)
-		equal = append(equal, pg_query.MakeAExprNode(pg_query.A_Expr_Kind_AEXPR_OP, []*pg_query.Node{pg_query.MakeStrNode("=")}, column, items[at], -1))
+		equal = append(equal, parser.NewComparison(parser.NewNames("="), parser.NewColumn(elem.Str("name")), items[at]))
 	}
 	switch len(equal) {
 	case 0:
@@ -180,29 +178,14 @@ func conflictKey(tree, conflict *sqltree.Node, items []*pg_query.Node) *pg_query
 	case 1:
 		return equal[0]
 	}
-	return pg_query.MakeBoolExprNode(pg_query.BoolExprType_AND_EXPR, equal, -1)
+	return parser.NewAnd(equal)
 }
 
-func constantProto(n *pg_query.Node) bool {
+func constantProto(n *parser.Node) bool {
 	if cast := n.GetTypeCast(); cast != nil {
 		n = cast.Arg
 	}
 	return n.GetParamRef() != nil || n.GetAConst() != nil
-}
-
-// flattenProto is conjuncts for the parser's own tree.
-func flattenProto(where *pg_query.Node) []*pg_query.Node {
-	if b := where.GetBoolExpr(); b != nil && b.Boolop == pg_query.BoolExprType_AND_EXPR {
-		var out []*pg_query.Node
-		for _, arg := range b.Args {
-			out = append(out, flattenProto(arg)...)
-		}
-		return out
-	}
-	if where == nil {
-		return nil
-	}
-	return []*pg_query.Node{where}
 }
 
 // keyMembers returns which members of an AND list pin the whole primary key of

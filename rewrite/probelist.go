@@ -3,15 +3,14 @@ package rewrite
 import (
 	"slices"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
-
+	"github.com/fencerow/fencerow/internal/parser"
 	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // meantByList finds the rows of an UPDATE or DELETE that takes its values from a
 // list of constants and placeholders, which reads the same again: in FROM or
 // USING itself, or under a name in WITH, as ORMs write many rows at once.
-func (p *proof) meantByList(table *Table, beside []*sqltree.Node, source []*pg_query.Node, with *pg_query.WithClause, rel *pg_query.RangeVar, condition *pg_query.Node) []meant {
+func (p *proof) meantByList(table *Table, beside []*sqltree.Node, source []*parser.Node, with *parser.WithClause, rel *parser.RangeVar, condition *parser.Node) []meant {
 	where := p.tree.Get("whereClause")
 	if len(beside) != 1 || !repeatable(where) || !p.constantList(beside[0]) {
 		return nil
@@ -38,8 +37,8 @@ func (p *proof) constantList(item *sqltree.Node) bool {
 }
 
 // unguarded returns the members of a condition that are no guards.
-func (p *proof) unguarded(condition *pg_query.Node) (rest []*pg_query.Node) {
-	for i, m := range flattenProto(condition) {
+func (p *proof) unguarded(condition *parser.Node) (rest []*parser.Node) {
+	for i, m := range parser.SplitAnd(condition) {
 		if !slices.ContainsFunc(p.guards, func(g guard) bool { return g.index == i }) {
 			rest = append(rest, m)
 		}

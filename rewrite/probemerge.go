@@ -3,8 +3,7 @@ package rewrite
 import (
 	"slices"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
-
+	"github.com/fencerow/fencerow/internal/parser"
 	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
@@ -12,7 +11,7 @@ import (
 // constants and placeholders, which can be read again as nothing else can, and
 // ON pins the primary key: then the actions' conditions choose among rows that
 // the source names.
-func meantByMerge(table *Table, tree *sqltree.Node, merge *pg_query.MergeStmt) []meant {
+func meantByMerge(table *Table, tree *sqltree.Node, merge *parser.MergeStmt) []meant {
 	if !constantSource(tree.Get("sourceRelation")) || !repeatable(tree.Get("joinCondition")) {
 		return nil
 	}
@@ -25,7 +24,7 @@ func meantByMerge(table *Table, tree *sqltree.Node, merge *pg_query.MergeStmt) [
 			exact = false
 		}
 	}
-	return []meant{{table: table, rel: merge.Relation, source: merge.SourceRelation, where: []*pg_query.Node{merge.JoinCondition}, exact: exact}}
+	return []meant{{table: table, rel: merge.Relation, source: merge.SourceRelation, where: []*parser.Node{merge.JoinCondition}, exact: exact}}
 }
 
 // joinsKey reports whether an AND list compares each column of the primary key

@@ -143,14 +143,14 @@ func (l ruleLine) answer(t *testing.T) error {
 // newer grammar.
 func forget(t *testing.T, kinds ...string) {
 	for _, kind := range kinds {
-		rule, isStatement := statementRules[kind]
+		rule, isStatement := statementKinds[kind]
 		of := sqltree.NodeTypes().Named(kind)
 		require.True(t, isStatement || plainKinds()[of.ID], "the check doesn't know %s anyway", kind)
-		delete(statementRules, kind)
+		delete(statementKinds, kind)
 		plainKinds()[of.ID] = false
 		t.Cleanup(func() {
 			if isStatement {
-				statementRules[kind] = rule
+				statementKinds[kind] = rule
 			} else {
 				plainKinds()[of.ID] = true
 			}
@@ -214,9 +214,9 @@ func TestRuleTestedElsewhere(t *testing.T) {
 
 // A panic in a rule refuses the text, and doesn't reach the caller.
 func TestRuleCheckerPanic(t *testing.T) {
-	known := statementRules["VacuumStmt"]
-	t.Cleanup(func() { statementRules["VacuumStmt"] = known })
-	statementRules["VacuumStmt"] = func(*checker, *sqltree.Node, bool) { panic("planted") }
+	known := statementKinds["VacuumStmt"]
+	t.Cleanup(func() { statementKinds["VacuumStmt"] = known })
+	statementKinds["VacuumStmt"] = statementKind{check: func(*checker, *sqltree.Node, bool) { panic("planted") }}
 	p := casesPolicy(t, Strict)
 	requireRule(t, CheckerPanic, p.Plan(`VACUUM protected_rows`).Refusal(), "a panic")
 	requireRule(t, CheckerPanic, p.Plan(`SELECT 1 FROM protected_rows; VACUUM jobs`).Refusal(), "in a later statement")

@@ -21,7 +21,7 @@ func checkInner(c *checker, n *sqltree.Node, _ bool) {
 	for _, k := range n.Kids {
 		switch k.Field() {
 		case "query", "funccall", "into":
-			if rule := statementRules[k.Kind()]; rule != nil {
+			if rule := statementKinds[k.Kind()].check; rule != nil {
 				rule(c, k, false)
 			} else {
 				c.walk(k, n)
