@@ -404,7 +404,7 @@ func (s *session) forgetPath() { s.pathKnown = false }
 // tables were enforced, and that may have left something behind for later ones:
 // a setting, a temporary view, a prepared statement.
 func (s *session) loosen(p *protection, plan *rewrite.Plan) {
-	if s.loose == nil && slices.ContainsFunc(plan.Violations, func(v rewrite.Violation) bool { return v.Rule[2] == '2' || v.Rule[2] == '9' }) {
+	if s.loose == nil && slices.ContainsFunc(plan.Violations, func(v rewrite.Violation) bool { return v.Rule.LeavesState() }) {
 		s.loose = p
 	}
 }

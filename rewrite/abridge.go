@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 	"github.com/fencerow/fencerow/internal/wordsearch"
 )
 
@@ -233,8 +234,8 @@ func (a *abridged) leavesOut(at int) bool {
 }
 
 // between returns the cut of a list with two such items on either side.
-func (a *abridged) between(second, last *node) *cut {
-	from, to := firstOffset(second), firstOffset(last)
+func (a *abridged) between(second, last *sqltree.Node) *cut {
+	from, to := sqltree.FirstOffset(second), sqltree.FirstOffset(last)
 	for i := range a.cuts {
 		if c := &a.cuts[i]; from >= 0 && c.start <= from && from < c.at && c.at <= to {
 			return c

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // A plan outlives the tree that it was made from, whose memory is used again:
@@ -16,8 +18,8 @@ func TestPlansHoldNoNodes(t *testing.T) {
 	seen := make(map[reflect.Type]bool)
 	var visit func(reflect.Type, string)
 	visit = func(of reflect.Type, path string) {
-		require.NotEqual(t, reflect.TypeFor[node](), of, path)
-		require.NotEqual(t, reflect.TypeFor[arena](), of, path)
+		require.NotEqual(t, reflect.TypeFor[sqltree.Node](), of, path)
+		require.NotEqual(t, reflect.TypeFor[workspace](), of, path)
 		if seen[of] {
 			return
 		}
@@ -54,7 +56,7 @@ func TestArenasAreUsedAgain(t *testing.T) {
 	}
 	want := make([]string, len(texts))
 	for i, text := range texts {
-		want[i] = said(p.planIn(new(arena), text))
+		want[i] = said(p.planIn(new(workspace), text))
 	}
 	var group sync.WaitGroup
 	for range 4 {

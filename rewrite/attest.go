@@ -10,6 +10,7 @@ import (
 
 	"github.com/fencerow/fencerow/internal/parser"
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // SettingName returns the name of the setting that carries the token of a
@@ -41,8 +42,8 @@ func SettingName(resource string) string {
 // change is a place where a text changes or deletes rows of a protected table
 // under a condition of its own.
 type change struct {
-	stmt   *node // the UPDATE, DELETE or MERGE
-	at     *node // what has the condition: the statement, or the MERGE's action
+	stmt   *sqltree.Node // the UPDATE, DELETE or MERGE
+	at     *sqltree.Node // what has the condition: the statement, or the MERGE's action
 	table  *Table
 	guards []guard
 }
@@ -100,15 +101,15 @@ func (p *proof) attest() string {
 // proof by another tree: OPERATOR() binds tighter than a comparison does, which
 // changes nothing if both operands are single terms, since a guard stands in its AND
 // list by itself.
-func qualified(sql string, bare []*node) (string, bool) {
+func qualified(sql string, bare []*sqltree.Node) (string, bool) {
 	places := slices.Clone(bare)
-	slices.SortFunc(places, func(a, b *node) int { return cmp.Compare(a.offset(), b.offset()) })
+	slices.SortFunc(places, func(a, b *sqltree.Node) int { return cmp.Compare(a.Offset(), b.Offset()) })
 	var b strings.Builder
 	b.Grow(len(sql) + 24*len(places))
 	last := 0
 	for _, n := range places {
-		op, at := n.list("name")[0].str("sval"), n.offset()
-		if at < last || !isTerm(n.get("lexpr")) || !isTerm(n.get("rexpr")) || !strings.HasPrefix(sql[at:], op) {
+		op, at := n.List("name")[0].Str("sval"), n.Offset()
+		if at < last || !isTerm(n.Get("lexpr")) || !isTerm(n.Get("rexpr")) || !strings.HasPrefix(sql[at:], op) {
 			return "", false
 		}
 		b.WriteString(sql[last:at])
@@ -124,22 +125,22 @@ func qualified(sql string, bare []*node) (string, bool) {
 
 // isTerm reports whether an operand is a name, a placeholder or a number, which may
 // have a cast.
-func isTerm(n *node) bool {
-	if n.is("TypeCast") {
-		n = n.get("arg")
+func isTerm(n *sqltree.Node) bool {
+	if n.Is("TypeCast") {
+		n = n.Get("arg")
 	}
-	return n.is("ColumnRef") || n.is("ParamRef") || n.is("A_Const")
+	return n.Is("ColumnRef") || n.Is("ParamRef") || n.Is("A_Const")
 }
 
 // sentWith adds the calls to the text and qualifies its comparisons. It reports
 // whether nothing but that was done.
-func (p *proof) sentWith(calls map[*node]string) (string, bool) {
+func (p *proof) sentWith(calls map[*sqltree.Node]string) (string, bool) {
 	f := newFixer(p.policy, p.text, p.root, &p.lex)
 	var ok bool
 	if f.growth, ok = callGrowth(calls); !ok || !f.qualifyComparisons(p.bare) {
 		return "", false
 	}
-	done := make(map[*node]bool, len(calls))
+	done := make(map[*sqltree.Node]bool, len(calls))
 	for _, d := range p.changes {
 		call, ok := calls[d.at]
 		if !ok || done[d.at] {
@@ -150,7 +151,7 @@ func (p *proof) sentWith(calls map[*node]string) (string, bool) {
 		if !ok {
 			return "", false
 		}
-		f.insert(f.before(end), " AND "+call)
+		f.Insert(f.EndBefore(end), " AND "+call)
 	}
 	for _, i := range p.inserts {
 		call, ok := calls[i.token.at]
@@ -163,33 +164,33 @@ func (p *proof) sentWith(calls map[*node]string) (string, bool) {
 		}
 	}
 	proved := f.proves()
-	return f.text, proved
+	return f.Edited, proved
 }
 
 // qualifyComparisons writes the operators of guards as those of pg_catalog: a
 // bare one may be somebody's own, by a search path that nothing shows.
-func (f *fixer) qualifyComparisons(bare []*node) bool {
+func (f *fixer) qualifyComparisons(bare []*sqltree.Node) bool {
 	for _, n := range bare {
-		op := n.list("name")[0].str("sval")
+		op := n.List("name")[0].Str("sval")
 		qualified := "OPERATOR(pg_catalog." + op + ")"
 		like := f.expression("a " + qualified + " b")
-		at := f.tokenAt(n.offset())
-		if like == nil || at < 0 || f.sql[f.tokens[at].Start:f.tokens[at].End] != op {
+		at := f.TokenAt(n.Offset())
+		if like == nil || at < 0 || f.SQL[f.Tokens[at].Start:f.Tokens[at].End] != op {
 			return false
 		}
-		f.replace(at, at+1, qualified)
-		f.growth.addFirst(n, "name", like.list("name")[0])
+		f.Replace(at, at+1, qualified)
+		f.growth.addFirst(n, "name", like.List("name")[0])
 	}
 	return true
 }
 
 // proves makes the edits, and reports whether nothing but those was made.
 func (f *fixer) proves() bool {
-	l := sqltext.Text{SQL: f.apply()}
-	if l.Check(f.tooDeep) != nil {
+	l := sqltext.Text{SQL: f.Apply()}
+	if l.Check(f.IsTooDeep) != nil {
 		return false
 	}
-	stmts, err := parse(f.text)
+	stmts, err := sqltree.Parse(f.Edited)
 	return err == nil && f.made(stmts)
 }
 
@@ -197,9 +198,9 @@ func (f *fixer) proves() bool {
 // what stands in the place of each inserted token. It leaves out those whose
 // token isn't known, or whose name stands for tables that take another one
 // each.
-func (p *proof) settingCalls() map[*node]string {
-	calls := make(map[*node]string)
-	note := func(at *node, call string) {
+func (p *proof) settingCalls() map[*sqltree.Node]string {
+	calls := make(map[*sqltree.Node]string)
+	note := func(at *sqltree.Node, call string) {
 		if earlier, ok := calls[at]; ok && earlier != call {
 			call = ""
 		}
@@ -268,10 +269,10 @@ func (o operand) asBigint() string {
 // conditionEnd returns the token before which a change's condition ends.
 func (f *fixer) conditionEnd(d change) (int, bool) {
 	if d.stmt == d.at {
-		c, ok := f.clauses(d.stmt)
-		return c.end, ok
+		c, ok := f.clausesOf(d.stmt)
+		return c.End, ok
 	}
-	whens, thens := d.stmt.list("mergeWhenClauses"), f.thens(d.stmt)
+	whens, thens := d.stmt.List("mergeWhenClauses"), f.ActionWords(d.stmt.Get("relation").Offset(), parser.THEN)
 	i := slices.Index(whens, d.at)
 	if i < 0 || len(thens) != len(whens) {
 		return 0, false
@@ -279,28 +280,19 @@ func (f *fixer) conditionEnd(d change) (int, bool) {
 	return thens[i], true
 }
 
-// tokenAt returns the token that begins at a place of the text, -1 if none does.
-func (f *fixer) tokenAt(offset int) int {
-	at, ok := slices.BinarySearchFunc(f.tokens, offset, func(t parser.Token, offset int) int { return cmp.Compare(t.Start, offset) })
-	if !ok {
-		return -1
-	}
-	return at
-}
-
 // callInstead puts a call in the place of an inserted token: its last operand
 // is the token where it stands.
 func (f *fixer) callInstead(o operand, call string) bool {
-	at := f.tokenAt(o.at.offset())
+	at := f.TokenAt(o.at.Offset())
 	if at < 0 {
 		return false
 	}
-	t := f.tokens[at]
-	before, after, ok := strings.Cut(call, " THEN "+f.sql[t.Start:t.End])
+	t := f.Tokens[at]
+	before, after, ok := strings.Cut(call, " THEN "+f.SQL[t.Start:t.End])
 	if !ok {
 		return false
 	}
-	f.insert(t.Start, before+" THEN ")
-	f.insert(t.End, after)
+	f.Insert(t.Start, before+" THEN ")
+	f.Insert(t.End, after)
 	return true
 }

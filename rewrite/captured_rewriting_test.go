@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // With every table that a library writes protected and rewritten, its writing
@@ -57,7 +59,7 @@ func writingStatements(t *testing.T, file string) (writing []string, p *Policy) 
 	t.Helper()
 	var tables []Table
 	for _, s := range readStatements(t, file) {
-		stmts, err := parse(s.SQL)
+		stmts, err := sqltree.Parse(s.SQL)
 		require.NoError(t, err)
 		before := len(tables)
 		for _, stmt := range stmts {
@@ -74,12 +76,12 @@ func writingStatements(t *testing.T, file string) (writing []string, p *Policy) 
 }
 
 // targets returns the tables that are written below n.
-func targets(n *node) (tables []Table) {
-	if slices.Contains([]string{"InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"}, n.kind()) {
-		rel := n.get("relation")
-		tables = append(tables, Table{Schema: rel.str("schemaname"), Name: rel.str("relname"), Mode: Lease, Rewrite: true})
+func targets(n *sqltree.Node) (tables []Table) {
+	if slices.Contains([]string{"InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"}, n.Kind()) {
+		rel := n.Get("relation")
+		tables = append(tables, Table{Schema: rel.Str("schemaname"), Name: rel.Str("relname"), Mode: Lease, Rewrite: true})
 	}
-	for _, k := range n.kids {
+	for _, k := range n.Kids {
 		tables = append(tables, targets(k)...)
 	}
 	return tables

@@ -2,17 +2,19 @@ package rewrite
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // checker examines one text under one policy and collects what it finds.
 type checker struct {
 	policy *Policy
 	sql    string
-	arena  *arena       // what the tree is made in
-	lex    sqltext.Text // the text's tokens
-	stmts  []*node
+	arena  *sqltree.Arena // what the tree is made in
+	lex    sqltext.Text   // the text's tokens
+	stmts  []*sqltree.Node
 	madeBy *fixer // what made the text out of another one's tree, nil if it is as it was given
 
 	several        bool // more than one statement in the text
@@ -20,7 +22,7 @@ type checker struct {
 	changesCatalog bool // a statement may change what a closure is read from
 	stored         bool // what is walked is stored in an object, and runs later
 
-	own     *node // the first name without a schema that the schema fencing has, too; see nameOwn
+	own     *sqltree.Node // the first name without a schema that the schema fencing has, too; see nameOwn
 	ownName string
 
 	givesOwn bool   // a call has an argument with the name of the schema fencing
@@ -38,13 +40,13 @@ type checker struct {
 	neededRows map[rowsKey]bool
 	seenRows   map[*operand]bool
 
-	single *node   // the statement, if it is one guarded write by itself
-	guards []guard // what proves the write that the text itself is
+	single *sqltree.Node // the statement, if it is one guarded write by itself
+	guards []guard       // what proves the write that the text itself is
 
-	root    *node // the statement, if it has any of the following
+	root    *sqltree.Node // the statement, if it has any of the following
 	changes []change
 	inserts []insertion
-	bare    []*node // comparisons of guards whose operator could be somebody's own
+	bare    []*sqltree.Node // comparisons of guards whose operator could be somebody's own
 }
 
 // tokenKey and rowsKey say what has been noted in tokens already.
@@ -62,7 +64,7 @@ type (
 // paramUse is one placeholder as it stands in the text.
 type paramUse struct {
 	number int64
-	at     *node
+	at     *sqltree.Node
 	bigint bool // it is the direct operand of a cast to bigint
 }
 
@@ -76,32 +78,32 @@ func (c *checker) report(v *Violation) {
 }
 
 // statement checks a statement at the top of the text.
-func (c *checker) statement(n *node) {
-	rule, ok := statementRules[n.kind()]
+func (c *checker) statement(n *sqltree.Node) {
+	kind, ok := statementKinds[n.Kind()]
 	if !ok {
-		c.report(violation(UnknownNode, n, "%s cannot be checked: send it over a plain connection", statementName(n.kind())))
+		c.report(violation(UnknownNode, n, "%s cannot be checked: send it over a plain connection", statementName(n.Kind())))
 		return
 	}
 	c.checkEvents(n)
 	c.checkUnseen(n)
-	rule(c, n, true)
+	kind.check(c, n, true)
 }
 
 // walk visits n and everything below it that can hold a query, a call or a
 // placeholder; parent is what n stands in. It refuses what it doesn't know, so
 // that a newer grammar can't open a hole.
-func (c *checker) walk(n, parent *node) {
+func (c *checker) walk(n, parent *sqltree.Node) {
 	if n == nil {
 		return
 	}
-	switch n.kind() {
-	case scalarKind, nullKind:
+	switch n.Kind() {
+	case sqltree.ScalarKind, sqltree.NullKind:
 		return
 	case "SelectStmt", "UpdateStmt", "InsertStmt", "DeleteStmt", "MergeStmt":
-		statementRules[n.kind()](c, n, false)
+		statementKinds[n.Kind()].check(c, n, false)
 		return
 	case "ParamRef":
-		number, _ := n.number("number")
+		number, _ := n.Number("number")
 		c.params = append(c.params, paramUse{number, n, isBigintCast(parent)})
 		return
 	case "JsonObjectConstructor", "JsonArrayConstructor", "JsonArrayQueryConstructor", "JsonObjectAgg", "JsonArrayAgg":
@@ -119,26 +121,26 @@ func (c *checker) walk(n, parent *node) {
 	case "IntoClause":
 		checkInto(c, n)
 		return
-	case listKind:
-		for _, k := range n.kids {
+	case sqltree.ListKind:
+		for _, k := range n.Kids {
 			c.walk(k, parent)
 		}
 		return
 	default:
-		if !n.of.plain {
-			c.report(violation(UnknownNode, n, "%s cannot be checked: rewrite the statement without it", n.kind()))
+		if !plainKinds()[n.Type.ID] {
+			c.report(violation(UnknownNode, n, "%s cannot be checked: rewrite the statement without it", n.Kind()))
 			return
 		}
 	}
-	for _, k := range n.kids {
+	for _, k := range n.Kids {
 		c.walk(k, n)
 	}
 }
 
 // walkFields visits every field of n but one.
-func (c *checker) walkFields(n *node, but string) {
-	for _, k := range n.kids {
-		if k.field() != but {
+func (c *checker) walkFields(n *sqltree.Node, but string) {
+	for _, k := range n.Kids {
+		if k.Field() != but {
 			c.walk(k, n)
 		}
 	}
@@ -161,8 +163,17 @@ var plainNodes = setOf(
 	"OnConflictClause", "InferClause", "IndexElem", "MergeWhenClause", "CurrentOfExpr",
 )
 
+// plainKinds says of each kind by its number whether it is a plain one.
+var plainKinds = sync.OnceValue(func() []bool {
+	plain := make([]bool, len(sqltree.NodeTypes().Types))
+	for name, k := range sqltree.NodeTypes().Types {
+		plain[k.ID] = plainNodes[name]
+	}
+	return plain
+})
+
 // afterwards applies the rules that need the whole text.
-func (c *checker) afterwards(stmts []*node) {
+func (c *checker) afterwards(stmts []*sqltree.Node) {
 	if len(c.writes) == 0 || len(c.found) > 0 {
 		return
 	}
@@ -174,11 +185,11 @@ func (c *checker) afterwards(stmts []*node) {
 		c.report((&Violation{Rule: SeveralStatements, Message: "write to protected table " + quoted(t) + " stands beside other statements in one text: send it by itself", offset: -1}).on(t))
 	}
 	c.checkTokenReuse()
-	if stmt := stmts[0].get("stmt"); len(stmts) == 1 && !slices.ContainsFunc(c.writes, func(w Write) bool { return !w.TopLevel }) {
+	if stmt := stmts[0].Get("stmt"); len(stmts) == 1 && !slices.ContainsFunc(c.writes, func(w Write) bool { return !w.TopLevel }) {
 		c.single = stmt
 	}
 	if len(stmts) == 1 && len(c.changes)+len(c.inserts)+len(c.bare) > 0 {
-		c.root = stmts[0].get("stmt")
+		c.root = stmts[0].Get("stmt")
 	}
 }
 
@@ -194,7 +205,7 @@ func (c *checker) checkTokenReuse() {
 		}
 	}
 	for _, use := range c.params {
-		if use.bigint || c.tokenPos.has(use.at.offset()) {
+		if use.bigint || c.tokenPos.has(use.at.Offset()) {
 			continue
 		}
 		table := tables[use.number]

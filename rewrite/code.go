@@ -7,30 +7,31 @@ import (
 
 	"github.com/fencerow/fencerow/internal/parser"
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 	"github.com/fencerow/fencerow/internal/wordsearch"
 )
 
 // checkDo checks DO: its body runs at once.
-func checkDo(c *checker, n *node, _ bool) { c.checkBody(n, n.list("args")) }
+func checkDo(c *checker, n *sqltree.Node, _ bool) { c.checkBody(n, n.List("args")) }
 
 // checkCreateFunction checks CREATE FUNCTION and PROCEDURE: the name, and the
 // body in the same way as what is sent directly.
-func checkCreateFunction(c *checker, n *node, top bool) {
+func checkCreateFunction(c *checker, n *sqltree.Node, top bool) {
 	if at := c.namesProtected(n); at != nil {
 		c.reportDDL(n, at)
 	}
 	defer func(before bool) { c.stored = before }(c.stored)
 	c.stored = true
-	for _, parameter := range n.list("parameters") {
+	for _, parameter := range n.List("parameters") {
 		c.walkExpressions(parameter)
 	}
-	for _, o := range n.list("options") {
+	for _, o := range n.List("options") {
 		// its own search_path ends with the call
-		if set := o.get("arg"); set.is("VariableSetStmt") && sqltext.Lower(set.str("name")) != "search_path" {
+		if set := o.Get("arg"); set.Is("VariableSetStmt") && sqltext.Lower(set.Str("name")) != "search_path" {
 			checkVariableSet(c, set, false)
 		}
 	}
-	if body := n.get("sql_body"); body != nil {
+	if body := n.Get("sql_body"); body != nil {
 		before := len(c.writes)
 		c.walkCode(body)
 		if len(c.writes) > before {
@@ -39,17 +40,17 @@ func checkCreateFunction(c *checker, n *node, top bool) {
 		}
 		return
 	}
-	c.checkBody(n, n.list("options"))
+	c.checkBody(n, n.List("options"))
 }
 
 // checkCreateRule checks CREATE RULE: its actions run later, with whatever the
 // triggering statement brings.
-func checkCreateRule(c *checker, n *node, top bool) {
+func checkCreateRule(c *checker, n *sqltree.Node, top bool) {
 	checkCode(c, n, top)
 	before := len(c.writes)
 	defer func(before bool) { c.stored = before }(c.stored)
 	c.stored = true
-	for _, action := range n.list("actions") {
+	for _, action := range n.List("actions") {
 		c.statement(action)
 	}
 	if len(c.writes) > before {
@@ -60,36 +61,36 @@ func checkCreateRule(c *checker, n *node, top bool) {
 
 // checkCode checks a definition that makes a function run later: it must name
 // nothing the protection rests on, writing functions included.
-func checkCode(c *checker, n *node, _ bool) {
+func checkCode(c *checker, n *sqltree.Node, _ bool) {
 	if at := c.namesProtected(n); at != nil {
 		c.reportDDL(n, at)
 	}
 	c.walkExpressions(n)
-	if n.kind() != "CreateTrigStmt" {
+	if n.Kind() != "CreateTrigStmt" {
 		return
 	}
 	// a trigger's arguments may be names that its function writes
-	for _, arg := range n.list("args") {
-		if arg.is("String") && c.policy.hit(arg.str("sval")) != "" {
+	for _, arg := range n.List("args") {
+		if arg.Is("String") && c.policy.hit(arg.Str("sval")) != "" {
 			c.report(violation(HiddenCode, n, "an argument of this trigger names what the protection rests on: create it over a plain connection"))
 		}
 	}
 }
 
-func refuseCode(c *checker, n *node, _ bool) {
-	c.report(violation(HiddenCode, n, "%s brings in code or tables that cannot be checked: use a plain connection", statementName(n.kind())))
+func refuseCode(c *checker, n *sqltree.Node, _ bool) {
+	c.report(violation(HiddenCode, n, "%s brings in code or tables that cannot be checked: use a plain connection", statementName(n.Kind())))
 }
 
 // walkCode checks the statements of a body that the parser has read.
-func (c *checker) walkCode(n *node) {
-	if n.kind() == listKind || n.kind() == "List" {
-		for _, k := range n.kids {
+func (c *checker) walkCode(n *sqltree.Node) {
+	if n.Kind() == sqltree.ListKind || n.Kind() == "List" {
+		for _, k := range n.Kids {
 			c.walkCode(k)
 		}
 		return
 	}
-	if n.kind() == "ReturnStmt" {
-		c.walk(n.get("returnval"), n)
+	if n.Kind() == "ReturnStmt" {
+		c.walk(n.Get("returnval"), n)
 		return
 	}
 	c.statement(n)
@@ -98,22 +99,22 @@ func (c *checker) walkCode(n *node) {
 // checkBody checks a body given as a string, in SQL or PL/pgSQL. It must pass
 // the way that needs no parser: no name of the closure, nothing that can run
 // other SQL or change the session.
-func (c *checker) checkBody(n *node, options []*node) {
+func (c *checker) checkBody(n *sqltree.Node, options []*sqltree.Node) {
 	language, body := "plpgsql", ""
-	if n.kind() == "CreateFunctionStmt" {
+	if n.Kind() == "CreateFunctionStmt" {
 		language = "sql"
 	}
 	for _, o := range options {
-		switch o.str("defname") {
+		switch o.Str("defname") {
 		case "language":
-			language = strings.ToLower(o.get("arg").str("sval"))
+			language = strings.ToLower(o.Get("arg").Str("sval"))
 		case "as":
-			if arg := o.get("arg"); arg.is("List") {
-				for _, part := range arg.list("items") {
-					body += part.str("sval") + "\n"
+			if arg := o.Get("arg"); arg.Is("List") {
+				for _, part := range arg.List("items") {
+					body += part.Str("sval") + "\n"
 				}
 			} else {
-				body = arg.str("sval")
+				body = arg.Str("sval")
 			}
 		}
 	}

@@ -1,20 +1,22 @@
 package rewrite
 
+import "github.com/fencerow/fencerow/internal/sqltree"
+
 // checkCopy checks COPY. A query inside is checked as if it were executed.
-func checkCopy(c *checker, n *node, _ bool) {
+func checkCopy(c *checker, n *sqltree.Node, _ bool) {
 	switch {
-	case n.flag("is_program"):
+	case n.Flag("is_program"):
 		c.report(violation(HiddenCode, n, "COPY ... PROGRAM runs a command on the server, which cannot be checked: use a plain connection"))
-	case !n.flag("is_from") && n.str("filename") != "":
+	case !n.Flag("is_from") && n.Str("filename") != "":
 		c.report(violation(HiddenCode, n, "COPY ... TO a file may write over any file of the server, its configuration and its tables among them: send the rows to the client with COPY ... TO STDOUT, or use a plain connection"))
 	}
-	c.walk(n.get("query"), n)
-	c.walk(n.get("whereClause"), n)
-	rel := n.get("relation")
-	if !n.flag("is_from") {
+	c.walk(n.Get("query"), n)
+	c.walk(n.Get("whereClause"), n)
+	rel := n.Get("relation")
+	if !n.Flag("is_from") {
 		c.checkUse(rel)
 	}
-	if rel == nil || !n.flag("is_from") {
+	if rel == nil || !n.Flag("is_from") {
 		return
 	}
 	t := c.target(rel, nil)

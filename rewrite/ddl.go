@@ -3,12 +3,14 @@ package rewrite
 import (
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // checkDDL refuses a change of structure that names a protected table or
 // anything its protection rests on, in whatever schema: a relation of the same
 // name elsewhere could take its place.
-func checkDDL(c *checker, n *node, _ bool) {
+func checkDDL(c *checker, n *sqltree.Node, _ bool) {
 	if at := c.namesProtected(n); at != nil {
 		c.reportDDL(n, at)
 	}
@@ -18,58 +20,58 @@ func checkDDL(c *checker, n *node, _ bool) {
 
 // checkReach refuses changes of structure that reach further than their names:
 // to typed tables by CASCADE, to a program, to every table of a schema.
-func (c *checker) checkReach(n *node) {
-	switch n.kind() {
+func (c *checker) checkReach(n *sqltree.Node) {
+	switch n.Kind() {
 	case "CreateStmt":
 		c.checkLike(n)
 	case "ViewStmt":
 		c.checkSystemView(n)
 	case "AlterTableStmt":
-		if n.str("objtype") == "OBJECT_TYPE" && findText(n, func(s string) bool { return s == "DROP_CASCADE" }) != nil {
+		if n.Str("objtype") == "OBJECT_TYPE" && findText(n, func(s string) bool { return s == "DROP_CASCADE" }) != nil {
 			c.report(violation(ProtectedDDL, n, "ALTER TYPE ... CASCADE changes the tables of that type, a protected one may be among them: leave CASCADE out, or use a plain connection"))
 		}
 	case "RenameStmt":
-		if n.str("renameType") == "OBJECT_ATTRIBUTE" && n.str("behavior") == "DROP_CASCADE" {
+		if n.Str("renameType") == "OBJECT_ATTRIBUTE" && n.Str("behavior") == "DROP_CASCADE" {
 			c.report(violation(ProtectedDDL, n, "ALTER TYPE ... CASCADE changes the tables of that type, a protected one may be among them: leave CASCADE out, or use a plain connection"))
 		}
-		if n.str("renameType") == "OBJECT_LANGUAGE" {
+		if n.Str("renameType") == "OBJECT_LANGUAGE" {
 			refuseDDL(c, n, false)
 		}
-		if n.str("renameType") == "OBJECT_SCHEMA" && (!c.policy.known || slices.Contains(c.policy.path, n.str("newname"))) {
-			c.report(violation(ProtectedDDL, n, "a schema called %q would come first in this session's search_path, and its tables in the place of protected ones: use a plain connection", n.str("newname")))
+		if n.Str("renameType") == "OBJECT_SCHEMA" && (!c.policy.known || slices.Contains(c.policy.path, n.Str("newname"))) {
+			c.report(violation(ProtectedDDL, n, "a schema called %q would come first in this session's search_path, and its tables in the place of protected ones: use a plain connection", n.Str("newname")))
 		}
 	case "GrantStmt":
-		if n.str("targtype") == "ACL_TARGET_ALL_IN_SCHEMA" {
+		if n.Str("targtype") == "ACL_TARGET_ALL_IN_SCHEMA" {
 			c.checkSchemas(n)
 		}
 	}
-	if n.kind() == "CreateForeignTableStmt" || n.kind() == "AlterTableStmt" {
+	if n.Kind() == "CreateForeignTableStmt" || n.Kind() == "AlterTableStmt" {
 		c.checkForeignOptions(n)
 	}
 }
 
 // checkForeignOptions refuses a foreign table that runs a program, or that
 // reads a protected table over a connection of its own.
-func (c *checker) checkForeignOptions(n *node) {
-	if n.kind() == "DefElem" {
-		arg := n.get("arg")
+func (c *checker) checkForeignOptions(n *sqltree.Node) {
+	if n.Kind() == "DefElem" {
+		arg := n.Get("arg")
 		switch {
-		case n.str("defname") == "program":
+		case n.Str("defname") == "program":
 			c.report(violation(HiddenCode, n, "a foreign table that runs a program cannot be checked: use a plain connection"))
-		case arg.is("String") && c.policy.hit(arg.str("sval")) != "":
-			c.report(violation(ProtectedDDL, n, "option %s of a foreign table names what the protection rests on: use a plain connection", n.str("defname")))
+		case arg.Is("String") && c.policy.hit(arg.Str("sval")) != "":
+			c.report(violation(ProtectedDDL, n, "option %s of a foreign table names what the protection rests on: use a plain connection", n.Str("defname")))
 		}
 	}
-	for _, k := range n.kids {
+	for _, k := range n.Kids {
 		c.checkForeignOptions(k)
 	}
 }
 
 // checkSchemaDDL also refuses to rename, move or give away the schema of a
 // protected table.
-func checkSchemaDDL(c *checker, n *node, top bool) {
+func checkSchemaDDL(c *checker, n *sqltree.Node, top bool) {
 	checkDDL(c, n, top)
-	kind := n.str(map[string]string{"RenameStmt": "renameType", "AlterObjectSchemaStmt": "objectType", "AlterOwnerStmt": "objectType"}[n.kind()])
+	kind := n.Str(map[string]string{"RenameStmt": "renameType", "AlterObjectSchemaStmt": "objectType", "AlterOwnerStmt": "objectType"}[n.Kind()])
 	if kind == "OBJECT_SCHEMA" {
 		c.checkSchemas(n)
 	}
@@ -77,10 +79,10 @@ func checkSchemaDDL(c *checker, n *node, top bool) {
 
 // checkDrop refuses drops that name something protected, or that may take it
 // along: of its schema, and with CASCADE of what columns or triggers use.
-func checkDrop(c *checker, n *node, top bool) {
+func checkDrop(c *checker, n *sqltree.Node, top bool) {
 	checkDDL(c, n, top)
-	cascade := n.str("behavior") == "DROP_CASCADE"
-	switch n.str("removeType") {
+	cascade := n.Str("behavior") == "DROP_CASCADE"
+	switch n.Str("removeType") {
 	case "OBJECT_SCHEMA":
 		c.checkSchemas(n)
 	case "OBJECT_EXTENSION", "OBJECT_TYPE", "OBJECT_DOMAIN", "OBJECT_FUNCTION", "OBJECT_PROCEDURE", "OBJECT_ROUTINE", "OBJECT_AGGREGATE",
@@ -94,24 +96,24 @@ func checkDrop(c *checker, n *node, top bool) {
 }
 
 // refuseDDL refuses changes of structure whose reach a text doesn't show.
-func refuseDDL(c *checker, n *node, _ bool) {
-	c.report(violation(ProtectedDDL, n, "%s reaches objects that it does not name, protected tables among them: use a plain connection", statementName(n.kind())))
+func refuseDDL(c *checker, n *sqltree.Node, _ bool) {
+	c.report(violation(ProtectedDDL, n, "%s reaches objects that it does not name, protected tables among them: use a plain connection", statementName(n.Kind())))
 }
 
 // checkSchemas refuses a statement that names a schema which the protection
 // rests on.
-func (c *checker) checkSchemas(n *node) {
+func (c *checker) checkSchemas(n *sqltree.Node) {
 	if at := findText(n, c.policy.holdsProtected); at != nil {
-		c.report(violation(ProtectedDDL, n, "schema %q holds a protected table or what its protection rests on: change it over a plain connection", at.text))
+		c.report(violation(ProtectedDDL, n, "schema %q holds a protected table or what its protection rests on: change it over a plain connection", at.Text))
 	}
 }
 
-func (c *checker) reportDDL(n, at *node) {
-	v := violation(ProtectedDDL, n, "%s names %q, which is a protected table or what its protection rests on: change its structure over a plain connection, as migrations do", statementName(n.kind()), at.text)
+func (c *checker) reportDDL(n, at *sqltree.Node) {
+	v := violation(ProtectedDDL, n, "%s names %q, which is a protected table or what its protection rests on: change its structure over a plain connection, as migrations do", statementName(n.Kind()), at.Text)
 	if v.offset < 0 {
-		v.offset = firstOffset(n)
+		v.offset = sqltree.FirstOffset(n)
 	}
-	for _, r := range c.policy.byName[at.text] {
+	for _, r := range c.policy.byName[at.Text] {
 		if r.table != nil {
 			v.on(r.table)
 			break
@@ -122,24 +124,24 @@ func (c *checker) reportDDL(n, at *node) {
 
 // namesProtected returns the first name in a change of structure that the
 // protection rests on. Columns, constants and parameters are no such names.
-func (c *checker) namesProtected(n *node) *node {
+func (c *checker) namesProtected(n *sqltree.Node) *sqltree.Node {
 	if at := builtinObject(n); at != nil {
 		return at
 	}
 	if at := c.fencingObject(n); at != nil {
-		c.nameOwn(at, at.text)
+		c.nameOwn(at, at.Text)
 	}
-	if callers[n.kind()] {
+	if statementKinds[n.Kind()].namesFunctions {
 		if at := findCall(n); at != nil {
 			return at
 		}
 	}
-	if n.kind() == "CreateForeignTableStmt" {
+	if n.Kind() == "CreateForeignTableStmt" {
 		// its rows are another table's, by default one of the same name
 		return findName(n, c.policy.isWord, nil)
 	}
 	// RENAME and SET SCHEMA can bring a name from elsewhere to where it counts
-	if n.kind() == "RenameStmt" || n.kind() == "AlterObjectSchemaStmt" {
+	if n.Kind() == "RenameStmt" || n.Kind() == "AlterObjectSchemaStmt" {
 		return findName(n, c.policy.isWord, nil)
 	}
 	return findName(n, c.policy.isWord, c.policy.elsewhere)
@@ -148,24 +150,19 @@ func (c *checker) namesProtected(n *node) *node {
 // columnFields hold names of columns, constraints and the like.
 var columnFields = setOf("colname", "keys", "fk_attrs", "pk_attrs", "fk_del_set_cols", "including", "indexcolname", "colnames", "aliascolnames")
 
-// callers are the kinds of statement that make an object which calls functions,
-// or that give a function another name.
-var callers = setOf("DefineStmt", "CreateCastStmt", "CreateOpClassStmt", "AlterOpFamilyStmt", "CreateTrigStmt", "CreateEventTrigStmt", "CreateTransformStmt",
-	"CreateConversionStmt", "CreateRangeStmt", "AlterFunctionStmt", "AlterOperatorStmt", "AlterTypeStmt", "RenameStmt", "AlterObjectSchemaStmt", "AlterOwnerStmt")
-
 // findCall returns the name of a function that runs SQL, among the names of a
 // statement that are no table's.
-func findCall(n *node) *node {
+func findCall(n *sqltree.Node) *sqltree.Node {
 	switch {
-	case n.kind() == "RangeVar" || n.kind() == "A_Const" || n.kind() == "ColumnRef":
+	case n.Kind() == "RangeVar" || n.Kind() == "A_Const" || n.Kind() == "ColumnRef":
 		return nil
-	case n.kind() == scalarKind:
-		if !n.isNum && runsSQL(n.text) {
+	case n.Kind() == sqltree.ScalarKind:
+		if !n.IsNumber && runsSQL(n.Text) {
 			return n
 		}
 		return nil
 	}
-	for _, k := range n.kids {
+	for _, k := range n.Kids {
 		if at := findCall(k); at != nil {
 			return at
 		}
@@ -175,13 +172,13 @@ func findCall(n *node) *node {
 
 // builtinObject returns the name of a built-in object that a statement changes:
 // anything in pg_catalog, and what the guard itself is made of.
-func builtinObject(n *node) *node {
+func builtinObject(n *sqltree.Node) *sqltree.Node {
 	for _, field := range []string{"object", "objects", "funcname", "defnames", "opername", "func"} {
-		if !n.may(field) {
+		if !n.HasField(field) {
 			continue
 		}
-		if at := n.get(field); at != nil {
-			creates := n.kind() == "CreateFunctionStmt" || n.kind() == "DefineStmt"
+		if at := n.Get(field); at != nil {
+			creates := n.Kind() == "CreateFunctionStmt" || n.Kind() == "DefineStmt"
 			if found := findName(objectNames(at), func(s string) bool { return s == "pg_catalog" || !creates && guardParts[s] }, nil); found != nil {
 				return found
 			}
@@ -192,20 +189,20 @@ func builtinObject(n *node) *node {
 
 // objectNames drops the arguments' types of an operator or function, which are
 // built in most of the time.
-func objectNames(n *node) *node {
-	if n.kind() == "ObjectWithArgs" {
-		return n.get("objname")
+func objectNames(n *sqltree.Node) *sqltree.Node {
+	if n.Kind() == "ObjectWithArgs" {
+		return n.Get("objname")
 	}
-	if n.kind() == listKind || n.kind() == "List" {
-		out := &node{of: n.of}
-		for _, k := range n.kids {
+	if n.Kind() == sqltree.ListKind || n.Kind() == "List" {
+		out := &sqltree.Node{Type: n.Type}
+		for _, k := range n.Kids {
 			if at := objectNames(k); at != nil {
-				out.kids = append(out.kids, at)
+				out.Kids = append(out.Kids, at)
 			}
 		}
 		return out
 	}
-	if n.kind() == "TypeName" {
+	if n.Kind() == "TypeName" {
 		return nil
 	}
 	return n
@@ -217,46 +214,46 @@ var guardParts = setOf("<", ">", "<=", ">=", "int8lt", "int8gt", "int8le", "int8
 
 // ownName reports whether a field of n names a part of the object at hand: a column, a
 // constraint, a trigger.
-func ownName(n, k *node) bool {
-	switch n.kind() {
+func ownName(n, k *sqltree.Node) bool {
+	switch n.Kind() {
 	case "ResTarget", "IndexElem", "AlterTableCmd":
-		return k.field() == "name"
+		return k.Field() == "name"
 	case "RenameStmt":
 		// not of a constraint: its index takes the name
 		part := setOf("OBJECT_COLUMN", "OBJECT_ATTRIBUTE", "OBJECT_DOMCONSTRAINT", "OBJECT_TRIGGER", "OBJECT_RULE", "OBJECT_POLICY")
-		return k.field() == "subname" || k.field() == "newname" && part[n.str("renameType")]
+		return k.Field() == "subname" || k.Field() == "newname" && part[n.Str("renameType")]
 	}
 	return false
 }
 
 // findName returns the first name below n that matches and isn't qualified with
 // a schema in which it stands for something else.
-func findName(n *node, match func(string) bool, elsewhere func(schema, name string) bool) *node {
+func findName(n *sqltree.Node, match func(string) bool, elsewhere func(schema, name string) bool) *sqltree.Node {
 	switch {
-	case n == nil || n.kind() == "A_Const" || n.kind() == "ColumnRef" || n.kind() == "TableLikeClause" || columnFields[n.field()]:
+	case n == nil || n.Kind() == "A_Const" || n.Kind() == "ColumnRef" || n.Kind() == "TableLikeClause" || columnFields[n.Field()]:
 		return nil
-	case n.kind() == "RangeVar" && systemSchema(n.str("schemaname")) && n.str("schemaname") != "information_schema":
-		return n.get("schemaname")
-	case n.kind() == "RangeVar" && elsewhere != nil && elsewhere(n.str("schemaname"), n.str("relname")) && n.str("relpersistence") != "t":
+	case n.Kind() == "RangeVar" && systemSchema(n.Str("schemaname")) && n.Str("schemaname") != "information_schema":
+		return n.Get("schemaname")
+	case n.Kind() == "RangeVar" && elsewhere != nil && elsewhere(n.Str("schemaname"), n.Str("relname")) && n.Str("relpersistence") != "t":
 		return nil
-	case n.kind() == "DropStmt" && droppedByName[n.str("removeType")] && elsewhere != nil:
-		for _, object := range n.list("objects") {
-			parts, ok := stringList(object.list("items"))
+	case n.Kind() == "DropStmt" && droppedByName[n.Str("removeType")] && elsewhere != nil:
+		for _, object := range n.List("objects") {
+			parts, ok := sqltree.Strings(object.List("items"))
 			if at := findText(object, match); at != nil && !(ok && len(parts) < 3 && elsewhere(strings.Join(parts[:len(parts)-1], ""), parts[len(parts)-1])) {
 				return at
 			}
 		}
 		return nil
-	case n.kind() == "CommentStmt" && n.str("objtype") == "OBJECT_COLUMN":
-		parts := n.get("object").list("items")
-		return findName(&node{of: listNode, kids: parts[:max(0, len(parts)-1)]}, match, elsewhere)
-	case n.kind() == scalarKind:
-		if !n.isNum && match(n.text) {
+	case n.Kind() == "CommentStmt" && n.Str("objtype") == "OBJECT_COLUMN":
+		parts := n.Get("object").List("items")
+		return findName(&sqltree.Node{Type: sqltree.ListType, Kids: parts[:max(0, len(parts)-1)]}, match, elsewhere)
+	case n.Kind() == sqltree.ScalarKind:
+		if !n.IsNumber && match(n.Text) {
 			return n
 		}
 		return nil
 	}
-	for _, k := range n.kids {
+	for _, k := range n.Kids {
 		if ownName(n, k) {
 			continue
 		}
@@ -272,11 +269,11 @@ func findName(n *node, match func(string) bool, elsewhere func(schema, name stri
 var droppedByName = setOf("OBJECT_TABLE", "OBJECT_VIEW", "OBJECT_MATVIEW", "OBJECT_INDEX", "OBJECT_SEQUENCE", "OBJECT_FOREIGN_TABLE")
 
 // findText returns the first string below n that matches.
-func findText(n *node, match func(string) bool) *node {
-	if n.kind() == scalarKind && !n.isNum && match(n.text) {
+func findText(n *sqltree.Node, match func(string) bool) *sqltree.Node {
+	if n.Kind() == sqltree.ScalarKind && !n.IsNumber && match(n.Text) {
 		return n
 	}
-	for _, k := range n.kids {
+	for _, k := range n.Kids {
 		if at := findText(k, match); at != nil {
 			return at
 		}
@@ -288,14 +285,14 @@ func findText(n *node, match func(string) bool) *node {
 // defaults, checks, generated columns, views, the elements of CREATE SCHEMA.
 //
 // They run later, in other sessions: what they change there is not seen.
-func (c *checker) walkExpressions(n *node) {
+func (c *checker) walkExpressions(n *sqltree.Node) {
 	defer func(before bool) { c.stored = before }(c.stored)
 	c.stored = true
-	for _, k := range n.kids {
+	for _, k := range n.Kids {
 		switch {
-		case expressionKinds[k.kind()]:
+		case expressionKinds[k.Kind()]:
 			c.walk(k, n)
-		case statementRules[k.kind()] != nil:
+		case statementKinds[k.Kind()].check != nil:
 			c.statement(k)
 		default:
 			c.walkExpressions(k)
@@ -306,20 +303,6 @@ func (c *checker) walkExpressions(n *node) {
 // expressionKinds are where an expression or a query begins.
 var expressionKinds = setOf("SelectStmt", "FuncCall", "A_Expr", "ColumnRef", "A_Indirection", "A_ArrayExpr", "TypeCast", "CollateClause", "BoolExpr", "NullTest",
 	"BooleanTest", "SubLink", "CaseExpr", "CoalesceExpr", "MinMaxExpr", "RowExpr", "XmlExpr")
-
-// firstOffset returns the first place in the text that n or a part of it has.
-func firstOffset(n *node) int {
-	if at := n.offset(); at >= 0 && n.kind() != scalarKind {
-		return at
-	}
-	best := -1
-	for _, k := range n.kids {
-		if at := firstOffset(k); at >= 0 && (best < 0 || at < best) {
-			best = at
-		}
-	}
-	return best
-}
 
 // isTokenSequence reports whether tokens may come from a sequence, whatever
 // schema it is in.

@@ -1,9 +1,11 @@
 package rewrite
 
+import "github.com/fencerow/fencerow/internal/sqltree"
+
 // checkDelete checks a DELETE. On a protected table it is provable with a
 // guard in the AND list of its WHERE. USING, WITH and RETURNING are free.
-func checkDelete(c *checker, n *node, top bool) {
-	t := c.target(n.get("relation"), n.list("usingClause"))
+func checkDelete(c *checker, n *sqltree.Node, top bool) {
+	t := c.target(n.Get("relation"), n.List("usingClause"))
 	c.checkIndirect(t, "DELETE", nil)
 	for _, table := range t.tables {
 		c.proveDelete(n, t, table, top)
@@ -11,8 +13,8 @@ func checkDelete(c *checker, n *node, top bool) {
 	c.walkFields(n, "relation")
 }
 
-func (c *checker) proveDelete(n *node, t target, table *Table, top bool) {
-	where := n.get("whereClause")
+func (c *checker) proveDelete(n *sqltree.Node, t target, table *Table, top bool) {
+	where := n.Get("whereClause")
 	c.write(n, table, "DELETE", top)
 	if c.refuseForm(t, table, where, "DELETE from", "USING") {
 		return

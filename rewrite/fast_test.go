@@ -12,6 +12,7 @@ import (
 
 	"github.com/fencerow/fencerow/internal/parser"
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // FuzzFastAndSlow looks for texts on which what is fast in the check says
@@ -51,7 +52,7 @@ func requireFastIsSlow(t require.TestingT, p *Policy, sql string) {
 	if sqltext.Check(sql) == nil {
 		requireSameTree(t, sql)
 	}
-	require.Equal(t, said(p.planIn(new(arena), sql)), said(p.fullPlan(sql)), "%q", sql)
+	require.Equal(t, said(p.planIn(new(workspace), sql)), said(p.fullPlan(sql)), "%q", sql)
 }
 
 func utf8Text(sql string) bool {
@@ -62,7 +63,7 @@ func utf8Text(sql string) bool {
 // requireSameTree compares a text's tree with the parser's own, and the bounds of
 // its depth.
 func requireSameTree(t require.TestingT, sql string) {
-	stmts, err := parse(sql)
+	stmts, err := sqltree.Parse(sql)
 	parsed, slowErr := parser.ParseMessages(sql)
 	require.Equal(t, slowErr == nil, err == nil, "%q: %v, %v", sql, err, slowErr)
 	if err != nil {
@@ -78,31 +79,31 @@ func requireSameTree(t require.TestingT, sql string) {
 }
 
 // treeDifference says what of a node is not as in the parser's message.
-func treeDifference(n *node, m protoreflect.Message) string {
+func treeDifference(n *sqltree.Node, m protoreflect.Message) string {
 	if m.Descriptor().Name() == parser.AnyNode {
 		of := m.WhichOneof(m.Descriptor().Oneofs().Get(0))
 		switch {
-		case of == nil && n.of == nullNode:
+		case of == nil && n.Type == sqltree.NullType:
 			return ""
 		case of == nil:
-			return different(n, nullKind, n.kind())
+			return different(n, sqltree.NullKind, n.Kind())
 		}
 		m = m.Get(of).Message()
 	}
-	if n.kind() != string(m.Descriptor().Name()) {
-		return different(n, m.Descriptor().Name(), n.kind())
+	if n.Kind() != string(m.Descriptor().Name()) {
+		return different(n, m.Descriptor().Name(), n.Kind())
 	}
 	kids := 0
 	difference := ""
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		if f.JSONName() == "location" && f.Kind() == protoreflect.Int32Kind {
-			if int64(n.offset()) != v.Int() {
-				difference = different(n, v.Int(), n.offset())
+			if int64(n.Offset()) != v.Int() {
+				difference = different(n, v.Int(), n.Offset())
 			}
 			return difference == ""
 		}
-		kid := n.get(f.JSONName())
-		if kid == nil && n.is("Integer") && v.Int() < 0 {
+		kid := n.Get(f.JSONName())
+		if kid == nil && n.Is("Integer") && v.Int() < 0 {
 			return true // the tree leaves out what isn't positive
 		}
 		if kids++; kid == nil {
@@ -112,24 +113,24 @@ func treeDifference(n *node, m protoreflect.Message) string {
 		}
 		return difference == ""
 	})
-	for _, k := range n.kids {
-		if k.of == scalarNode && k.text == "" {
+	for _, k := range n.Kids {
+		if k.Type == sqltree.ScalarType && k.Text == "" {
 			kids++ // an empty string is left out of the message
 		}
 	}
-	if difference == "" && kids != len(n.kids) {
-		difference = different(n, kids, len(n.kids))
+	if difference == "" && kids != len(n.Kids) {
+		difference = different(n, kids, len(n.Kids))
 	}
 	return difference
 }
 
-func valueDifference(n *node, f protoreflect.FieldDescriptor, v protoreflect.Value) string {
+func valueDifference(n *sqltree.Node, f protoreflect.FieldDescriptor, v protoreflect.Value) string {
 	switch {
 	case f.IsList():
-		if n.kind() != listKind || v.List().Len() != len(n.kids) {
-			return different(n, v.List().Len(), len(n.kids))
+		if n.Kind() != sqltree.ListKind || v.List().Len() != len(n.Kids) {
+			return different(n, v.List().Len(), len(n.Kids))
 		}
-		for i, k := range n.kids {
+		for i, k := range n.Kids {
 			if d := valueDifferenceOne(k, f, v.List().Get(i)); d != "" {
 				return d
 			}
@@ -140,7 +141,7 @@ func valueDifference(n *node, f protoreflect.FieldDescriptor, v protoreflect.Val
 	}
 }
 
-func valueDifferenceOne(n *node, f protoreflect.FieldDescriptor, v protoreflect.Value) string {
+func valueDifferenceOne(n *sqltree.Node, f protoreflect.FieldDescriptor, v protoreflect.Value) string {
 	want := ""
 	switch f.Kind() {
 	case protoreflect.MessageKind:
@@ -153,21 +154,21 @@ func valueDifferenceOne(n *node, f protoreflect.FieldDescriptor, v protoreflect.
 		want = strconv.FormatBool(v.Bool())
 	default:
 		want = fmt.Sprint(v.Interface())
-		if got, ok := n.parent(f.JSONName()).number(f.JSONName()); !ok || fmt.Sprint(got) != want {
-			return different(n, want, n.text)
+		if got, ok := parentOf(n, f.JSONName()).Number(f.JSONName()); !ok || fmt.Sprint(got) != want {
+			return different(n, want, n.Text)
 		}
 	}
-	if n.kind() != scalarKind || n.text != want {
-		return different(n, want, n.text)
+	if n.Kind() != sqltree.ScalarKind || n.Text != want {
+		return different(n, want, n.Text)
 	}
 	return ""
 }
 
 // parent returns a node that has n in a field, to be read by its accessors.
-func (n *node) parent(field string) *node {
-	return &node{of: &nodeKind{fields: []nodeField{{name: field}}}, kids: []*node{n}}
+func parentOf(n *sqltree.Node, field string) *sqltree.Node {
+	return &sqltree.Node{Type: &sqltree.NodeType{Fields: []sqltree.NodeField{{Name: field}}}, Kids: []*sqltree.Node{n}}
 }
 
-func different(n *node, want, got any) string {
-	return fmt.Sprintf("%s %s: want %v, got %v", n.kind(), n.field(), want, got)
+func different(n *sqltree.Node, want, got any) string {
+	return fmt.Sprintf("%s %s: want %v, got %v", n.Kind(), n.Field(), want, got)
 }

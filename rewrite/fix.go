@@ -1,15 +1,15 @@
 package rewrite
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqledit"
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // ErrNotGuardable is what Guard returns for a text that cannot be guarded by
@@ -29,7 +29,7 @@ func (p *Policy) Guard(sql string) (string, error) {
 	if p.clears(sql) {
 		return sql, nil
 	}
-	a := arenas.Get().(*arena)
+	a := workspaces.Get().(*workspace)
 	defer a.release()
 	plan := p.planIn(a, sql)
 	if plan.Refusal() == nil {
@@ -61,18 +61,15 @@ func (p *Policy) guarded(c *checker) *Plan {
 // fixer adds guards to one text.
 type fixer struct {
 	checker
-	root    *node          // the statement
-	roots   []*node        // and those beside it, if there are several
-	tokens  []parser.Token // without comments
-	edits   []edit
+	sqledit.Text
+	root    *sqltree.Node   // the statement
+	roots   []*sqltree.Node // and those beside it, if there are several
 	growth  growth
-	text    string                    // with the edits
-	known   map[string]*node          // expressions that have been parsed
-	pieces  map[string][]parser.Token // the tokens of edits
-	writes  []*node                   // the writes to protected tables
-	params  map[int64][]int32         // where each placeholder stands
-	highest int64                     // the highest placeholder
-	added   []string                  // the resources whose tokens are new placeholders, in order
+	known   map[string]*sqltree.Node // expressions that have been parsed
+	writes  []*sqltree.Node          // the writes to protected tables
+	params  map[int64][]int32        // where each placeholder stands
+	highest int64                    // the highest placeholder
+	added   []string                 // the resources whose tokens are new placeholders, in order
 
 	takeover  bool           // values that stand in the place of a token give way to it
 	given     map[int]bool   // where placeholders are such values
@@ -81,11 +78,6 @@ type fixer struct {
 	taken     map[int64]bool // the placeholders whose argument is not looked at
 
 	hasGateColumn, hidesRows bool // see gate
-}
-
-type edit struct {
-	at, end int
-	text    string
 }
 
 // fixer returns a fixer for the text that a checker has read, nil if it isn't one
@@ -102,12 +94,12 @@ func (p *Policy) scriptFixer(c *checker) *fixer {
 	if len(c.stmts) == 0 {
 		return nil
 	}
-	f := newFixer(p, c.sql, c.stmts[0].get("stmt"), &c.lex)
+	f := newFixer(p, c.sql, c.stmts[0].Get("stmt"), &c.lex)
 	for _, raw := range c.stmts[1:] {
-		f.roots = append(f.roots, raw.get("stmt"))
+		f.roots = append(f.roots, raw.Get("stmt"))
 	}
 	f.params, f.given, f.taken, f.elsewhere = make(map[int64][]int32), make(map[int]bool), make(map[int64]bool), make(map[int64]bool)
-	if len(f.tokens) == 0 {
+	if len(f.Tokens) == 0 {
 		return nil
 	}
 	for _, root := range f.roots {
@@ -116,30 +108,30 @@ func (p *Policy) scriptFixer(c *checker) *fixer {
 	return f
 }
 
-func newFixer(p *Policy, sql string, root *node, lex *sqltext.Text) *fixer {
+func newFixer(p *Policy, sql string, root *sqltree.Node, lex *sqltext.Text) *fixer {
 	return &fixer{
-		checker: checker{policy: p, sql: sql}, root: root, roots: []*node{root}, tokens: lex.Significant(),
-		growth: newGrowth(), known: make(map[string]*node), pieces: make(map[string][]parser.Token),
+		checker: checker{policy: p, sql: sql}, root: root, roots: []*sqltree.Node{root}, Text: sqledit.New(sql, lex.Significant()),
+		growth: newGrowth(), known: make(map[string]*sqltree.Node),
 	}
 }
 
 // collect finds the writes to protected tables and the placeholders.
-func (f *fixer) collect(n *node) {
-	switch n.kind() {
+func (f *fixer) collect(n *sqltree.Node) {
+	switch n.Kind() {
 	case "UpdateStmt", "DeleteStmt", "InsertStmt", "MergeStmt":
-		rel := n.get("relation")
-		for _, r := range f.policy.lookup(rel.str("schemaname"), rel.str("relname")) {
+		rel := n.Get("relation")
+		for _, r := range f.policy.lookup(rel.Str("schemaname"), rel.Str("relname")) {
 			if r.table != nil {
 				f.writes = append(f.writes, n)
 				break
 			}
 		}
 	case "ParamRef":
-		number, _ := n.number("number")
+		number, _ := n.Number("number")
 		f.highest = max(f.highest, number)
-		f.params[number] = append(f.params[number], n.location)
+		f.params[number] = append(f.params[number], n.Location)
 	}
-	for _, k := range n.kids {
+	for _, k := range n.Kids {
 		f.collect(k)
 	}
 }
@@ -163,63 +155,81 @@ func (f *fixer) guard() bool {
 // say that nothing was made: the text doesn't show to be what it was made of, or
 // isn't proved yet.
 func (f *fixer) plan() *Plan {
-	a := arenas.Get().(*arena)
+	a := workspaces.Get().(*workspace)
 	defer a.release()
-	c := a.check(f.policy, f.apply())
+	c := a.check(f.policy, f.Apply())
 	c.madeBy = f
 	return c.plan()
 }
 
 // made reports whether a tree is that of the fixer's statement, grown by what was
 // added, and nothing else.
-func (f *fixer) made(stmts []*node) bool {
-	return slices.EqualFunc(f.roots, stmts, func(root, raw *node) bool { return f.growth.same(root, raw.get("stmt")) })
+func (f *fixer) made(stmts []*sqltree.Node) bool {
+	return slices.EqualFunc(f.roots, stmts, func(root, raw *sqltree.Node) bool { return f.growth.same(root, raw.Get("stmt")) })
 }
 
 // fix adds what one write lacks. It reports whether it could.
-func (f *fixer) fix(n *node) bool {
+func (f *fixer) fix(n *sqltree.Node) bool {
 	t, ok := f.targetOf(n)
 	if !ok {
 		return false
 	}
-	clauses, ok := f.clauses(n)
+	clauses, ok := f.clausesOf(n)
 	if !ok {
 		return false
 	}
-	switch n.kind() {
+	switch n.Kind() {
 	case "UpdateStmt":
 		return f.guardUpdate(n, t, clauses, f.reader(n, "fromClause"), nil)
 	case "DeleteStmt":
-		where := n.get("whereClause")
+		where := n.Get("whereClause")
 		guards := f.findGuards(t, t.tables[0], conjuncts(where), f.reader(n, "usingClause"))
 		return len(guards) > 0 || f.guardWhere(n, t, clauses, f.next(t.tables[0]))
 	case "InsertStmt":
-		done := len(f.edits) + len(f.taken)
+		done := len(f.Edits) + len(f.taken)
 		if !f.guardInsert(n, t, clauses) {
 			return false
 		}
-		isChanged := len(f.edits)+len(f.taken) > done
+		isChanged := len(f.Edits)+len(f.taken) > done
 		return !isChanged || !f.takeover || len(t.namesakes) == 0 || f.gate(n)
 	}
 	return false
 }
 
+// clausesOf finds the clauses of a write.
+func (f *fixer) clausesOf(n *sqltree.Node) (sqledit.Clauses, bool) {
+	w := sqledit.Write{Target: n.Get("relation").Offset(), From: -1, IsInsert: n.Is("InsertStmt")}
+	if n.Is("UpdateStmt") {
+		w.From = fromOf(n)
+	}
+	return f.FindClauses(w)
+}
+
+// fromOf returns where the first item of a statement's FROM stands, -1 if it has none.
+func fromOf(n *sqltree.Node) int {
+	from := n.Get("fromClause")
+	if from == nil {
+		return -1
+	}
+	return max(0, sqltree.FirstOffset(from))
+}
+
 // targetOf returns the target of a write if it is one table for certain.
-func (f *fixer) targetOf(n *node) (target, bool) {
-	t := f.target(n.get("relation"), f.beside(n))
+func (f *fixer) targetOf(n *sqltree.Node) (target, bool) {
+	t := f.target(n.Get("relation"), f.beside(n))
 	return t, len(t.tables) == 1 && !t.shared
 }
 
 // guardUpdate adds the raise and the guard to an UPDATE or the action of an
 // upsert, with the token that either of them already has, or else by default
 // with the given one.
-func (f *fixer) guardUpdate(at *node, t target, c clauses, read operandReader, fallback *operand) bool {
+func (f *fixer) guardUpdate(at *sqltree.Node, t target, c sqledit.Clauses, read operandReader, fallback *operand) bool {
 	table := t.tables[0]
-	value, item, ok := raise(at.list("targetList"), table.TokenColumn)
+	value, item, ok := raise(at.List("targetList"), table.TokenColumn)
 	if !ok {
 		return false
 	}
-	guards := f.findGuards(t, table, conjuncts(at.get("whereClause")), read)
+	guards := f.findGuards(t, table, conjuncts(at.Get("whereClause")), read)
 	raised, isToken := operand{}, false
 	if item != nil {
 		raised, isToken = read(value)
@@ -245,7 +255,7 @@ func (f *fixer) guardUpdate(at *node, t target, c clauses, read operandReader, f
 	case f.takeover && item == nil && len(guards) > 0 && len(t.namesakes) > 0:
 		return false // the guard is there, so nothing would have a gate
 	case item == nil:
-		f.insert(f.before(c.setEnd), ", "+sqltext.QuoteIfNeeded(table.TokenColumn)+" = "+token)
+		f.Insert(f.EndBefore(c.SetEnd), ", "+sqltext.QuoteIfNeeded(table.TokenColumn)+" = "+token)
 		f.growth.add(at, "targetList", setItem(table.TokenColumn, token))
 	case isToken && (len(guards) > 0 || token == f.spell(raised)):
 	case !f.takeover || !f.replaceSet(item, c, token):
@@ -257,34 +267,34 @@ func (f *fixer) guardUpdate(at *node, t target, c clauses, read operandReader, f
 // guardWhere adds the guard to a WHERE, or a WHERE with the guard. Where a bare
 // name may also stand for an unprotected table the guard has a gate beside it,
 // so that no token is written there.
-func (f *fixer) guardWhere(at *node, t target, c clauses, token string) bool {
+func (f *fixer) guardWhere(at *sqltree.Node, t target, c sqledit.Clauses, token string) bool {
 	table := t.tables[0]
 	op := map[Mode]string{Strict: "<", Lease: "<="}[table.Mode]
 	guard := fmt.Sprintf("%s %s %s", f.qualified(t, table.TokenColumn), op, token)
-	if f.takeover && len(t.namesakes) > 0 && !at.is("OnConflictClause") { // an upsert has the gate in RETURNING
+	if f.takeover && len(t.namesakes) > 0 && !at.Is("OnConflictClause") { // an upsert has the gate in RETURNING
 		guard = "(" + guard + " AND " + gateCondition(t, true) + ")"
 	}
 	return f.restrict(at, c, guard)
 }
 
 // restrict adds a condition to a WHERE, or a WHERE with the condition.
-func (f *fixer) restrict(at *node, c clauses, condition string) bool {
-	where := at.get("whereClause")
+func (f *fixer) restrict(at *sqltree.Node, c sqledit.Clauses, condition string) bool {
+	where := at.Get("whereClause")
 	member := f.expression(condition)
-	if where.is("CurrentOfExpr") || member == nil {
+	if where.Is("CurrentOfExpr") || member == nil {
 		return false
 	}
 	f.growth.of(at).member = member
 	switch {
 	case where == nil:
 		condition = " WHERE " + condition
-	case where.is("BoolExpr") && where.str("boolop") == "OR_EXPR":
-		f.insert(f.tokens[c.where+1].Start, "(")
+	case where.Is("BoolExpr") && where.Str("boolop") == "OR_EXPR":
+		f.Insert(f.Tokens[c.Where+1].Start, "(")
 		condition = ") AND " + condition
 	default:
 		condition = " AND " + condition
 	}
-	f.insert(f.before(c.end), condition)
+	f.Insert(f.EndBefore(c.End), condition)
 	return true
 }
 
@@ -307,14 +317,8 @@ func (f *fixer) spell(o operand) string {
 	return o.spelled()
 }
 
-// before returns where the token before the given one ends: what is inserted
-// there stands before any comment in between.
-func (f *fixer) before(token int) int { return f.tokens[token-1].End }
-
-func (f *fixer) insert(at int, text string) { f.edits = append(f.edits, edit{at, at, text}) }
-
 // expression parses an expression that many rows may have.
-func (f *fixer) expression(text string) *node {
+func (f *fixer) expression(text string) *sqltree.Node {
 	n, ok := f.known[text]
 	if !ok {
 		n = expression(text)
@@ -325,92 +329,14 @@ func (f *fixer) expression(text string) *node {
 
 // placeholder parses a placeholder, which may have a cast. Those of all numbers are
 // parsed once.
-func (f *fixer) placeholder(text string) *node {
+func (f *fixer) placeholder(text string) *sqltree.Node {
 	digits := strings.TrimLeft(text[1:], "0123456789")
 	number := text[1 : len(text)-len(digits)]
 	n := f.expression("$1" + digits)
 	if n == nil || number == "1" {
 		return n
 	}
-	return n.withNumber(number)
-}
-
-// apply makes the edits. Those at one place keep their order.
-func (f *fixer) apply() string {
-	slices.SortStableFunc(f.edits, func(a, b edit) int { return cmp.Compare(a.at, b.at) })
-	var b strings.Builder
-	room := len(f.sql)
-	for _, e := range f.edits {
-		room += len(e.text) + 2 - (e.end - e.at)
-	}
-	b.Grow(room)
-	last := 0
-	for _, e := range f.edits {
-		b.WriteString(f.sql[last:e.at])
-		if e.at > 0 && sqltext.JoinsNext(f.sql[e.at-1]) && joinsBefore(e.text) {
-			b.WriteByte(' ')
-		}
-		b.WriteString(e.text)
-		if e.end < len(f.sql) && sqltext.JoinsNext(e.text[len(e.text)-1]) && joinsBefore(f.sql[e.end:]) {
-			b.WriteByte(' ')
-		}
-		last = e.end
-	}
-	b.WriteString(f.sql[last:])
-	f.text = b.String()
-	return f.text
-}
-
-// tooDeep reports whether the tree of the text with the edits may be deeper than a
-// limit. Its tokens are those of the text without them, and those of the edits.
-func (f *fixer) tooDeep(limit int) bool {
-	if len(f.text) <= limit || sqltext.CountMarks(f.text) <= limit {
-		return false
-	}
-	d, edits, until := sqltext.NewDepthCounter(), f.edits, 0
-	for _, t := range f.tokens {
-		for ; len(edits) > 0 && edits[0].at <= t.Start; edits = edits[1:] {
-			for _, added := range f.piece(edits[0].text) {
-				d.Add(added)
-			}
-			until = edits[0].end
-		}
-		if t.Start >= until {
-			d.Add(t)
-		}
-	}
-	for _, e := range edits {
-		for _, added := range f.piece(e.text) {
-			d.Add(added)
-		}
-	}
-	return d.Deepest > limit
-}
-
-// piece returns the tokens of an edit. Only their kinds count, so those that
-// differ in the numbers of placeholders are read once.
-func (f *fixer) piece(text string) []parser.Token {
-	key := make([]byte, 0, 128)
-	for i := range len(text) {
-		if !sqltext.IsDigit(text[i]) || i == 0 || text[i-1] != '$' && !sqltext.IsDigit(text[i-1]) {
-			key = append(key, text[i])
-		}
-		if text[i] == '$' {
-			key = append(key, '1')
-		}
-	}
-	tokens, ok := f.pieces[string(key)]
-	if !ok {
-		tokens, _ = parser.Scan(string(key))
-		f.pieces[string(key)] = tokens
-	}
-	return tokens
-}
-
-// joinsBefore reports whether a text would go on with the word before it: "$1"
-// before "WHERE" is no placeholder to the server, though it is to the parser.
-func joinsBefore(text string) bool {
-	return text[0] == '\'' || text[0] == '"' || sqltext.JoinsNext(text[0])
+	return n.WithNumber(number)
 }
 
 // showFix puts the guarded statement into a violation, on one line and without

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // fencingFunctions are the functions of schema fencing that an application
@@ -30,8 +31,8 @@ var sqlFunctions = setOf(
 
 // checkFunction checks the call of a function, by the last part of its name:
 // a function of that name in a user's schema is treated alike.
-func checkFunction(c *checker, n *node) {
-	parts, ok := stringList(n.list("funcname"))
+func checkFunction(c *checker, n *sqltree.Node) {
+	parts, ok := sqltree.Strings(n.List("funcname"))
 	if !ok || len(parts) == 0 {
 		c.report(violation(UnsafeFunction, n, "a function call cannot be read: write its name plainly"))
 		return
@@ -41,7 +42,7 @@ func checkFunction(c *checker, n *node) {
 		schema = parts[len(parts)-2]
 	}
 	c.checkUnnamedTypes(n, name)
-	if schema != "fencing" && c.policy.hasFencing() && givesWord(n.list("args"), "fencing") {
+	if schema != "fencing" && c.policy.hasFencing() && givesWord(n.List("args"), "fencing") {
 		c.givesOwn = true // the function may run what it is given
 	}
 	switch {
@@ -59,17 +60,17 @@ func checkFunction(c *checker, n *node) {
 		checkSetConfig(c, n)
 	case name == "setval":
 		c.checkSetval(n)
-	case sqlFunctions[name] && !(name == "ts_rewrite" && len(n.list("args")) == 3), strings.HasPrefix(name, "dblink"), schema == "cron":
+	case sqlFunctions[name] && !(name == "ts_rewrite" && len(n.List("args")) == 3), strings.HasPrefix(name, "dblink"), schema == "cron":
 		c.report(violation(UnsafeFunction, n, "function %s runs SQL or writes files that cannot be checked: use a plain connection", name))
 	}
 }
 
 // givesWord reports whether one of the arguments has a constant with the word in
 // it.
-func givesWord(args []*node, word string) bool {
+func givesWord(args []*sqltree.Node, word string) bool {
 	for _, arg := range args {
 		isIn := func(s string) bool { return strings.Contains(sqltext.Lower(s), word) }
-		if arg.is("A_Const") && arg.get("sval") != nil && isIn(arg.get("sval").str("sval")) || !arg.is("SelectStmt") && !arg.is("FuncCall") && givesWord(arg.kids, word) {
+		if arg.Is("A_Const") && arg.Get("sval") != nil && isIn(arg.Get("sval").Str("sval")) || !arg.Is("SelectStmt") && !arg.Is("FuncCall") && givesWord(arg.Kids, word) {
 			return true
 		}
 	}
@@ -87,23 +88,23 @@ func (c *checker) writesProtected(schema, name string) bool {
 	return matches(closure.Functions, schema, name) && !matches(closure.GuardedFunctions, schema, name)
 }
 
-func (c *checker) reportFunction(n *node, schema, name string) {
+func (c *checker) reportFunction(n *sqltree.Node, schema, name string) {
 	c.report(violation(UnsafeFunction, n, "function %s writes a protected table or the schema fencing, or gives the name of a protected table to something else, as far as its code can be read: use a plain connection, or name it in driver.WithGuardedFunctions if it carries a guard of its own", quotedName(schema, name)))
 }
 
 // checkFieldCall refuses a writing function in the notation of a column:
 // row.f stands for f(row).
-func checkFieldCall(c *checker, n *node) {
+func checkFieldCall(c *checker, n *sqltree.Node) {
 	if len(c.policy.closure.Functions)+len(c.policy.closure.OwnCallers) == 0 {
 		return
 	}
-	fields := n.list(map[string]string{"ColumnRef": "fields", "A_Indirection": "indirection"}[n.kind()])
+	fields := n.List(map[string]string{"ColumnRef": "fields", "A_Indirection": "indirection"}[n.Kind()])
 	for i, f := range fields {
-		if f.is("String") && (i > 0 || n.kind() == "A_Indirection") && c.writesProtected("", f.str("sval")) {
-			c.reportFunction(n, "", f.str("sval"))
+		if f.Is("String") && (i > 0 || n.Kind() == "A_Indirection") && c.writesProtected("", f.Str("sval")) {
+			c.reportFunction(n, "", f.Str("sval"))
 		}
-		if f.is("String") && (i > 0 || n.kind() == "A_Indirection") && matches(c.policy.closure.OwnCallers, "", f.str("sval")) {
-			c.callsOwn = f.str("sval")
+		if f.Is("String") && (i > 0 || n.Kind() == "A_Indirection") && matches(c.policy.closure.OwnCallers, "", f.Str("sval")) {
+			c.callsOwn = f.Str("sval")
 		}
 	}
 }
@@ -113,15 +114,15 @@ func checkFieldCall(c *checker, n *node) {
 var constructors = map[string]string{"JsonObjectConstructor": "json_object", "JsonArrayConstructor": "json_array", "JsonArrayQueryConstructor": "json_array",
 	"JsonObjectAgg": "json_objectagg", "JsonArrayAgg": "json_arrayagg"}
 
-func checkConstructor(c *checker, n *node) {
-	if name := constructors[n.kind()]; c.writesProtected("", name) {
+func checkConstructor(c *checker, n *sqltree.Node) {
+	if name := constructors[n.Kind()]; c.writesProtected("", name) {
 		c.reportFunction(n, "", name)
 	}
 }
 
 // checkType refuses a cast to a type whose conversion writes a protected table.
-func checkType(c *checker, n *node) {
-	parts, ok := stringList(n.list("names"))
+func checkType(c *checker, n *sqltree.Node) {
+	parts, ok := sqltree.Strings(n.List("names"))
 	if len(c.policy.closure.Types) == 0 || !ok || len(parts) == 0 {
 		return
 	}
@@ -136,15 +137,15 @@ func checkType(c *checker, n *node) {
 }
 
 // checkOperators refuses an operator whose function writes a protected table.
-func checkOperators(c *checker, n *node) {
+func checkOperators(c *checker, n *sqltree.Node) {
 	if len(c.policy.closure.Operators) == 0 && len(c.policy.closure.Types) == 0 {
 		return
 	}
-	field, ok := map[string]string{"A_Expr": "name", "SubLink": "operName", "SortBy": "useOp"}[n.kind()]
+	field, ok := map[string]string{"A_Expr": "name", "SubLink": "operName", "SortBy": "useOp"}[n.Kind()]
 	if !ok {
 		return
 	}
-	parts, ok := stringList(n.list(field))
+	parts, ok := sqltree.Strings(n.List(field))
 	if !ok || len(parts) == 0 {
 		return
 	}
@@ -160,8 +161,8 @@ func checkOperators(c *checker, n *node) {
 
 // checkSetConfig treats set_config like SET; its first argument must be a
 // constant name.
-func checkSetConfig(c *checker, n *node) {
-	args := n.list("args")
+func checkSetConfig(c *checker, n *sqltree.Node) {
+	args := n.List("args")
 	name, ok := "", len(args) > 0
 	if ok {
 		name, ok = textConstant(args[0])
@@ -186,12 +187,12 @@ func checkSetConfig(c *checker, n *node) {
 
 // customSetting reports whether an expression begins with the constant prefix
 // of an application's own settings, such as 'app.' || $1.
-func customSetting(n *node) bool {
-	for n.is("A_Expr") && n.str("kind") == "AEXPR_OP" {
-		if parts, ok := stringList(n.list("name")); !ok || len(parts) != 1 || parts[0] != "||" {
+func customSetting(n *sqltree.Node) bool {
+	for n.Is("A_Expr") && n.Str("kind") == "AEXPR_OP" {
+		if parts, ok := sqltree.Strings(n.List("name")); !ok || len(parts) != 1 || parts[0] != "||" {
 			return false
 		}
-		n = n.get("lexpr")
+		n = n.Get("lexpr")
 	}
 	prefix, ok := textConstant(n)
 	name, _, dot := strings.Cut(prefix, ".")
@@ -200,21 +201,21 @@ func customSetting(n *node) bool {
 
 // checkSetval allows setval on a sequence that is named by a constant, or by
 // pg_get_serial_sequence of constants, and that tokens don't come from.
-func (c *checker) checkSetval(n *node) {
-	args := n.list("args")
+func (c *checker) checkSetval(n *sqltree.Node) {
+	args := n.List("args")
 	if len(args) > 0 && c.otherSequence(args[0]) {
 		return
 	}
 	c.report(violation(UnsafeFunction, n, "setval on a sequence that tokens may come from: name another sequence as a literal, or use a plain connection"))
 }
 
-func (c *checker) otherSequence(n *node) bool {
-	if n.is("TypeCast") && isBuiltinCast(n, "regclass", "text") {
-		n = n.get("arg")
+func (c *checker) otherSequence(n *sqltree.Node) bool {
+	if n.Is("TypeCast") && isBuiltinCast(n, "regclass", "text") {
+		n = n.Get("arg")
 	}
-	if n.is("FuncCall") {
-		parts, ok := stringList(n.list("funcname"))
-		args := n.list("args")
+	if n.Is("FuncCall") {
+		parts, ok := sqltree.Strings(n.List("funcname"))
+		args := n.List("args")
 		if !ok || parts[len(parts)-1] != "pg_get_serial_sequence" || len(args) != 2 {
 			return false
 		}
@@ -229,7 +230,7 @@ func (c *checker) otherSequence(n *node) bool {
 // plainName reads a constant that names a relation as SQL does. Anything that
 // regclass would read in another way (white space, a number that is an oid) is
 // none.
-func plainName(n *node) (parts []string, ok bool) {
+func plainName(n *sqltree.Node) (parts []string, ok bool) {
 	name, ok := textConstant(n)
 	if !ok || !relationName.MatchString(name) {
 		return nil, false
@@ -254,12 +255,12 @@ var (
 
 // isBuiltinCast reports whether a cast is to one of the built-in types, named
 // with or without their schema.
-func isBuiltinCast(n *node, types ...string) bool {
-	typeName := n.get("typeName")
-	if len(typeName.list("typmods")) > 0 || len(typeName.list("arrayBounds")) > 0 || typeName.flag("setof") {
+func isBuiltinCast(n *sqltree.Node, types ...string) bool {
+	typeName := n.Get("typeName")
+	if len(typeName.List("typmods")) > 0 || len(typeName.List("arrayBounds")) > 0 || typeName.Flag("setof") {
 		return false // varchar(n) cuts a constant short
 	}
-	parts, ok := stringList(typeName.list("names"))
+	parts, ok := sqltree.Strings(typeName.List("names"))
 	if !ok || len(parts) == 0 || len(parts) > 2 || len(parts) == 2 && parts[0] != "pg_catalog" {
 		return false
 	}
@@ -272,12 +273,12 @@ func isBuiltinCast(n *node, types ...string) bool {
 }
 
 // textConstant reads a string literal, bare or cast to text.
-func textConstant(n *node) (string, bool) {
-	if n.is("TypeCast") && isBuiltinCast(n, "text", "varchar") {
-		n = n.get("arg")
+func textConstant(n *sqltree.Node) (string, bool) {
+	if n.Is("TypeCast") && isBuiltinCast(n, "text", "varchar") {
+		n = n.Get("arg")
 	}
-	if !n.is("A_Const") || n.get("sval") == nil {
+	if !n.Is("A_Const") || n.Get("sval") == nil {
 		return "", false
 	}
-	return n.get("sval").str("sval"), true
+	return n.Get("sval").Str("sval"), true
 }

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fencerow/fencerow/internal/sqledit"
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // A write that is given a token by its bare name could reach a namesake that isn't
@@ -60,12 +62,12 @@ var bareNameRules = map[Rule]bool{UnguardedUpdate: true, UnguardedDelete: true, 
 
 // sharedName returns the first bare name of a relation below the nodes that a
 // namesake shares, "" if there is none.
-func (p *Policy) sharedName(nodes ...*node) string {
+func (p *Policy) sharedName(nodes ...*sqltree.Node) string {
 	for _, n := range nodes {
-		if n.is("RangeVar") && p.isShared(n) {
-			return n.str("relname")
+		if n.Is("RangeVar") && p.isShared(n) {
+			return n.Str("relname")
 		}
-		if name := p.sharedName(n.kids...); name != "" {
+		if name := p.sharedName(n.Kids...); name != "" {
 			return name
 		}
 	}
@@ -74,9 +76,9 @@ func (p *Policy) sharedName(nodes ...*node) string {
 
 // isShared reports whether a relation goes by a bare name that may stand for a
 // protected one, or one by which a protected one is reached, and for a namesake.
-func (p *Policy) isShared(rel *node) bool {
-	name := rel.str("relname")
-	return rel.str("schemaname") == "" && len(p.namesakes[name]) > 0 && len(p.lookup("", name)) > 0
+func (p *Policy) isShared(rel *sqltree.Node) bool {
+	name := rel.Str("relname")
+	return rel.Str("schemaname") == "" && len(p.namesakes[name]) > 0 && len(p.lookup("", name)) > 0
 }
 
 // shortened keeps a list for a message short.
@@ -90,26 +92,26 @@ func shortened(names []string) []string {
 
 // gate adds a gate to a write of a protected table that is open for all tables but
 // its namesakes. It reports whether there is a place for a gate.
-func (f *fixer) gate(n *node) bool {
-	t := f.target(n.get("relation"), f.beside(n))
-	c, ok := f.clauses(n)
+func (f *fixer) gate(n *sqltree.Node) bool {
+	t := f.target(n.Get("relation"), f.beside(n))
+	c, ok := f.clausesOf(n)
 	return ok && !t.shared && f.gateRows(n, c, gateCondition(t, false))
 }
 
 // gateRows has an INSERT return the gate for each of its rows.
-func (f *fixer) gateRows(n *node, c clauses, condition string) bool {
+func (f *fixer) gateRows(n *sqltree.Node, c sqledit.Clauses, condition string) bool {
 	item := outputItem(condition + " AS " + gateColumn)
-	isWhole, returns := slices.Contains(f.roots, n), len(n.list("returningList")) > 0
+	isWhole, returns := slices.Contains(f.roots, n), len(n.List("returningList")) > 0
 	switch {
 	case item == nil || returns && (!isWhole || len(f.roots) > 1):
 		return false // what is around the INSERT would see the column
-	case slices.ContainsFunc(n.list("returningList"), func(r *node) bool { return sameTree(r, item) }):
+	case slices.ContainsFunc(n.List("returningList"), func(r *sqltree.Node) bool { return sameTree(r, item) }):
 		return true // the text was given it before
 	}
 	if returns {
-		f.insert(f.before(f.statementEnd(c.end)), ", "+condition+" AS "+gateColumn)
+		f.Insert(f.EndBefore(f.statementEnd(c.End)), ", "+condition+" AS "+gateColumn)
 	} else {
-		f.insert(f.before(c.end), " RETURNING "+condition+" AS "+gateColumn)
+		f.Insert(f.EndBefore(c.End), " RETURNING "+condition+" AS "+gateColumn)
 	}
 	if isWhole && n == f.roots[0] { // the rows that the caller of a script gets are its first statement's
 		f.hasGateColumn = true
@@ -122,8 +124,8 @@ func (f *fixer) gateRows(n *node, c clauses, condition string) bool {
 // statementEnd returns the token that ends the statement of which the given
 // token is one.
 func (f *fixer) statementEnd(i int) int {
-	for depth := 0; i < len(f.tokens); i++ {
-		switch f.sql[f.tokens[i].Start:f.tokens[i].End] {
+	for depth := 0; i < len(f.Tokens); i++ {
+		switch f.SQL[f.Tokens[i].Start:f.Tokens[i].End] {
 		case "(", "[":
 			depth++
 		case ")", "]":
@@ -138,14 +140,14 @@ func (f *fixer) statementEnd(i int) int {
 }
 
 // beside lists what stands beside the target of a write.
-func (f *fixer) beside(n *node) []*node {
-	switch n.kind() {
+func (f *fixer) beside(n *sqltree.Node) []*sqltree.Node {
+	switch n.Kind() {
 	case "UpdateStmt":
-		return n.list("fromClause")
+		return n.List("fromClause")
 	case "DeleteStmt":
-		return n.list("usingClause")
+		return n.List("usingClause")
 	}
-	return []*node{nil}
+	return []*sqltree.Node{nil}
 }
 
 // gateCondition writes the condition of a gate that is closed for namesakes, for

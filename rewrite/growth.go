@@ -5,28 +5,29 @@ import (
 	"strings"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // growth is what is added to a statement, as its tree shows it. A text that is
 // made by adding to another one is proved to be that: it must parse to the
 // other's tree with the growth, and differ in nothing else.
 type growth struct {
-	nodes map[*node]*grownNode
+	nodes map[*sqltree.Node]*grownNode
 	short *abridged // the other text is abridged: lists may be longer in the one made of it
 }
 
-func newGrowth() growth { return growth{nodes: make(map[*node]*grownNode)} }
+func newGrowth() growth { return growth{nodes: make(map[*sqltree.Node]*grownNode)} }
 
 // grownNode is what one node has more.
 type grownNode struct {
-	instead *node   // what stands in its place
-	member  *node   // one more member, the last, of the AND list that is its condition
-	added   []*node // fields, or more items of its lists
-	front   []*node // more items of its lists, before those that it has
-	rows    *node   // more items of each of its rows of VALUES
+	instead *sqltree.Node   // what stands in its place
+	member  *sqltree.Node   // one more member, the last, of the AND list that is its condition
+	added   []*sqltree.Node // fields, or more items of its lists
+	front   []*sqltree.Node // more items of its lists, before those that it has
+	rows    *sqltree.Node   // more items of each of its rows of VALUES
 }
 
-func (g growth) of(n *node) *grownNode {
+func (g growth) of(n *sqltree.Node) *grownNode {
 	grown := g.nodes[n]
 	if grown == nil {
 		grown = new(grownNode)
@@ -37,15 +38,15 @@ func (g growth) of(n *node) *grownNode {
 
 // callGrowth is the growth by calls: each ends the condition of its node or, if
 // that is a token, stands in its place.
-func callGrowth(calls map[*node]string) (growth, bool) {
-	g := growth{nodes: make(map[*node]*grownNode, len(calls))}
-	known := make(map[string]*node)
+func callGrowth(calls map[*sqltree.Node]string) (growth, bool) {
+	g := growth{nodes: make(map[*sqltree.Node]*grownNode, len(calls))}
+	known := make(map[string]*sqltree.Node)
 	for at, call := range calls {
 		n := callTree(at, call, known)
 		if n == nil {
 			return g, false
 		}
-		if at.is("ParamRef") || at.is("A_Const") {
+		if at.Is("ParamRef") || at.Is("A_Const") {
 			g.of(at).instead = n
 		} else {
 			g.of(at).member = n
@@ -56,10 +57,10 @@ func callGrowth(calls map[*node]string) (growth, bool) {
 
 // callTree parses a call. Those in the place of placeholders are alike but for the
 // number, and are parsed once.
-func callTree(at *node, call string, known map[string]*node) *node {
+func callTree(at *sqltree.Node, call string, known map[string]*sqltree.Node) *sqltree.Node {
 	number := ""
-	if at.is("ParamRef") {
-		number = at.str("number")
+	if at.Is("ParamRef") {
+		number = at.Str("number")
 		call = strings.ReplaceAll(call, "$"+number+"::", "$1::")
 	}
 	n, ok := known[call]
@@ -70,85 +71,72 @@ func callTree(at *node, call string, known map[string]*node) *node {
 	if n == nil || number == "" || number == "1" {
 		return n
 	}
-	return n.withNumber(number)
-}
-
-// withNumber returns a copy of n whose placeholders all have the number.
-func (n *node) withNumber(number string) *node {
-	other := *n
-	if n.is(scalarKind) && n.isNum && n.field() == "number" {
-		other.text = number
-	}
-	other.kids = make([]*node, len(n.kids))
-	for i, kid := range n.kids {
-		other.kids[i] = kid.withNumber(number)
-	}
-	return &other
+	return n.WithNumber(number)
 }
 
 // proves reports whether a text is the statement root, grown, and nothing else.
-func (g growth) proves(root *node, text string) bool {
+func (g growth) proves(root *sqltree.Node, text string) bool {
 	after := parseOne(text)
 	return after != nil && g.same(root, after)
 }
 
 // add notes items that a list of a node has more.
-func (g growth) add(at *node, field string, items ...*node) {
+func (g growth) add(at *sqltree.Node, field string, items ...*sqltree.Node) {
 	grown := g.of(at)
-	grown.added = append(grown.added, listOf(at.of.field(field), items))
+	grown.added = append(grown.added, listOf(at.Type.Field(field), items))
 }
 
 // addFirst notes an item that a list of a node has before the others.
-func (g growth) addFirst(at *node, field string, item *node) {
+func (g growth) addFirst(at *sqltree.Node, field string, item *sqltree.Node) {
 	grown := g.of(at)
-	grown.front = append(grown.front, listOf(at.of.field(field), []*node{item}))
+	grown.front = append(grown.front, listOf(at.Type.Field(field), []*sqltree.Node{item}))
 }
 
 // addToRows notes an item that each row of VALUES has more.
-func (g growth) addToRows(values, item *node) {
-	if rows := values.list("valuesLists"); len(rows) > 0 {
-		g.of(values).rows = listOf(rows[0].of.field("items"), []*node{item})
+func (g growth) addToRows(values, item *sqltree.Node) {
+	if rows := values.List("valuesLists"); len(rows) > 0 {
+		g.of(values).rows = listOf(rows[0].Type.Field("items"), []*sqltree.Node{item})
 	}
 }
 
-func listOf(field *nodeField, items []*node) *node {
-	list := &node{of: listNode, in: field}
+func listOf(field *sqltree.NodeField, items []*sqltree.Node) *sqltree.Node {
+	list := &sqltree.Node{Type: sqltree.ListType, In: field}
 	for _, item := range items {
 		if item != nil {
 			with := *item
-			with.in = nil
-			list.kids = append(list.kids, &with)
+			with.In = nil
+			list.Kids = append(list.Kids, &with)
 		}
 	}
 	return list
 }
 
 // same reports whether a tree is n, grown, but for places in the text.
-func (g growth) same(n, after *node) bool {
+func (g growth) same(n, after *sqltree.Node) bool {
 	more := g.nodes[n]
 	switch {
-	case g.short != nil && n.is("A_Const") && g.short.strings[n.offset()]:
-		return after.is("A_Const") && n.field() == after.field() && after.get("sval") != nil
+	case g.short != nil && n.Is("A_Const") && g.short.strings[n.Offset()]:
+		return after.Is("A_Const") && n.Field() == after.Field() && after.Get("sval") != nil
 	case more == nil:
-		return sameHead(n, after) && g.sameKids(n.kids, after.kids)
+		return sameHead(n, after) && g.sameKids(n.Kids, after.Kids)
 	case more.instead != nil:
 		grown := *more.instead
-		grown.in = n.in
+		grown.In = n.In
 		return sameTree(&grown, after)
 	}
 	grown := *n
-	grown.kids = slices.Clone(n.kids)
+	grown.Kids = slices.Clone(n.Kids)
 	for _, first := range more.front {
-		i := slices.IndexFunc(grown.kids, func(k *node) bool { return k.field() == first.field() })
+		i := slices.IndexFunc(grown.Kids, func(k *sqltree.Node) bool { return k.Field() == first.Field() })
 		if i < 0 {
 			return false // an empty list has no front
 		}
-		longer := *grown.kids[i]
-		longer.kids = append(slices.Clone(first.kids), longer.kids...)
-		grown.kids[i] = &longer
+		longer := *grown.Kids[i]
+		longer.Kids = append(slices.Clone(first.Kids), longer.Kids...)
+		grown.Kids[i] = &longer
 	}
 	for _, list := range more.added {
-		grown.merge(list)
+		grown.Merge(list)
 	}
 	if more.member != nil {
 		g.restrict(&grown, more.member)
@@ -158,91 +146,79 @@ func (g growth) same(n, after *node) bool {
 
 // sameFields compares the fields of two nodes, whose rows of VALUES have more items
 // in the second one.
-func (g growth) sameFields(a, b *node, more *node) bool {
+func (g growth) sameFields(a, b *sqltree.Node, more *sqltree.Node) bool {
 	if more == nil {
-		return g.sameKids(a.kids, b.kids)
+		return g.sameKids(a.Kids, b.Kids)
 	}
-	return slices.EqualFunc(ordered(a.kids), ordered(b.kids), func(x, y *node) bool {
-		if x.field() != "valuesLists" {
+	return slices.EqualFunc(ordered(a.Kids), ordered(b.Kids), func(x, y *sqltree.Node) bool {
+		if x.Field() != "valuesLists" {
 			return g.same(x, y)
 		}
-		return sameHead(x, y) && g.sameItems(x.kids, y.kids, func(x, y *node) bool { return g.sameRow(x, y, more) })
+		return sameHead(x, y) && g.sameItems(x.Kids, y.Kids, func(x, y *sqltree.Node) bool { return g.sameRow(x, y, more) })
 	})
 }
 
 // sameRow compares two rows of VALUES, the second of which has more items.
-func (g growth) sameRow(a, b, more *node) bool {
-	if !sameHead(a, b) || len(a.kids) != 1 || len(b.kids) != 1 || !sameHead(a.kids[0], b.kids[0]) || a.kids[0].field() != more.field() {
+func (g growth) sameRow(a, b, more *sqltree.Node) bool {
+	if !sameHead(a, b) || len(a.Kids) != 1 || len(b.Kids) != 1 || !sameHead(a.Kids[0], b.Kids[0]) || a.Kids[0].Field() != more.Field() {
 		return false
 	}
-	before, after := a.kids[0].kids, b.kids[0].kids
-	return len(after) == len(before)+len(more.kids) && g.sameKids(before, after[:len(before)]) &&
-		slices.EqualFunc(more.kids, after[len(before):], sameTree)
+	before, after := a.Kids[0].Kids, b.Kids[0].Kids
+	return len(after) == len(before)+len(more.Kids) && g.sameKids(before, after[:len(before)]) &&
+		slices.EqualFunc(more.Kids, after[len(before):], sameTree)
 }
 
 // sameKids compares the children of two nodes.
-func (g growth) sameKids(a, b []*node) bool {
+func (g growth) sameKids(a, b []*sqltree.Node) bool {
 	if len(a) != len(b) {
 		return g.sameItems(a, b, g.same)
 	}
-	if !slices.EqualFunc(a, b, func(x, y *node) bool { return x.in == y.in }) {
+	if !slices.EqualFunc(a, b, func(x, y *sqltree.Node) bool { return x.In == y.In }) {
 		a, b = ordered(a), ordered(b)
 	}
 	return slices.EqualFunc(a, b, g.same)
 }
 
-// merge appends to a list, or adds a field that isn't there.
-func (n *node) merge(more *node) {
-	i := slices.IndexFunc(n.kids, func(k *node) bool { return k.field() == more.field() })
-	if i < 0 {
-		n.kids = append(n.kids, more)
-		return
-	}
-	longer := *n.kids[i]
-	longer.kids = append(slices.Clone(longer.kids), more.kids...)
-	n.kids[i] = &longer
-}
-
 // restrict adds a member to the condition of n, as the grammar does. What the
 // condition has more itself, the copy of it that becomes a member has.
-func (g growth) restrict(n, member *node) {
+func (g growth) restrict(n, member *sqltree.Node) {
 	field := "whereClause"
-	if n.is("MergeWhenClause") {
+	if n.Is("MergeWhenClause") {
 		field = "condition"
 	}
 	with := *member
-	i := slices.IndexFunc(n.kids, func(k *node) bool { return k.field() == field })
+	i := slices.IndexFunc(n.Kids, func(k *sqltree.Node) bool { return k.Field() == field })
 	if i < 0 {
-		with.in = n.of.field(field)
-		n.kids = append(n.kids, &with)
+		with.In = n.Type.Field(field)
+		n.Kids = append(n.Kids, &with)
 		return
 	}
-	with.in = nil
-	before := *n.kids[i]
-	if more := g.nodes[n.kids[i]]; more != nil {
+	with.In = nil
+	before := *n.Kids[i]
+	if more := g.nodes[n.Kids[i]]; more != nil {
 		g.nodes[&before] = more
 	}
-	args := []*node{&before}
-	if before.is("BoolExpr") && before.str("boolop") == "AND_EXPR" {
-		args = slices.Clone(before.list("args"))
+	args := []*sqltree.Node{&before}
+	if before.Is("BoolExpr") && before.Str("boolop") == "AND_EXPR" {
+		args = slices.Clone(before.List("args"))
 	}
-	before.in = nil
-	and := nodeKinds().named("BoolExpr")
-	n.kids[i] = &node{of: and, in: n.of.field(field), kids: []*node{
-		{of: scalarNode, in: and.field("boolop"), text: "AND_EXPR"},
-		{of: listNode, in: and.field("args"), kids: append(args, &with)},
+	before.In = nil
+	and := sqltree.NodeTypes().Named("BoolExpr")
+	n.Kids[i] = &sqltree.Node{Type: and, In: n.Type.Field(field), Kids: []*sqltree.Node{
+		{Type: sqltree.ScalarType, In: and.Field("boolop"), Text: "AND_EXPR"},
+		{Type: sqltree.ListType, In: and.Field("args"), Kids: append(args, &with)},
 	}}
 }
 
 // sameTree reports whether two trees are the same but for places in the text.
-func sameTree(a, b *node) bool { return growth{}.same(a, b) }
+func sameTree(a, b *sqltree.Node) bool { return growth{}.same(a, b) }
 
 // sameItems compares two lists, the first of which may be abridged.
-func (g growth) sameItems(a, b []*node, same func(a, b *node) bool) bool {
+func (g growth) sameItems(a, b []*sqltree.Node, same func(a, b *sqltree.Node) bool) bool {
 	if len(a) == len(b) {
 		return slices.EqualFunc(a, b, same)
 	}
-	if g.short == nil || len(a) != 3 || a[0].in != nil {
+	if g.short == nil || len(a) != 3 || a[0].In != nil {
 		return false
 	}
 	c := g.short.between(a[1], a[2])
@@ -250,42 +226,42 @@ func (g growth) sameItems(a, b []*node, same func(a, b *node) bool) bool {
 }
 
 // sameHead reports whether two nodes are the same but for their children.
-func sameHead(a, b *node) bool {
-	return a.of == b.of && a.field() == b.field() && a.text == b.text && a.odd == b.odd
+func sameHead(a, b *sqltree.Node) bool {
+	return a.Type == b.Type && a.Field() == b.Field() && a.Text == b.Text && a.IsNonDecimal == b.IsNonDecimal
 }
 
 // ordered puts a node's fields in order. Lists have no fields.
-func ordered(fields []*node) []*node {
+func ordered(fields []*sqltree.Node) []*sqltree.Node {
 	kids := slices.Clone(fields)
-	slices.SortStableFunc(kids, func(a, b *node) int { return strings.Compare(a.field(), b.field()) })
+	slices.SortStableFunc(kids, func(a, b *sqltree.Node) int { return strings.Compare(a.Field(), b.Field()) })
 	return kids
 }
 
 // parseOne parses a text of one statement, nil if it is none.
-func parseOne(text string) *node {
+func parseOne(text string) *sqltree.Node {
 	if sqltext.Check(text) != nil {
 		return nil
 	}
-	stmts, err := parse(text)
+	stmts, err := sqltree.Parse(text)
 	if err != nil || len(stmts) != 1 {
 		return nil
 	}
-	return stmts[0].get("stmt")
+	return stmts[0].Get("stmt")
 }
 
 // expression parses an expression.
-func expression(text string) *node {
+func expression(text string) *sqltree.Node {
 	if item := outputItem(text); item != nil {
-		return item.get("val")
+		return item.Get("val")
 	}
 	return nil
 }
 
 // outputItem parses an item of a SELECT list.
-func outputItem(text string) *node {
+func outputItem(text string) *sqltree.Node {
 	query := parseOne("SELECT " + text)
-	if !query.is("SelectStmt") || len(query.list("targetList")) != 1 {
+	if !query.Is("SelectStmt") || len(query.List("targetList")) != 1 {
 		return nil
 	}
-	return query.list("targetList")[0]
+	return query.List("targetList")[0]
 }

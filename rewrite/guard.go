@@ -1,19 +1,23 @@
 package rewrite
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/fencerow/fencerow/internal/sqltree"
+)
 
 // conjuncts flattens the top-level AND list of a condition. Only its members
 // decide alone whether a row is written.
-func conjuncts(where *node) []*node {
+func conjuncts(where *sqltree.Node) []*sqltree.Node {
 	if where == nil {
 		return nil
 	}
-	return appendConjuncts(make([]*node, 0, 4), where)
+	return appendConjuncts(make([]*sqltree.Node, 0, 4), where)
 }
 
-func appendConjuncts(out []*node, where *node) []*node {
-	if where.is("BoolExpr") && where.str("boolop") == "AND_EXPR" {
-		for _, arg := range where.list("args") {
+func appendConjuncts(out []*sqltree.Node, where *sqltree.Node) []*sqltree.Node {
+	if where.Is("BoolExpr") && where.Str("boolop") == "AND_EXPR" {
+		for _, arg := range where.List("args") {
 			out = appendConjuncts(out, arg)
 		}
 		return out
@@ -31,7 +35,7 @@ type guard struct {
 // findGuards returns the guards in the AND list of a condition: "C < T" or
 // "T > C", in lease mode with "=" too. Its placeholders, and those of any
 // other plain comparison of C, stand where PostgreSQL types them as bigint.
-func (c *checker) findGuards(t target, table *Table, members []*node, read operandReader) []guard {
+func (c *checker) findGuards(t target, table *Table, members []*sqltree.Node, read operandReader) []guard {
 	var out []guard
 	for i, n := range members {
 		op, left, right, ok := comparison(n)
@@ -51,7 +55,7 @@ func (c *checker) findGuards(t target, table *Table, members []*node, read opera
 		c.markToken(value)
 		if op == "<" || op == "<=" && table.Mode == Lease {
 			out = append(out, guard{value, i, op == "<="})
-			if c.policy.closure.HasComparisons && len(n.list("name")) == 1 && !slices.Contains(c.bare, n) {
+			if c.policy.closure.HasComparisons && len(n.List("name")) == 1 && !slices.Contains(c.bare, n) {
 				c.bare = append(c.bare, n)
 			}
 		}
@@ -63,17 +67,17 @@ func (c *checker) findGuards(t target, table *Table, members []*node, read opera
 var mirrored = map[string]string{"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "<>": "<>"}
 
 // comparison splits n if it is a plain comparison by a built-in operator.
-func comparison(n *node) (op string, left, right *node, ok bool) {
-	if !n.is("A_Expr") || n.str("kind") != "AEXPR_OP" {
+func comparison(n *sqltree.Node) (op string, left, right *sqltree.Node, ok bool) {
+	if !n.Is("A_Expr") || n.Str("kind") != "AEXPR_OP" {
 		return "", nil, nil, false
 	}
 	var room [2]string
-	parts, isName := appendStrings(room[:0], n.list("name"))
+	parts, isName := sqltree.AppendStrings(room[:0], n.List("name"))
 	if !isName || len(parts) == 0 || len(parts) > 2 || len(parts) == 2 && parts[0] != "pg_catalog" {
 		return "", nil, nil, false
 	}
 	op = parts[len(parts)-1]
-	left, right = n.get("lexpr"), n.get("rexpr")
+	left, right = n.Get("lexpr"), n.Get("rexpr")
 	return op, left, right, mirrored[op] != "" && left != nil && right != nil
 }
 
@@ -90,7 +94,7 @@ func (c *checker) markToken(o operand) {
 		}
 	}
 	if o.param > 0 {
-		c.tokenPos.add(o.at.offset())
+		c.tokenPos.add(o.at.Offset())
 	}
 }
 
@@ -115,7 +119,7 @@ func (c *checker) needToken(table *Table, o operand) {
 		return
 	}
 	c.needed.add(key)
-	c.tokens = append(c.tokens, tokenUse{table, o.param, o.literal, o.at.offset()})
+	c.tokens = append(c.tokens, tokenUse{table, o.param, o.literal, o.at.Offset()})
 }
 
 // prove notes what must be the token for guards and a raise to hold: the
@@ -153,16 +157,16 @@ func (c *checker) keep(guards []guard, top bool) {
 // raise finds what a SET list assigns to the token column. n is the value's
 // expression, nil if the list doesn't name the column; ok is false if it is
 // assigned in a way that can't be followed, or twice.
-func raise(sets []*node, column string) (value, at *node, ok bool) {
+func raise(sets []*sqltree.Node, column string) (value, at *sqltree.Node, ok bool) {
 	for _, set := range sets {
-		if set.str("name") != column {
+		if set.Str("name") != column {
 			continue
 		}
-		if at != nil || len(set.list("indirection")) > 0 {
+		if at != nil || len(set.List("indirection")) > 0 {
 			return nil, set, false
 		}
 		at = set
-		if value, ok = assigned(set.get("val")); !ok {
+		if value, ok = assigned(set.Get("val")); !ok {
 			return nil, set, false
 		}
 	}
@@ -171,17 +175,17 @@ func raise(sets []*node, column string) (value, at *node, ok bool) {
 
 // assigned returns the expression that a SET entry assigns. In
 // "(a, b) = (x, y)" it is the one of the same position.
-func assigned(val *node) (*node, bool) {
-	if !val.is("MultiAssignRef") {
+func assigned(val *sqltree.Node) (*sqltree.Node, bool) {
+	if !val.Is("MultiAssignRef") {
 		return val, val != nil
 	}
-	source := val.get("source")
-	column, _ := val.number("colno")
-	count, _ := val.number("ncolumns")
-	if !source.is("RowExpr") {
+	source := val.Get("source")
+	column, _ := val.Number("colno")
+	count, _ := val.Number("ncolumns")
+	if !source.Is("RowExpr") {
 		return nil, false
 	}
-	args := source.list("args")
+	args := source.List("args")
 	if int64(len(args)) != count || column < 1 || column > count {
 		return nil, false
 	}
@@ -194,14 +198,14 @@ func assigned(val *node) (*node, bool) {
 }
 
 // expands reports whether an output expression may stand for several columns.
-func expands(n *node) bool {
+func expands(n *sqltree.Node) bool {
 	switch {
-	case n.is("ColumnRef"):
-		fields := n.list("fields")
-		return len(fields) > 0 && fields[len(fields)-1].is("A_Star")
-	case n.is("A_Indirection"):
-		for _, i := range n.list("indirection") {
-			if i.is("A_Star") {
+	case n.Is("ColumnRef"):
+		fields := n.List("fields")
+		return len(fields) > 0 && fields[len(fields)-1].Is("A_Star")
+	case n.Is("A_Indirection"):
+		for _, i := range n.List("indirection") {
+			if i.Is("A_Star") {
 				return true
 			}
 		}

@@ -20,15 +20,15 @@ var plantHoles = flag.Bool("holes", false, "plant each hole into the check, and 
 type hole struct{ name, file, sound, unsound string }
 
 var holes = []hole{
-	{"a guard under OR counts", "guard.go", `where.str("boolop") == "AND_EXPR"`, `where.str("boolop") != "NOT_EXPR"`},
+	{"a guard under OR counts", "guard.go", `where.Str("boolop") == "AND_EXPR"`, `where.Str("boolop") != "NOT_EXPR"`},
 	{"a guard in a sub-select counts", "guard.go", "\treturn append(out, where)\n",
-		"\tif where.is(\"SubLink\") { return append(out, conjuncts(where.get(\"subselect\").get(\"whereClause\"))...) }\n\treturn append(out, where)\n"},
+		"\tif where.Is(\"SubLink\") { return append(out, conjuncts(where.Get(\"subselect\").Get(\"whereClause\"))...) }\n\treturn append(out, where)\n"},
 	{"a guard the wrong way round counts", "guard.go", `left, right, op = right, left, mirrored[op]`, `left, right = right, left`},
 	{"an equal token is enough in strict mode", "guard.go", `op == "<=" && table.Mode == Lease`, `op == "<="`},
 	{"any operator of the name counts", "guard.go", `len(parts) == 2 && parts[0] != "pg_catalog"`, `false`},
-	{"a token in arithmetic counts", "operand.go", "\tif n == nil {\n\t\treturn operand{}, false\n\t}\n", "\tif n.is(\"A_Expr\") { n = n.get(\"lexpr\") }\n\tif n == nil {\n\t\treturn operand{}, false\n\t}\n"},
-	{"a fraction counts", "operand.go", "\tif n.odd {\n\t\treturn 0, false\n\t}\n", "\tif f := n.get(\"fval\"); n.odd && f != nil {\n\t\tv, err := strconv.ParseFloat(f.str(\"fval\"), 64)\n\t\treturn int64(v), err == nil\n\t}\n"},
-	{"the raise may be missing", "update.go", `if token, ok := c.findRaise(n.list("targetList"), t, table, "UPDATE on", guards[0].spelled(), read); ok {`, `if token, ok := guards[0].operand, true; ok {`},
+	{"a token in arithmetic counts", "operand.go", "\tif n == nil {\n\t\treturn operand{}, false\n\t}\n", "\tif n.Is(\"A_Expr\") { n = n.Get(\"lexpr\") }\n\tif n == nil {\n\t\treturn operand{}, false\n\t}\n"},
+	{"a fraction counts", "operand.go", "\tif n.IsNonDecimal {\n\t\treturn 0, false\n\t}\n", "\tif f := n.Get(\"fval\"); n.IsNonDecimal && f != nil {\n\t\tv, err := strconv.ParseFloat(f.Str(\"fval\"), 64)\n\t\treturn int64(v), err == nil\n\t}\n"},
+	{"the raise may be missing", "update.go", `if token, ok := c.findRaise(n.List("targetList"), t, table, "UPDATE on", guards[0].spelled(), read); ok {`, `if token, ok := guards[0].operand, true; ok {`},
 	{"another table's column counts", "names.go", `return parts[0] == t.ref()`, `return true`},
 	{"a cast to any number counts", "operand.go", `return isBuiltinType(typeName, "int2", "int4", "int8")`, `return isBuiltinType(typeName, "int2", "int4", "int8", "float8")`},
 	{"the token's placeholder may stand anywhere", "check.go", `if use.bigint || `, `if true || use.bigint || `},
@@ -38,7 +38,7 @@ var holes = []hole{
 	{"the action of an upsert needs no guard", "insert.go", `if updates {
 			c.proveUpsert(conflict, t, table, top)`, `if false {
 			c.proveUpsert(conflict, t, table, top)`},
-	{"an action of a MERGE needs no guard", "merge.go", `case (kind == "CMD_UPDATE" || kind == "CMD_DELETE") && when.flag("matched"):`, "case when.flag(\"matched\"):\n\t\treturn nil\n\tcase kind == \"\":"},
+	{"an action of a MERGE needs no guard", "merge.go", `case (kind == "CMD_UPDATE" || kind == "CMD_DELETE") && when.Flag("matched"):`, "case when.Flag(\"matched\"):\n\t\treturn nil\n\tcase kind == \"\":"},
 	{"a star before the token in an INSERT is not looked at", "insert.go", `		if expands(item) {`, `		if false {`},
 	{"a view is written like a table", "indirect.go", `if r.view {`, `if false {`},
 	{"a writing function may be called", "function.go", `case c.writesProtected(schema, name):`, `case false:`},

@@ -3,12 +3,14 @@ package rewrite
 import (
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // checkIndirect refuses a write that reaches a protected table by another way
 // than its name: through a view, a foreign key, a trigger or a rule. sets are
 // the columns an UPDATE assigns.
-func (c *checker) checkIndirect(t target, event string, sets []*node) {
+func (c *checker) checkIndirect(t target, event string, sets []*sqltree.Node) {
 	c.checkUse(t.at)
 	for _, r := range t.relations {
 		if r.view {
@@ -65,24 +67,24 @@ func (c *checker) reportTrigger(t target, event string, r *relation, trigger Tok
 
 // checkRefresh refuses to refresh a view whose query runs what writes a
 // protected table.
-func checkRefresh(c *checker, n *node, _ bool) {
-	c.checkUse(n.get("relation"))
-	c.checkWriters(n.get("relation"), "REFRESH")
+func checkRefresh(c *checker, n *sqltree.Node, _ bool) {
+	c.checkUse(n.Get("relation"))
+	c.checkWriters(n.Get("relation"), "REFRESH")
 }
 
 // checkLike refuses to make a table like one whose columns, defaults or checks
 // write a protected table: it would have them, too.
-func (c *checker) checkLike(n *node) {
-	for _, element := range n.list("tableElts") {
-		if element.is("TableLikeClause") {
-			c.checkUse(element.get("relation"))
-			c.checkWriters(element.get("relation"), "LIKE")
+func (c *checker) checkLike(n *sqltree.Node) {
+	for _, element := range n.List("tableElts") {
+		if element.Is("TableLikeClause") {
+			c.checkUse(element.Get("relation"))
+			c.checkWriters(element.Get("relation"), "LIKE")
 		}
 	}
 }
 
-func (c *checker) checkWriters(rel *node, event string) {
-	for _, r := range c.policy.lookup(rel.str("schemaname"), rel.str("relname")) {
+func (c *checker) checkWriters(rel *sqltree.Node, event string) {
+	for _, r := range c.policy.lookup(rel.Str("schemaname"), rel.Str("relname")) {
 		for _, w := range r.writers {
 			if slices.Contains(w.Events, event) {
 				c.report(violation(IndirectWrite, rel, "%s of %q runs code that writes protected table %q without a proof, at once or later: use a plain connection", event, r.Name, w.Into))
@@ -92,14 +94,14 @@ func (c *checker) checkWriters(rel *node, event string) {
 }
 
 // reached reports whether an event sets a cascade off.
-func (f Cascade) reached(event string, sets []*node) bool {
+func (f Cascade) reached(event string, sets []*sqltree.Node) bool {
 	switch event {
 	case "DELETE":
 		return f.Delete
 	case "TRUNCATE CASCADE":
 		return f.Truncate
 	case "UPDATE":
-		return f.Update || slices.ContainsFunc(sets, func(set *node) bool { return slices.Contains(f.UpdateOf, set.str("name")) })
+		return f.Update || slices.ContainsFunc(sets, func(set *sqltree.Node) bool { return slices.Contains(f.UpdateOf, set.Str("name")) })
 	}
 	return false
 }

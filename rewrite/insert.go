@@ -4,18 +4,19 @@ import (
 	"fmt"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // checkInsert checks an INSERT. On a protected table it is provable if its
 // column list names the token column, and every row has the token there; an
 // ON CONFLICT DO UPDATE needs a guard of its own.
-func checkInsert(c *checker, n *node, top bool) {
-	t := c.target(n.get("relation"), []*node{nil}) // EXCLUDED stands beside the target
+func checkInsert(c *checker, n *sqltree.Node, top bool) {
+	t := c.target(n.Get("relation"), []*sqltree.Node{nil}) // EXCLUDED stands beside the target
 	c.checkIndirect(t, "INSERT", nil)
-	conflict := n.get("onConflictClause")
-	updates := conflict != nil && conflict.str("action") == "ONCONFLICT_UPDATE"
+	conflict := n.Get("onConflictClause")
+	updates := conflict != nil && conflict.Str("action") == "ONCONFLICT_UPDATE"
 	if updates {
-		c.checkIndirect(t, "UPDATE", conflict.list("targetList"))
+		c.checkIndirect(t, "UPDATE", conflict.List("targetList"))
 	}
 	for _, table := range t.tables {
 		c.write(n, table, "INSERT", top)
@@ -35,14 +36,14 @@ func checkInsert(c *checker, n *node, top bool) {
 }
 
 // insertedTokens returns what every row of an INSERT has in the token column.
-func (c *checker) insertedTokens(n *node, t target, table *Table) ([]operand, bool) {
-	position, why := tokenPosition(n.list("cols"), table.TokenColumn)
+func (c *checker) insertedTokens(n *sqltree.Node, t target, table *Table) ([]operand, bool) {
+	position, why := tokenPosition(n.List("cols"), table.TokenColumn)
 	switch {
 	case why != "":
-	case n.str("override") != "" && n.str("override") != "OVERRIDING_NOT_SET":
+	case n.Str("override") != "" && n.Str("override") != "OVERRIDING_NOT_SET":
 		why = "uses OVERRIDING"
 	default:
-		rows, ok := c.sourceTokens(n.get("selectStmt"), position, false, n.get("withClause"))
+		rows, ok := c.sourceTokens(n.Get("selectStmt"), position, false, n.Get("withClause"))
 		if ok {
 			return rows, true
 		}
@@ -55,16 +56,16 @@ func (c *checker) insertedTokens(n *node, t target, table *Table) ([]operand, bo
 }
 
 // tokenPosition finds the token column in a column list, -1 if it isn't there.
-func tokenPosition(cols []*node, column string) (position int, why string) {
+func tokenPosition(cols []*sqltree.Node, column string) (position int, why string) {
 	if len(cols) == 0 {
 		return 0, "has no column list, so the place of " + column + " is not certain"
 	}
 	position = -1
 	for i, col := range cols {
-		if col.str("name") != column {
+		if col.Str("name") != column {
 			continue
 		}
-		if position >= 0 || len(col.list("indirection")) > 0 {
+		if position >= 0 || len(col.List("indirection")) > 0 {
 			return 0, "names " + column + " in a way that cannot be followed"
 		}
 		position = i
@@ -77,26 +78,26 @@ func tokenPosition(cols []*node, column string) (position int, why string) {
 
 // sourceTokens returns what every row of an INSERT's source has at a position.
 // In an arm of a set operation a bare placeholder would become text.
-func (c *checker) sourceTokens(source *node, position int, arm bool, with *node) ([]operand, bool) {
-	if !source.is("SelectStmt") {
+func (c *checker) sourceTokens(source *sqltree.Node, position int, arm bool, with *sqltree.Node) ([]operand, bool) {
+	if !source.Is("SelectStmt") {
 		return nil, false // DEFAULT VALUES
 	}
-	if source.str("op") != "SETOP_NONE" {
-		left, ok := c.sourceTokens(source.get("larg"), position, true, nil)
+	if source.Str("op") != "SETOP_NONE" {
+		left, ok := c.sourceTokens(source.Get("larg"), position, true, nil)
 		if !ok {
 			return nil, false
 		}
-		right, ok := c.sourceTokens(source.get("rarg"), position, true, nil)
+		right, ok := c.sourceTokens(source.Get("rarg"), position, true, nil)
 		return append(left, right...), ok
 	}
-	rows := source.list("valuesLists")
+	rows := source.List("valuesLists")
 	if rows == nil {
-		o, ok := itemToken(source.list("targetList"), position, arm, c.readerWith(source, "fromClause", with))
+		o, ok := itemToken(source.List("targetList"), position, arm, c.readerWith(source, "fromClause", with))
 		return []operand{o}, ok
 	}
 	tokens := make([]operand, 0, len(rows))
 	for _, row := range rows {
-		o, ok := itemToken(row.list("items"), position, arm, tokenOperand)
+		o, ok := itemToken(row.List("items"), position, arm, tokenOperand)
 		if !ok {
 			return nil, false
 		}
@@ -107,20 +108,20 @@ func (c *checker) sourceTokens(source *node, position int, arm bool, with *node)
 
 // itemToken reads one output list at a position. Nothing up to it may stand
 // for several columns, or the position would not be the column's.
-func itemToken(items []*node, position int, arm bool, read operandReader) (operand, bool) {
+func itemToken(items []*sqltree.Node, position int, arm bool, read operandReader) (operand, bool) {
 	if position >= len(items) {
 		return operand{}, false
 	}
 	for i, item := range items {
-		if item.is("ResTarget") {
-			item = item.get("val")
+		if item.Is("ResTarget") {
+			item = item.Get("val")
 		}
 		if expands(item) {
 			return operand{}, false
 		}
 		if i == position {
 			o, ok := read(item)
-			return o, ok && (!arm || o.param == 0 || item.is("TypeCast"))
+			return o, ok && (!arm || o.param == 0 || item.Is("TypeCast"))
 		}
 	}
 	return operand{}, false
@@ -129,8 +130,8 @@ func itemToken(items []*node, position int, arm bool, read operandReader) (opera
 // proveUpsert proves the action of ON CONFLICT DO UPDATE: its own WHERE has
 // the guard, against EXCLUDED's token or the token, and it sets the same. The
 // WHERE of the inference (ON CONFLICT (id) WHERE ...) guards nothing.
-func (c *checker) proveUpsert(conflict *node, t target, table *Table, top bool) {
-	where := conflict.get("whereClause")
+func (c *checker) proveUpsert(conflict *sqltree.Node, t target, table *Table, top bool) {
+	where := conflict.Get("whereClause")
 	if t.ref() == "excluded" {
 		c.report(violation(AmbiguousTarget, t.at, "INSERT into protected table %s: the target is called excluded, like the row that was proposed; give it an alias", quoted(table)).on(table))
 		return
@@ -152,7 +153,7 @@ func (c *checker) proveUpsert(conflict *node, t target, table *Table, top bool) 
 		c.report(v)
 		return
 	}
-	if token, ok := c.findRaise(conflict.list("targetList"), t, table, "ON CONFLICT DO UPDATE of", guards[0].spelled(), read); ok {
+	if token, ok := c.findRaise(conflict.List("targetList"), t, table, "ON CONFLICT DO UPDATE of", guards[0].spelled(), read); ok {
 		c.keep(c.prove(table, guards, token), top)
 	}
 }
@@ -160,7 +161,7 @@ func (c *checker) proveUpsert(conflict *node, t target, table *Table, top bool) 
 // excludedReader reads EXCLUDED's token column as the token: it is what the
 // INSERT carries, unless a trigger has changed it.
 func excludedReader(table *Table) operandReader {
-	return func(n *node) (operand, bool) {
+	return func(n *sqltree.Node) (operand, bool) {
 		if isExcluded(n, table.TokenColumn) {
 			return operand{name: "EXCLUDED." + sqltext.QuoteIfNeeded(table.TokenColumn), at: n}, true
 		}
@@ -168,10 +169,10 @@ func excludedReader(table *Table) operandReader {
 	}
 }
 
-func isExcluded(n *node, column string) bool {
-	if !n.is("ColumnRef") {
+func isExcluded(n *sqltree.Node, column string) bool {
+	if !n.Is("ColumnRef") {
 		return false
 	}
-	parts, ok := stringList(n.list("fields"))
+	parts, ok := sqltree.Strings(n.List("fields"))
 	return ok && len(parts) == 2 && parts[0] == "excluded" && parts[1] == column
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // kind is the verdict on one kind of statement: a text of it that passes and
@@ -120,13 +122,13 @@ var neverOnTop = setOf("RawStmt", "SetOperationStmt", "ReturnStmt", "PLAssignStm
 // shows.
 func TestEveryKindOfStatement(t *testing.T) {
 	p := casesPolicy(t, Strict)
-	for kind := range nodeKinds().kinds {
+	for kind := range sqltree.NodeTypes().Types {
 		if strings.HasSuffix(kind, "Stmt") && !neverOnTop[kind] {
 			require.Contains(t, kindVerdicts, kind)
-			require.Contains(t, statementRules, kind)
+			require.Contains(t, statementKinds, kind)
 		}
 	}
-	require.Len(t, statementRules, len(kindVerdicts))
+	require.Len(t, statementKinds, len(kindVerdicts))
 	for kind, verdict := range kindVerdicts {
 		t.Run(kind, func(t *testing.T) {
 			require.NotEmpty(t, verdict.passes+verdict.refused)
@@ -134,10 +136,10 @@ func TestEveryKindOfStatement(t *testing.T) {
 				if sql == "" {
 					continue
 				}
-				stmts, err := parse(sql)
+				stmts, err := sqltree.Parse(sql)
 				require.NoError(t, err, sql)
 				require.Len(t, stmts, 1)
-				require.Equal(t, kind, stmts[0].get("stmt").kind(), sql)
+				require.Equal(t, kind, stmts[0].Get("stmt").Kind(), sql)
 			}
 			if verdict.passes != "" {
 				require.NoError(t, p.Plan(verdict.passes).Refusal())
@@ -149,7 +151,7 @@ func TestEveryKindOfStatement(t *testing.T) {
 	}
 	for kind := range neverOnTop {
 		c := &checker{policy: p}
-		c.statement(&node{of: nodeKinds().named(kind)})
+		c.statement(&sqltree.Node{Type: sqltree.NodeTypes().Named(kind)})
 		require.Len(t, c.found, 1)
 		require.Equal(t, UnknownNode, c.found[0].Rule)
 	}

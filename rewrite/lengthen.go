@@ -4,7 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fencerow/fencerow/internal/sqledit"
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 	"github.com/fencerow/fencerow/internal/wordsearch"
 )
 
@@ -26,7 +28,7 @@ func (p *Policy) rewrittenLong(sql string) (out *Plan, args *rewriting, tried bo
 	if short == nil {
 		return nil, nil, false
 	}
-	a := arenas.Get().(*arena)
+	a := workspaces.Get().(*workspace)
 	defer a.release()
 	c := a.check(p, short.text)
 	plan := c.plan()
@@ -34,14 +36,14 @@ func (p *Policy) rewrittenLong(sql string) (out *Plan, args *rewriting, tried bo
 		return nil, nil, false
 	}
 	f := p.fixer(c)
-	if f == nil || !takesPlaceholders[f.root.kind()] || f.sharesName() || !f.lengthen(short) {
+	if f == nil || !takesPlaceholders[f.root.Kind()] || f.sharesName() || !f.lengthen(short) {
 		return nil, nil, false
 	}
 	how := &rewriting{text: sql, given: f.highest, added: len(f.added), taken: f.taken}
 	switch {
-	case len(f.edits) == 0 && len(f.taken) == 0:
+	case len(f.Edits) == 0 && len(f.taken) == 0:
 		return nil, nil, true
-	case len(f.edits) == 0:
+	case len(f.Edits) == 0:
 		return nil, how, true
 	case len(plan.Violations) == 0: // the plan of the text as it was given is needed, too
 		return nil, nil, false
@@ -77,16 +79,16 @@ func (f *fixer) lengthen(short *abridged) bool {
 			return false
 		}
 	}
-	edits, ok := short.edits(f.edits)
-	f.edits, f.sql, f.growth.short = edits, short.long, short
+	edits, ok := short.edits(f.Edits)
+	f.Edits, f.SQL, f.sql, f.growth.short = edits, short.long, short.long, short
 	return ok
 }
 
 // rowTokens are what stands in the place of the token in the rows of an INSERT that
 // were left out.
 type rowTokens struct {
-	params []paramAt // placeholders, by place
-	values []edit    // what gives way to the token: constants, and placeholders with a cast to their number alone
+	params []paramAt      // placeholders, by place
+	values []sqledit.Edit // what gives way to the token: constants, and placeholders with a cast to their number alone
 	table  *Table
 }
 
@@ -99,8 +101,8 @@ func (r *rowTokens) take(f *fixer) bool {
 		f.taken[param.number] = true
 	}
 	for i := range r.values {
-		if r.values[i].text == "" {
-			r.values[i].text = f.next(r.table)
+		if r.values[i].Text == "" {
+			r.values[i].Text = f.next(r.table)
 		}
 	}
 	return true
@@ -120,17 +122,17 @@ func (a *abridged) isToken(at int) bool {
 
 // readRowTokens finds what stands in the place of the token in the rows that were
 // left out of an INSERT. It reports false where that can't be told for one of them.
-func (f *fixer) readRowTokens(n *node, short *abridged) bool {
+func (f *fixer) readRowTokens(n *sqltree.Node, short *abridged) bool {
 	t, ok := f.targetOf(n)
-	if !ok || !n.is("InsertStmt") {
+	if !ok || !n.Is("InsertStmt") {
 		return ok
 	}
-	cols, source := n.list("cols"), n.get("selectStmt")
+	cols, source := n.List("cols"), n.Get("selectStmt")
 	position, why := tokenPosition(cols, t.tables[0].TokenColumn)
-	if position < 0 || !source.is("SelectStmt") || len(source.list("valuesLists")) != 3 {
+	if position < 0 || !source.Is("SelectStmt") || len(source.List("valuesLists")) != 3 {
 		return true
 	}
-	rows := source.list("valuesLists")
+	rows := source.List("valuesLists")
 	c := short.between(rows[1], rows[2])
 	if c == nil {
 		return true
@@ -186,7 +188,7 @@ func (r *rowTokens) note(sql string, kind wordsearch.Sign, words, at, end int) b
 		switch cast = sqltext.Lower(cast); {
 		case words == 1 || integerCasts[cast]:
 		case otherCasts[cast]:
-			r.values = append(r.values, edit{at, end, "$" + digits})
+			r.values = append(r.values, sqledit.Edit{At: at, End: end, Text: "$" + digits})
 		default:
 			return false
 		}
@@ -194,7 +196,7 @@ func (r *rowTokens) note(sql string, kind wordsearch.Sign, words, at, end int) b
 		return true
 	case words != 1:
 	case kind == wordsearch.NumberWord || kind == wordsearch.StringLiteral || kind == wordsearch.PlainWord && (sqltext.Lower(word) == "null" || sqltext.Lower(word) == "default"):
-		r.values = append(r.values, edit{at: at, end: end})
+		r.values = append(r.values, sqledit.Edit{At: at, End: end})
 		return true
 	}
 	return false
@@ -202,22 +204,22 @@ func (r *rowTokens) note(sql string, kind wordsearch.Sign, words, at, end int) b
 
 // edits returns the edits of the text as ones of the long text. What is added to
 // the second row of VALUES is added to each one that was left out.
-func (a *abridged) edits(short []edit) ([]edit, bool) {
-	out := make([]edit, 0, len(short))
-	inRow := make([]*edit, len(a.cuts))
+func (a *abridged) edits(short []sqledit.Edit) ([]sqledit.Edit, bool) {
+	out := make([]sqledit.Edit, 0, len(short))
+	inRow := make([]*sqledit.Edit, len(a.cuts))
 	for _, e := range short {
-		at, ok := a.lengthen(e.at)
-		end, okEnd := a.lengthen(e.end)
+		at, ok := a.lengthen(e.At)
+		end, okEnd := a.lengthen(e.End)
 		if !ok || !okEnd {
 			return nil, false
 		}
-		out = append(out, edit{at, end, e.text})
+		out = append(out, sqledit.Edit{At: at, End: end, Text: e.Text})
 		for i := range a.cuts {
-			if c := &a.cuts[i]; e.end > c.start && e.at < c.at && c.taken == nil {
-				if !c.rows || inRow[i] != nil || e.at != e.end {
+			if c := &a.cuts[i]; e.End > c.start && e.At < c.at && c.taken == nil {
+				if !c.rows || inRow[i] != nil || e.At != e.End {
 					return nil, false
 				}
-				inRow[i] = &edit{at, end, e.text}
+				inRow[i] = &sqledit.Edit{At: at, End: end, Text: e.Text}
 			}
 		}
 	}
@@ -238,7 +240,7 @@ func (a *abridged) edits(short []edit) ([]edit, bool) {
 
 // addToRows adds the edit of the second row, which stands at its end, to the rows
 // that were left out.
-func (a *abridged) addToRows(edits []edit, c *cut, second *edit) ([]edit, bool) {
+func (a *abridged) addToRows(edits []sqledit.Edit, c *cut, second *sqledit.Edit) ([]sqledit.Edit, bool) {
 	edits = slices.Grow(edits, c.items)
 	depth, last, rows, atEnd := 0, c.second, 0, false
 	ok := wordsearch.EachWord(a.long[c.second:c.to], func(kind wordsearch.Sign, start, end int) {
@@ -247,9 +249,9 @@ func (a *abridged) addToRows(edits []edit, c *cut, second *edit) ([]edit, bool) 
 			depth++
 		case wordsearch.ClosingSign:
 			if depth--; depth == 0 && rows == 0 {
-				atEnd = second.at == last
+				atEnd = second.At == last
 			} else if depth == 0 {
-				edits = append(edits, edit{last, last, second.text})
+				edits = append(edits, sqledit.Edit{At: last, End: last, Text: second.Text})
 			}
 			if depth == 0 {
 				rows++

@@ -83,7 +83,7 @@ func TestLongTextsAreRewrittenAlike(t *testing.T) {
 			require.Equal(t, text.bare, plan.Given())
 			require.NoError(t, plain.fullPlan(plan.Text()).Refusal())
 
-			a := new(arena)
+			a := new(workspace)
 			whole := p.rewritten(p.planIn(a, text.bare), &a.checker)
 			require.NotNil(t, whole)
 			require.Equal(t, whole.text, plan.text)
@@ -115,7 +115,7 @@ func TestLongTextsAreCheckedWhole(t *testing.T) {
 		"a constant": `(1, 0)`, "an expression": `(1, 1 + 2)`, "a column of its own": `(1, $2)`, "used elsewhere": `($1, $1)`, "too long": `(1, 2, 3)`, "a query": `(1, (SELECT 1))`,
 	} {
 		sql := `INSERT INTO orders (id, last_token) VALUES ` + listOfRows(2500, `(1, $1)`) + `, ` + row + `, ` + listOfRows(2500, `(1, $1)`)
-		plan, a := p.Plan(sql), new(arena)
+		plan, a := p.Plan(sql), new(workspace)
 		whole := p.rewritten(p.planIn(a, sql), &a.checker)
 		if whole == nil {
 			require.False(t, plan.Rewritten(), name)

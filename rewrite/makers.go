@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 	"github.com/fencerow/fencerow/internal/wordsearch"
 )
 
@@ -71,19 +72,19 @@ func (p *Policy) makes(sql string) bool {
 	if len(sql) > maxMaking {
 		return true
 	}
-	a := arenas.Get().(*arena)
+	a := workspaces.Get().(*workspace)
 	defer a.release()
 	lex := sqltext.Text{SQL: sql}
 	if lex.Check(lex.IsTooDeep) != nil {
 		return true
 	}
-	stmts, err := a.parse(sql)
-	return err != nil || slices.ContainsFunc(stmts, func(raw *node) bool { return p.makers.usedBy(raw.get("stmt")) })
+	stmts, err := a.Parse(sql)
+	return err != nil || slices.ContainsFunc(stmts, func(raw *sqltree.Node) bool { return p.makers.usedBy(raw.Get("stmt")) })
 }
 
 // usedBy reports whether a statement may use what changes the catalog.
-func (m *makerSet) usedBy(stmt *node) bool {
-	if stmt.is("DoStmt") {
+func (m *makerSet) usedBy(stmt *sqltree.Node) bool {
+	if stmt.Is("DoStmt") {
 		return true // its body has such a word
 	}
 	return m.isIn(stmt, eventsOf(stmt))
@@ -98,12 +99,12 @@ var eventsIn = map[string][]string{
 
 // eventsOf returns the events that may happen to any of the relations that a
 // statement names.
-func eventsOf(n *node) []string {
+func eventsOf(n *sqltree.Node) []string {
 	events := []string{"READ"}
-	var collect func(n *node)
-	collect = func(n *node) {
-		events = append(events, eventsIn[n.kind()]...)
-		for _, k := range n.kids {
+	var collect func(n *sqltree.Node)
+	collect = func(n *sqltree.Node) {
+		events = append(events, eventsIn[n.Kind()]...)
+		for _, k := range n.Kids {
 			collect(k)
 		}
 	}
@@ -112,36 +113,36 @@ func eventsOf(n *node) []string {
 }
 
 // isIn reports whether something that changes the catalog stands in a tree.
-func (m *makerSet) isIn(n *node, events []string) bool {
-	return m.isAt(n, events) || slices.ContainsFunc(n.kids, func(k *node) bool { return m.isIn(k, events) })
+func (m *makerSet) isIn(n *sqltree.Node, events []string) bool {
+	return m.isAt(n, events) || slices.ContainsFunc(n.Kids, func(k *sqltree.Node) bool { return m.isIn(k, events) })
 }
 
 // isAt reports whether a node itself names what changes the catalog.
-func (m *makerSet) isAt(n *node, events []string) bool {
-	switch n.kind() {
+func (m *makerSet) isAt(n *sqltree.Node, events []string) bool {
+	switch n.Kind() {
 	case "FuncCall":
-		return namesOne(slices.Concat(m.Functions, m.Types), n.list("funcname"))
+		return namesOne(slices.Concat(m.Functions, m.Types), n.List("funcname"))
 	case "ColumnRef": // row.f stands for f(row)
-		fields := n.list("fields")
+		fields := n.List("fields")
 		return len(fields) > 1 && isField(m.Functions, fields[1:])
 	case "A_Indirection":
-		return isField(m.Functions, n.list("indirection"))
+		return isField(m.Functions, n.List("indirection"))
 	case "A_Expr":
-		return namesOne(m.Operators, n.list("name"))
+		return namesOne(m.Operators, n.List("name"))
 	case "SubLink":
-		return namesOne(m.Operators, n.list("operName"))
+		return namesOne(m.Operators, n.List("operName"))
 	case "SortBy":
-		return namesOne(m.Operators, n.list("useOp"))
+		return namesOne(m.Operators, n.List("useOp"))
 	case "TypeName":
-		return m.isType(n.list("names"))
+		return m.isType(n.List("names"))
 	case "RangeVar":
-		return m.isRelation(n.str("schemaname"), n.str("relname"), events)
+		return m.isRelation(n.Str("schemaname"), n.Str("relname"), events)
 	}
-	return constructors[n.kind()] != "" && matches(m.Functions, "", constructors[n.kind()])
+	return constructors[n.Kind()] != "" && matches(m.Functions, "", constructors[n.Kind()])
 }
 
-func (m *makerSet) isType(names []*node) bool {
-	parts, ok := stringList(names)
+func (m *makerSet) isType(names []*sqltree.Node) bool {
+	parts, ok := sqltree.Strings(names)
 	if !ok || len(parts) == 0 {
 		return false
 	}
@@ -160,8 +161,8 @@ func (m *makerSet) isRelation(schema, name string, events []string) bool {
 }
 
 // namesOne reports whether a qualified name in a tree can stand for one of a list.
-func namesOne(list []Name, names []*node) bool {
-	parts, ok := stringList(names)
+func namesOne(list []Name, names []*sqltree.Node) bool {
+	parts, ok := sqltree.Strings(names)
 	if !ok || len(parts) == 0 {
 		return !ok
 	}
@@ -173,8 +174,8 @@ func namesOne(list []Name, names []*node) bool {
 }
 
 // isField reports whether one of the fields of a row may be one of a list.
-func isField(list []Name, fields []*node) bool {
-	return slices.ContainsFunc(fields, func(f *node) bool { return f.is("String") && matches(list, "", f.str("sval")) })
+func isField(list []Name, fields []*sqltree.Node) bool {
+	return slices.ContainsFunc(fields, func(f *sqltree.Node) bool { return f.Is("String") && matches(list, "", f.Str("sval")) })
 }
 
 // checkMakers refuses a text that goes on behind a statement which may use what
@@ -186,9 +187,9 @@ func (c *checker) checkMakers() {
 		return
 	}
 	for _, raw := range c.stmts {
-		stmt := raw.get("stmt")
+		stmt := raw.Get("stmt")
 		if made && !writesNothing(stmt) {
-			c.report(violation(SeveralStatements, stmt, "%s stands behind a statement that calls or fires what may change views, functions or the like, so what it writes cannot be known before: send it by itself", statementName(stmt.kind())))
+			c.report(violation(SeveralStatements, stmt, "%s stands behind a statement that calls or fires what may change views, functions or the like, so what it writes cannot be known before: send it by itself", statementName(stmt.Kind())))
 			return
 		}
 		made = made || m.usedBy(stmt)
@@ -197,17 +198,17 @@ func (c *checker) checkMakers() {
 
 // writesNothing reports whether a statement writes nothing, whatever its names
 // have come to mean.
-func writesNothing(stmt *node) bool {
-	switch stmt.kind() {
+func writesNothing(stmt *sqltree.Node) bool {
+	switch stmt.Kind() {
 	case "TransactionStmt", "VariableSetStmt", "VariableShowStmt", "ListenStmt", "UnlistenStmt", "NotifyStmt", "DeallocateStmt", "ClosePortalStmt":
 		return true
 	case "SelectStmt":
-		return !stmt.has("FuncCall") && len(eventsOf(stmt)) == 1
+		return !has(stmt, "FuncCall") && len(eventsOf(stmt)) == 1
 	}
 	return false
 }
 
 // has reports whether a node of a kind stands in a tree.
-func (n *node) has(kind string) bool {
-	return n.is(kind) || slices.ContainsFunc(n.kids, func(k *node) bool { return k.has(kind) })
+func has(n *sqltree.Node, kind string) bool {
+	return n.Is(kind) || slices.ContainsFunc(n.Kids, func(k *sqltree.Node) bool { return has(k, kind) })
 }

@@ -4,18 +4,19 @@ import (
 	"fmt"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // checkMerge checks a MERGE. On a protected table every WHEN MATCHED action
 // needs the guard in its own AND list, an UPDATE the raise and an INSERT the
 // token. A guard in ON proves nothing: a newer row then is "not matched".
-func checkMerge(c *checker, n *node, top bool) {
-	t := c.target(n.get("relation"), []*node{n.get("sourceRelation")})
-	whens := n.list("mergeWhenClauses")
+func checkMerge(c *checker, n *sqltree.Node, top bool) {
+	t := c.target(n.Get("relation"), []*sqltree.Node{n.Get("sourceRelation")})
+	whens := n.List("mergeWhenClauses")
 	for _, when := range whens {
-		switch when.str("commandType") {
+		switch when.Str("commandType") {
 		case "CMD_UPDATE":
-			c.checkIndirect(t, "UPDATE", when.list("targetList"))
+			c.checkIndirect(t, "UPDATE", when.List("targetList"))
 		case "CMD_DELETE":
 			c.checkIndirect(t, "DELETE", nil)
 		case "CMD_INSERT":
@@ -38,7 +39,7 @@ func checkMerge(c *checker, n *node, top bool) {
 }
 
 // proveWhen proves one action of the MERGE n, and returns the guards that do.
-func (c *checker) proveWhen(n, when *node, t target, table *Table, read operandReader) []guard {
+func (c *checker) proveWhen(n, when *sqltree.Node, t target, table *Table, read operandReader) []guard {
 	refuse := func(format string, args ...any) {
 		v := violation(UnguardedMerge, t.at, "MERGE into protected table %s: "+format, append([]any{quoted(table)}, args...)...)
 		op := map[Mode]string{Strict: "<", Lease: "<="}[table.Mode]
@@ -46,26 +47,26 @@ func (c *checker) proveWhen(n, when *node, t target, table *Table, read operandR
 			c.qualified(t, table.TokenColumn), op, sqltext.QuoteIfNeeded(table.TokenColumn), sqltext.QuoteIfNeeded(table.TokenColumn))
 		c.report(v.on(table))
 	}
-	switch kind := when.str("commandType"); {
+	switch kind := when.Str("commandType"); {
 	case kind == "CMD_NOTHING":
-	case kind == "CMD_INSERT" && !when.flag("matched"):
-		position, why := tokenPosition(when.list("targetList"), table.TokenColumn)
-		if why == "" && when.str("override") != "" && when.str("override") != "OVERRIDING_NOT_SET" {
+	case kind == "CMD_INSERT" && !when.Flag("matched"):
+		position, why := tokenPosition(when.List("targetList"), table.TokenColumn)
+		if why == "" && when.Str("override") != "" && when.Str("override") != "OVERRIDING_NOT_SET" {
 			why = "uses OVERRIDING"
 		}
 		if why != "" {
 			refuse("its INSERT %s", why)
 			return nil
 		}
-		token, ok := itemToken(when.list("values"), position, false, read)
+		token, ok := itemToken(when.List("values"), position, false, read)
 		if !ok {
 			refuse("its INSERT does not have the token itself at the place of %s", table.TokenColumn)
 			return nil
 		}
 		c.needToken(table, token)
 		c.inserted(table, token)
-	case (kind == "CMD_UPDATE" || kind == "CMD_DELETE") && when.flag("matched"):
-		guards := c.findGuards(t, table, conjuncts(when.get("condition")), read)
+	case (kind == "CMD_UPDATE" || kind == "CMD_DELETE") && when.Flag("matched"):
+		guards := c.findGuards(t, table, conjuncts(when.Get("condition")), read)
 		if len(guards) == 0 {
 			refuse("an action WHEN MATCHED has no guard in its own condition that compares %s, so named, with the token", c.qualified(t, table.TokenColumn))
 			return nil
@@ -77,7 +78,7 @@ func (c *checker) proveWhen(n, when *node, t target, table *Table, read operandR
 		if table.Attested || table.Moves {
 			c.changes = append(c.changes, change{n, when, table, guards})
 		}
-		if token, ok := c.findRaise(when.list("targetList"), t, table, "MERGE into", guards[0].spelled(), read); ok {
+		if token, ok := c.findRaise(when.List("targetList"), t, table, "MERGE into", guards[0].spelled(), read); ok {
 			return c.prove(table, guards, token)
 		}
 	default:

@@ -4,12 +4,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // target is the relation that a DML statement writes, as the rest of the
 // statement can refer to it.
 type target struct {
-	at     *node // the RangeVar
+	at     *sqltree.Node // the RangeVar
 	schema string
 	name   string
 	alias  string // "" if it has none
@@ -23,15 +25,15 @@ type target struct {
 
 // target resolves the written relation of a statement; beside lists what else
 // stands in FROM or USING.
-func (c *checker) target(rel *node, beside []*node) target {
+func (c *checker) target(rel *sqltree.Node, beside []*sqltree.Node) target {
 	t := target{
 		at:     rel,
-		schema: rel.str("schemaname"),
-		name:   rel.str("relname"),
+		schema: rel.Str("schemaname"),
+		name:   rel.Str("relname"),
 		alone:  len(beside) == 0,
 	}
-	if alias := rel.get("alias"); alias != nil {
-		t.alias = alias.str("aliasname")
+	if alias := rel.Get("alias"); alias != nil {
+		t.alias = alias.Str("aliasname")
 	}
 	t.relations = c.policy.lookup(t.schema, t.name)
 	for _, r := range t.relations {
@@ -108,12 +110,12 @@ func (t target) ref() string { return defaultTo(t.alias, t.name) }
 // isColumn reports whether n names the given column of the target and can't
 // name anything else. Unqualified it counts only where nothing stands beside
 // the target.
-func (t target) isColumn(n *node, column string) bool {
-	if !n.is("ColumnRef") {
+func (t target) isColumn(n *sqltree.Node, column string) bool {
+	if !n.Is("ColumnRef") {
 		return false
 	}
 	var room [3]string
-	parts, ok := appendStrings(room[:0], n.list("fields"))
+	parts, ok := sqltree.AppendStrings(room[:0], n.List("fields"))
 	if !ok || len(parts) == 0 || parts[len(parts)-1] != column {
 		return false
 	}
@@ -130,18 +132,18 @@ func (t target) isColumn(n *node, column string) bool {
 }
 
 // mentions reports whether column is named anywhere below n, in whatever way.
-func mentions(n *node, column string) bool {
+func mentions(n *sqltree.Node, column string) bool {
 	if n == nil {
 		return false
 	}
-	if n.kind() == "ColumnRef" {
-		for _, f := range n.list("fields") {
-			if f.is("String") && f.str("sval") == column {
+	if n.Kind() == "ColumnRef" {
+		for _, f := range n.List("fields") {
+			if f.Is("String") && f.Str("sval") == column {
 				return true
 			}
 		}
 	}
-	for _, k := range n.kids {
+	for _, k := range n.Kids {
 		if mentions(k, column) {
 			return true
 		}
@@ -150,29 +152,29 @@ func mentions(n *node, column string) bool {
 }
 
 // rangeNames collects the names that the items of a FROM list go by.
-func rangeNames(items []*node, into []string) []string {
+func rangeNames(items []*sqltree.Node, into []string) []string {
 	for _, n := range items {
 		if n == nil {
 			continue
 		}
 		for _, field := range []string{"alias", "join_using_alias"} {
-			if n.may(field) {
-				if a := n.get(field); a != nil {
-					into = append(into, a.str("aliasname"))
+			if n.HasField(field) {
+				if a := n.Get(field); a != nil {
+					into = append(into, a.Str("aliasname"))
 				}
 			}
 		}
-		switch n.kind() {
+		switch n.Kind() {
 		case "RangeVar":
-			if n.get("alias") == nil {
-				into = append(into, n.str("relname"))
+			if n.Get("alias") == nil {
+				into = append(into, n.Str("relname"))
 			}
 		case "JoinExpr":
-			into = rangeNames([]*node{n.get("larg"), n.get("rarg")}, into)
+			into = rangeNames([]*sqltree.Node{n.Get("larg"), n.Get("rarg")}, into)
 		case "RangeTableSample":
-			into = rangeNames([]*node{n.get("relation")}, into)
+			into = rangeNames([]*sqltree.Node{n.Get("relation")}, into)
 		case "RangeFunction":
-			if n.get("alias") == nil {
+			if n.Get("alias") == nil {
 				into = append(into, functionNames(n)...)
 			}
 		}
@@ -182,14 +184,14 @@ func rangeNames(items []*node, into []string) []string {
 
 // functionNames returns the names of the functions below n: one in FROM goes
 // by its own name.
-func functionNames(n *node) []string {
+func functionNames(n *sqltree.Node) []string {
 	var out []string
-	if n.is("FuncCall") {
-		if parts, ok := stringList(n.list("funcname")); ok {
+	if n.Is("FuncCall") {
+		if parts, ok := sqltree.Strings(n.List("funcname")); ok {
 			out = append(out, parts[len(parts)-1])
 		}
 	}
-	for _, k := range n.kids {
+	for _, k := range n.Kids {
 		out = append(out, functionNames(k)...)
 	}
 	return out

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // operand is a token as it is written in a statement: a placeholder, a
@@ -14,7 +16,7 @@ type operand struct {
 	literal int64
 	name    string
 	rows    []operand // what stands behind the name, if it isn't known otherwise
-	at      *node
+	at      *sqltree.Node
 }
 
 // same reports whether two operands always have the same value.
@@ -35,21 +37,21 @@ func (o operand) spelled() string {
 }
 
 // operandReader reads an expression as a token operand.
-type operandReader func(*node) (operand, bool)
+type operandReader func(*sqltree.Node) (operand, bool)
 
 // tokenOperand reads n as a token operand: $n or a plain positive decimal
 // integer, bare or cast to one of the built-in integer types. A fraction is
 // none (8.4 admits an equal token and is rounded on assignment).
-func tokenOperand(n *node) (operand, bool) {
-	if n.is("TypeCast") && isBuiltinInteger(n.get("typeName")) {
-		n = n.get("arg")
+func tokenOperand(n *sqltree.Node) (operand, bool) {
+	if n.Is("TypeCast") && isBuiltinInteger(n.Get("typeName")) {
+		n = n.Get("arg")
 	}
 	if n == nil {
 		return operand{}, false
 	}
-	switch n.kind() {
+	switch n.Kind() {
 	case "ParamRef":
-		number, ok := n.number("number")
+		number, ok := n.Number("number")
 		return operand{param: number, at: n}, ok && number > 0
 	case "A_Const":
 		v, ok := integerLiteral(n)
@@ -61,14 +63,14 @@ func tokenOperand(n *node) (operand, bool) {
 // reader returns the reader for a statement's guards and raises. Beside plain
 // operands it knows the columns of VALUES lists in FROM that hold a token in
 // every row, as bulk updates write them.
-func (c *checker) reader(stmt *node, fromField string) operandReader {
+func (c *checker) reader(stmt *sqltree.Node, fromField string) operandReader {
 	return c.readerWith(stmt, fromField, nil)
 }
 
 // readerWith is reader for a part of a statement that has a WITH of its own.
-func (c *checker) readerWith(stmt *node, fromField string, outer *node) operandReader {
+func (c *checker) readerWith(stmt *sqltree.Node, fromField string, outer *sqltree.Node) operandReader {
 	lists := findValues(stmt, fromField, outer)
-	return func(n *node) (operand, bool) {
+	return func(n *sqltree.Node) (operand, bool) {
 		if o, ok := tokenOperand(n); ok {
 			return o, true
 		}
@@ -79,19 +81,19 @@ func (c *checker) readerWith(stmt *node, fromField string, outer *node) operandR
 // integerLiteral returns the value of a positive integer constant. The tree
 // holds an int4 as a number, left out unless it is positive, and any larger
 // number as its text.
-func integerLiteral(n *node) (int64, bool) {
-	if n.odd {
+func integerLiteral(n *sqltree.Node) (int64, bool) {
+	if n.IsNonDecimal {
 		return 0, false
 	}
-	if i := n.get("ival"); i != nil {
-		v, ok := i.number("ival")
+	if i := n.Get("ival"); i != nil {
+		v, ok := i.Number("ival")
 		return v, ok && v > 0
 	}
-	f := n.get("fval")
+	f := n.Get("fval")
 	if f == nil {
 		return 0, false
 	}
-	s := f.str("fval")
+	s := f.Str("fval")
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
 			return 0, false
@@ -104,21 +106,21 @@ func integerLiteral(n *node) (int64, bool) {
 // isBuiltinInteger reports whether a type is pg_catalog's int2, int4 or int8,
 // as the grammar writes smallint, integer and bigint. An unqualified name is
 // looked up in the search path, where a temporary type comes first.
-func isBuiltinInteger(typeName *node) bool {
+func isBuiltinInteger(typeName *sqltree.Node) bool {
 	return isBuiltinType(typeName, "int2", "int4", "int8")
 }
 
-func isBuiltinType(typeName *node, names ...string) bool {
-	if typeName == nil || len(typeName.list("arrayBounds")) > 0 || len(typeName.list("typmods")) > 0 ||
-		typeName.flag("setof") || typeName.flag("pct_type") {
+func isBuiltinType(typeName *sqltree.Node, names ...string) bool {
+	if typeName == nil || len(typeName.List("arrayBounds")) > 0 || len(typeName.List("typmods")) > 0 ||
+		typeName.Flag("setof") || typeName.Flag("pct_type") {
 		return false
 	}
 	var room [2]string
-	parts, ok := appendStrings(room[:0], typeName.list("names"))
+	parts, ok := sqltree.AppendStrings(room[:0], typeName.List("names"))
 	return ok && len(parts) == 2 && parts[0] == "pg_catalog" && slices.Contains(names, parts[1])
 }
 
 // isBigintCast reports whether n casts its operand to bigint.
-func isBigintCast(n *node) bool {
-	return n.is("TypeCast") && isBuiltinType(n.get("typeName"), "int8")
+func isBigintCast(n *sqltree.Node) bool {
+	return n.Is("TypeCast") && isBuiltinType(n.Get("typeName"), "int8")
 }

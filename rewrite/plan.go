@@ -8,6 +8,7 @@ import (
 
 	"github.com/fencerow/fencerow/internal/parser"
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // Plan is what one SQL text does to protected tables, and what proves that it
@@ -108,7 +109,7 @@ func (p *Policy) planned(sql string) *Plan {
 	if long != nil {
 		return long
 	}
-	a := arenas.Get().(*arena)
+	a := workspaces.Get().(*workspace)
 	defer a.release()
 	plan := p.planIn(a, sql)
 	shared := p.sharedNames(&a.checker)
@@ -147,13 +148,13 @@ var guardable = map[Rule]bool{UnguardedUpdate: true, UnraisedUpdate: true, Ungua
 // fullPlan checks a text by its parse tree. The tree's memory is used again for
 // the next text: a plan holds on to no node of it, which a test makes sure of.
 func (p *Policy) fullPlan(sql string) *Plan {
-	a := arenas.Get().(*arena)
+	a := workspaces.Get().(*workspace)
 	defer a.release()
 	return p.planIn(a, sql)
 }
 
-// planIn is fullPlan, its tree made in the arena.
-func (p *Policy) planIn(a *arena, sql string) *Plan {
+// planIn is fullPlan in the memory of a workspace.
+func (p *Policy) planIn(a *workspace, sql string) *Plan {
 	return a.check(p, sql).plan()
 }
 
@@ -251,7 +252,7 @@ func (c *checker) text() {
 		c.found = append(c.found, v)
 		return
 	}
-	stmts, err := c.arena.parse(c.sql)
+	stmts, err := c.arena.Parse(c.sql)
 	if err != nil {
 		c.found = append(c.found, parseViolation(&c.lex, err))
 		return
@@ -261,9 +262,9 @@ func (c *checker) text() {
 		return
 	}
 	c.several = len(stmts) > 1
-	c.changesCatalog = slices.ContainsFunc(stmts, func(raw *node) bool { return !keepsCatalog[raw.get("stmt").kind()] })
+	c.changesCatalog = slices.ContainsFunc(stmts, func(raw *sqltree.Node) bool { return !statementKinds[raw.Get("stmt").Kind()].keepsCatalog })
 	for _, raw := range stmts {
-		c.statement(raw.get("stmt"))
+		c.statement(raw.Get("stmt"))
 		if c.changesPath {
 			c.policy = c.policy.ForAnyPath() // what follows is looked up in another path
 		}
@@ -276,7 +277,7 @@ func (c *checker) text() {
 // checkText refuses what must not reach the parser.
 func (c *checker) checkText() *sqltext.Fault {
 	if c.madeBy != nil && c.madeBy.growth.short == nil {
-		return c.lex.Check(c.madeBy.tooDeep)
+		return c.lex.Check(c.madeBy.IsTooDeep)
 	}
 	return c.lex.Check(c.lex.IsTooDeep)
 }

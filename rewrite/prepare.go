@@ -1,16 +1,18 @@
 package rewrite
 
+import "github.com/fencerow/fencerow/internal/sqltree"
+
 // checkPrepare checks SQL's own prepared statements. Server-side names can be
 // swapped under a statement that was checked, so everything that runs or
 // removes one is refused; PREPARE alone is refused for a protected write.
-func checkPrepare(c *checker, n *node, _ bool) {
-	if n.kind() != "PrepareStmt" {
-		c.report(violation(SQLPrepare, n, "%s works on server-side statements by name, which cannot be checked: use Prepare of database/sql", statementName(n.kind())))
+func checkPrepare(c *checker, n *sqltree.Node, _ bool) {
+	if n.Kind() != "PrepareStmt" {
+		c.report(violation(SQLPrepare, n, "%s works on server-side statements by name, which cannot be checked: use Prepare of database/sql", statementName(n.Kind())))
 		return
 	}
 	before, own := len(c.writes), c.own
 	c.own = nil
-	c.walk(n.get("query"), n)
+	c.walk(n.Get("query"), n)
 	if c.own != nil {
 		c.report(violation(SQLPrepare, n, "PREPARE of a statement with a name that the schema fencing has, too: what it stands for may be another object when it is executed; write the schema of the one that is meant, or use Prepare of database/sql"))
 	}

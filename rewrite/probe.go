@@ -3,9 +3,9 @@ package rewrite
 import (
 	"slices"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
-
+	"github.com/fencerow/fencerow/internal/parser"
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // Probe is a query after the rows that a guarded write meant. Args lists which
@@ -65,25 +65,25 @@ func (p *proof) meant() []meant {
 	if p.tree == nil || len(p.text) > maxProbed || sqltext.IsTooDeep(p.text, sqltext.MaxDeparseNesting) {
 		return nil
 	}
-	if p.tree.get("withClause") != nil && !p.tree.is("UpdateStmt") && !p.tree.is("DeleteStmt") {
+	if p.tree.Get("withClause") != nil && !p.tree.Is("UpdateStmt") && !p.tree.Is("DeleteStmt") {
 		return nil
 	}
-	parsed, err := pg_query.Parse(p.text)
-	if err != nil || len(parsed.Stmts) != 1 {
+	stmt := parser.ParseMessage(p.text)
+	if stmt == nil {
 		return nil
 	}
-	table, stmt := p.probed(), parsed.Stmts[0].Stmt
+	table := p.probed()
 	switch {
 	case table == nil:
-	case p.tree.is("UpdateStmt"):
+	case p.tree.Is("UpdateStmt"):
 		s := stmt.GetUpdateStmt()
-		return p.meantByWhere(table, p.tree.list("fromClause"), s.FromClause, s.WithClause, s.Relation, s.WhereClause)
-	case p.tree.is("DeleteStmt"):
+		return p.meantByWhere(table, p.tree.List("fromClause"), s.FromClause, s.WithClause, s.Relation, s.WhereClause)
+	case p.tree.Is("DeleteStmt"):
 		s := stmt.GetDeleteStmt()
-		return p.meantByWhere(table, p.tree.list("usingClause"), s.UsingClause, s.WithClause, s.Relation, s.WhereClause)
-	case p.tree.is("InsertStmt"):
+		return p.meantByWhere(table, p.tree.List("usingClause"), s.UsingClause, s.WithClause, s.Relation, s.WhereClause)
+	case p.tree.Is("InsertStmt"):
 		return meantByConflict(table, p, stmt.GetInsertStmt())
-	case p.tree.is("MergeStmt") && len(p.guards) > 0:
+	case p.tree.Is("MergeStmt") && len(p.guards) > 0:
 		return meantByMerge(table, p.tree, stmt.GetMergeStmt())
 	}
 	return nil
@@ -106,20 +106,20 @@ func (p *proof) probed() *Table {
 }
 
 // meantByWhere finds the rows of an UPDATE or DELETE.
-func (p *proof) meantByWhere(table *Table, beside []*node, source []*pg_query.Node, with *pg_query.WithClause, rel *pg_query.RangeVar, condition *pg_query.Node) (out []meant) {
+func (p *proof) meantByWhere(table *Table, beside []*sqltree.Node, source []*parser.Node, with *parser.WithClause, rel *parser.RangeVar, condition *parser.Node) (out []meant) {
 	switch {
 	case len(beside) > 0:
 		return p.meantByList(table, beside, source, with, rel, condition)
 	case with != nil:
 		return nil
 	}
-	members, rest := flattenProto(condition), p.unguarded(condition)
-	where := p.tree.get("whereClause")
+	members, rest := parser.SplitAnd(condition), p.unguarded(condition)
+	where := p.tree.Get("whereClause")
 	if repeatable(where) {
 		out = append(out, meant{table: table, rel: rel, where: rest, exact: true})
 	}
 	if key := keyMembers(conjuncts(where), table); key != nil {
-		var pinned []*pg_query.Node
+		var pinned []*parser.Node
 		for _, i := range key {
 			pinned = append(pinned, members[i])
 		}
@@ -135,14 +135,14 @@ const conflictRows = 100
 
 // meantByConflict finds the rows that an upsert met: they were there already,
 // under the columns of the conflict.
-func meantByConflict(table *Table, p *proof, insert *pg_query.InsertStmt) []meant {
+func meantByConflict(table *Table, p *proof, insert *parser.InsertStmt) []meant {
 	tree := p.tree
-	conflict := tree.get("onConflictClause")
+	conflict := tree.Get("onConflictClause")
 	rows := insert.GetSelectStmt().GetSelectStmt().GetValuesLists()
-	if conflict == nil || conflict.str("action") != "ONCONFLICT_UPDATE" || len(rows) == 0 || len(rows) > conflictRows {
+	if conflict == nil || conflict.Str("action") != "ONCONFLICT_UPDATE" || len(rows) == 0 || len(rows) > conflictRows {
 		return nil
 	}
-	var keys []*pg_query.Node
+	var keys []*parser.Node
 	for _, row := range rows {
 		key := conflictKey(tree, conflict, row.GetList().GetItems())
 		if key == nil {
@@ -151,27 +151,26 @@ func meantByConflict(table *Table, p *proof, insert *pg_query.InsertStmt) []mean
 		keys = append(keys, key)
 	}
 	if len(keys) > 1 {
-		keys = []*pg_query.Node{pg_query.MakeBoolExprNode(pg_query.BoolExprType_OR_EXPR, keys, -1)}
+		keys = []*parser.Node{parser.NewOr(keys)}
 	}
-	exact := len(conjuncts(conflict.get("whereClause"))) == len(p.guards)
+	exact := len(conjuncts(conflict.Get("whereClause"))) == len(p.guards)
 	return []meant{{table: table, rel: insert.Relation, where: keys, exact: exact}}
 }
 
 // conflictKey returns the condition that finds the row which an inserted one
 // met: the columns of the conflict target are equal to what is inserted.
-func conflictKey(tree, conflict *node, items []*pg_query.Node) *pg_query.Node {
-	infer := conflict.get("infer")
-	if infer == nil || infer.get("whereClause") != nil {
+func conflictKey(tree, conflict *sqltree.Node, items []*parser.Node) *parser.Node {
+	infer := conflict.Get("infer")
+	if infer == nil || infer.Get("whereClause") != nil {
 		return nil // a partial index: other rows may have the same columns
 	}
-	var equal []*pg_query.Node
-	for _, elem := range infer.list("indexElems") {
-		at := slices.IndexFunc(tree.list("cols"), func(col *node) bool { return col.str("name") == elem.str("name") })
-		if elem.str("name") == "" || at < 0 || at >= len(items) || !constantProto(items[at]) {
+	var equal []*parser.Node
+	for _, elem := range infer.List("indexElems") {
+		at := slices.IndexFunc(tree.List("cols"), func(col *sqltree.Node) bool { return col.Str("name") == elem.Str("name") })
+		if elem.Str("name") == "" || at < 0 || at >= len(items) || !constantProto(items[at]) {
 			return nil
 		}
-		column := pg_query.MakeColumnRefNode([]*pg_query.Node{pg_query.MakeStrNode(elem.str("name"))}, -1)
-		equal = append(equal, pg_query.MakeAExprNode(pg_query.A_Expr_Kind_AEXPR_OP, []*pg_query.Node{pg_query.MakeStrNode("=")}, column, items[at], -1))
+		equal = append(equal, parser.NewComparison(parser.NewNames("="), parser.NewColumn(elem.Str("name")), items[at]))
 	}
 	switch len(equal) {
 	case 0:
@@ -179,43 +178,28 @@ func conflictKey(tree, conflict *node, items []*pg_query.Node) *pg_query.Node {
 	case 1:
 		return equal[0]
 	}
-	return pg_query.MakeBoolExprNode(pg_query.BoolExprType_AND_EXPR, equal, -1)
+	return parser.NewAnd(equal)
 }
 
-func constantProto(n *pg_query.Node) bool {
+func constantProto(n *parser.Node) bool {
 	if cast := n.GetTypeCast(); cast != nil {
 		n = cast.Arg
 	}
 	return n.GetParamRef() != nil || n.GetAConst() != nil
 }
 
-// flattenProto is conjuncts for the parser's own tree.
-func flattenProto(where *pg_query.Node) []*pg_query.Node {
-	if b := where.GetBoolExpr(); b != nil && b.Boolop == pg_query.BoolExprType_AND_EXPR {
-		var out []*pg_query.Node
-		for _, arg := range b.Args {
-			out = append(out, flattenProto(arg)...)
-		}
-		return out
-	}
-	if where == nil {
-		return nil
-	}
-	return []*pg_query.Node{where}
-}
-
 // keyMembers returns which members of an AND list pin the whole primary key of
 // a table: each of its columns is equal to, or in a list of, constants and
 // placeholders. It returns nil if they don't.
-func keyMembers(members []*node, table *Table) []int {
+func keyMembers(members []*sqltree.Node, table *Table) []int {
 	if len(table.Key) == 0 {
 		return nil
 	}
 	var pinned []int
 	for _, column := range table.Key {
-		found := slices.IndexFunc(members, func(n *node) bool {
-			if n.is("A_Expr") && n.str("kind") == "AEXPR_IN" {
-				return endsIn(n.get("lexpr"), column) && constants(n.get("rexpr"))
+		found := slices.IndexFunc(members, func(n *sqltree.Node) bool {
+			if n.Is("A_Expr") && n.Str("kind") == "AEXPR_IN" {
+				return endsIn(n.Get("lexpr"), column) && constants(n.Get("rexpr"))
 			}
 			op, left, right, ok := comparison(n)
 			return ok && op == "=" && (endsIn(left, column) && constant(right) || endsIn(right, column) && constant(left))
@@ -230,40 +214,40 @@ func keyMembers(members []*node, table *Table) []int {
 
 // endsIn reports whether n is a column of that name; the only table in reach
 // is the write's target.
-func endsIn(n *node, column string) bool {
-	if !n.is("ColumnRef") {
+func endsIn(n *sqltree.Node, column string) bool {
+	if !n.Is("ColumnRef") {
 		return false
 	}
-	parts, ok := stringList(n.list("fields"))
+	parts, ok := sqltree.Strings(n.List("fields"))
 	return ok && len(parts) > 0 && parts[len(parts)-1] == column
 }
 
 // constant reports whether n is a constant or a placeholder, with casts or a
 // minus.
-func constant(n *node) bool {
+func constant(n *sqltree.Node) bool {
 	for {
 		switch {
-		case n.is("TypeCast"):
-			n = n.get("arg")
-		case n.is("A_Expr") && n.str("kind") == "AEXPR_OP" && n.get("lexpr") == nil && isName(n.list("name"), "-"):
-			n = n.get("rexpr")
+		case n.Is("TypeCast"):
+			n = n.Get("arg")
+		case n.Is("A_Expr") && n.Str("kind") == "AEXPR_OP" && n.Get("lexpr") == nil && isName(n.List("name"), "-"):
+			n = n.Get("rexpr")
 		default:
-			return n.is("ParamRef") || n.is("A_Const")
+			return n.Is("ParamRef") || n.Is("A_Const")
 		}
 	}
 }
 
-func isName(parts []*node, name string) bool {
-	names, ok := stringList(parts)
+func isName(parts []*sqltree.Node, name string) bool {
+	names, ok := sqltree.Strings(parts)
 	return ok && len(names) == 1 && names[0] == name
 }
 
 // constants reports whether a list of IN holds constants and placeholders only.
-func constants(n *node) bool {
-	if !n.is("List") {
+func constants(n *sqltree.Node) bool {
+	if !n.Is("List") {
 		return false
 	}
-	return !slices.ContainsFunc(n.list("items"), func(item *node) bool { return !constant(item) })
+	return !slices.ContainsFunc(n.List("items"), func(item *sqltree.Node) bool { return !constant(item) })
 }
 
 // steadyFunctions give the same answer when the condition is asked again in
@@ -273,20 +257,20 @@ var steadyFunctions = setOf("lower", "upper", "length", "btrim", "ltrim", "rtrim
 
 // repeatable reports whether a condition may be asked again: it has no
 // sub-select and calls nothing that may be volatile.
-func repeatable(n *node) bool {
+func repeatable(n *sqltree.Node) bool {
 	if n == nil {
 		return true
 	}
-	switch n.kind() {
+	switch n.Kind() {
 	case "SubLink", "CurrentOfExpr":
 		return false
 	case "FuncCall":
-		parts, ok := stringList(n.list("funcname"))
+		parts, ok := sqltree.Strings(n.List("funcname"))
 		if !ok || !(len(parts) == 1 || parts[0] == "pg_catalog") || !steadyFunctions[parts[len(parts)-1]] {
 			return false
 		}
 	}
-	for _, k := range n.kids {
+	for _, k := range n.Kids {
 		if !repeatable(k) {
 			return false
 		}

@@ -3,14 +3,15 @@ package rewrite
 import (
 	"slices"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // meantByList finds the rows of an UPDATE or DELETE that takes its values from a
 // list of constants and placeholders, which reads the same again: in FROM or
 // USING itself, or under a name in WITH, as ORMs write many rows at once.
-func (p *proof) meantByList(table *Table, beside []*node, source []*pg_query.Node, with *pg_query.WithClause, rel *pg_query.RangeVar, condition *pg_query.Node) []meant {
-	where := p.tree.get("whereClause")
+func (p *proof) meantByList(table *Table, beside []*sqltree.Node, source []*parser.Node, with *parser.WithClause, rel *parser.RangeVar, condition *parser.Node) []meant {
+	where := p.tree.Get("whereClause")
 	if len(beside) != 1 || !repeatable(where) || !p.constantList(beside[0]) {
 		return nil
 	}
@@ -22,22 +23,22 @@ func (p *proof) meantByList(table *Table, beside []*node, source []*pg_query.Nod
 // constantList reports whether an item beside the target is a list of constants,
 // and WITH has nothing but that. Its name must not be the target's, which means
 // the table in a write, and the list in a query.
-func (p *proof) constantList(item *node) bool {
-	with := p.tree.get("withClause")
+func (p *proof) constantList(item *sqltree.Node) bool {
+	with := p.tree.Get("withClause")
 	if with == nil {
 		return constantSource(item)
 	}
-	ctes := with.list("ctes")
-	if len(ctes) != 1 || with.flag("recursive") || !constantQuery(ctes[0].get("ctequery")) {
+	ctes := with.List("ctes")
+	if len(ctes) != 1 || with.Flag("recursive") || !constantQuery(ctes[0].Get("ctequery")) {
 		return false
 	}
-	name := ctes[0].str("ctename")
-	return item.is("RangeVar") && item.str("schemaname") == "" && item.str("relname") == name && p.tree.get("relation").str("relname") != name
+	name := ctes[0].Str("ctename")
+	return item.Is("RangeVar") && item.Str("schemaname") == "" && item.Str("relname") == name && p.tree.Get("relation").Str("relname") != name
 }
 
 // unguarded returns the members of a condition that are no guards.
-func (p *proof) unguarded(condition *pg_query.Node) (rest []*pg_query.Node) {
-	for i, m := range flattenProto(condition) {
+func (p *proof) unguarded(condition *parser.Node) (rest []*parser.Node) {
+	for i, m := range parser.SplitAnd(condition) {
 		if !slices.ContainsFunc(p.guards, func(g guard) bool { return g.index == i }) {
 			rest = append(rest, m)
 		}

@@ -1,18 +1,21 @@
 package rewrite
 
-import "github.com/fencerow/fencerow/internal/sqltext"
+import (
+	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
+)
 
 // proof is what a text's check has found in its tree. A plan needs it seldom, to
 // ask after a write that changed no row or to put a token into a setting, so it
 // is made again then: the tree is twenty times as large as the text.
 type proof struct {
 	*Plan
-	tree    *node       // the single statement of the text, if it is a guarded write
-	guards  []guard     // what guards the text's own write: in its WHERE, its DO UPDATE's, or a MERGE's actions
-	root    *node       // the statement of the text, if it has any of the following
-	changes []change    // the places where it changes rows whose token goes into a setting
-	inserts []insertion // the places where it inserts such rows
-	bare    []*node     // the guards whose operator has to be qualified
+	tree    *sqltree.Node   // the single statement of the text, if it is a guarded write
+	guards  []guard         // what guards the text's own write: in its WHERE, its DO UPDATE's, or a MERGE's actions
+	root    *sqltree.Node   // the statement of the text, if it has any of the following
+	changes []change        // the places where it changes rows whose token goes into a setting
+	inserts []insertion     // the places where it inserts such rows
+	bare    []*sqltree.Node // the guards whose operator has to be qualified
 	lex     sqltext.Text
 }
 
@@ -20,7 +23,7 @@ func (p *Plan) proof() *proof {
 	if len(p.Violations) > 0 || len(p.writes) == 0 {
 		return &proof{Plan: p}
 	}
-	c := new(arena).check(p.policy, p.text)
+	c := new(workspace).check(p.policy, p.text)
 	if c.text(); len(c.found) > 0 {
 		return &proof{Plan: p}
 	}

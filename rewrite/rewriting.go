@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"slices"
 
+	"github.com/fencerow/fencerow/internal/sqltree"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -63,16 +64,16 @@ func (p *Policy) rewritten(plan *Plan, c *checker) (out *Plan) {
 		}
 	}()
 	f := p.fixer(c)
-	if f == nil || !takesPlaceholders[f.root.kind()] {
+	if f == nil || !takesPlaceholders[f.root.Kind()] {
 		return nil
 	}
 	f.takeover = true
 	switch {
-	case !f.guard() || len(f.edits)+len(f.taken) == 0:
+	case !f.guard() || len(f.Edits)+len(f.taken) == 0:
 		return nil
-	case len(f.edits) == 0 && len(plan.Violations) == 0:
+	case len(f.Edits) == 0 && len(plan.Violations) == 0:
 		return plan.withArguments(&rewriting{text: sql, given: f.highest, added: len(f.added), taken: f.taken})
-	case len(f.edits) == 0:
+	case len(f.Edits) == 0:
 		return nil
 	}
 	out = f.plan()
@@ -93,7 +94,7 @@ func (p *Policy) rewritten(plan *Plan, c *checker) (out *Plan) {
 // sharesName reports whether a protected write's bare name may stand for a table
 // that isn't protected.
 func (f *fixer) sharesName() bool {
-	return slices.ContainsFunc(f.writes, func(n *node) bool { return len(f.target(n.get("relation"), nil).namesakes) > 0 })
+	return slices.ContainsFunc(f.writes, func(n *sqltree.Node) bool { return len(f.target(n.Get("relation"), nil).namesakes) > 0 })
 }
 
 // withArguments returns the plan for the same text, some arguments of which give way

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/sqltree"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -142,16 +143,16 @@ func (l ruleLine) answer(t *testing.T) error {
 // newer grammar.
 func forget(t *testing.T, kinds ...string) {
 	for _, kind := range kinds {
-		rule, isStatement := statementRules[kind]
-		of := nodeKinds().named(kind)
-		require.True(t, isStatement || of.plain, "the check doesn't know %s anyway", kind)
-		delete(statementRules, kind)
-		of.plain = false
+		rule, isStatement := statementKinds[kind]
+		of := sqltree.NodeTypes().Named(kind)
+		require.True(t, isStatement || plainKinds()[of.ID], "the check doesn't know %s anyway", kind)
+		delete(statementKinds, kind)
+		plainKinds()[of.ID] = false
 		t.Cleanup(func() {
 			if isStatement {
-				statementRules[kind] = rule
+				statementKinds[kind] = rule
 			} else {
-				of.plain = true
+				plainKinds()[of.ID] = true
 			}
 		})
 	}
@@ -213,9 +214,9 @@ func TestRuleTestedElsewhere(t *testing.T) {
 
 // A panic in a rule refuses the text, and doesn't reach the caller.
 func TestRuleCheckerPanic(t *testing.T) {
-	known := statementRules["VacuumStmt"]
-	t.Cleanup(func() { statementRules["VacuumStmt"] = known })
-	statementRules["VacuumStmt"] = func(*checker, *node, bool) { panic("planted") }
+	known := statementKinds["VacuumStmt"]
+	t.Cleanup(func() { statementKinds["VacuumStmt"] = known })
+	statementKinds["VacuumStmt"] = statementKind{check: func(*checker, *sqltree.Node, bool) { panic("planted") }}
 	p := casesPolicy(t, Strict)
 	requireRule(t, CheckerPanic, p.Plan(`VACUUM protected_rows`).Refusal(), "a panic")
 	requireRule(t, CheckerPanic, p.Plan(`SELECT 1 FROM protected_rows; VACUUM jobs`).Refusal(), "in a later statement")
@@ -354,4 +355,19 @@ func pagePolicy(t *testing.T, mode Mode) *Policy {
 	})
 	require.NoError(t, err)
 	return p.ForPath("app", "public")
+}
+
+// Every rule has a class. The hundreds of the ids follow the classes, so that a new
+// rule gets an id which doesn't mislead.
+func TestRuleClasses(t *testing.T) {
+	hundreds := map[Class]string{UnprovenWrite: "FR1", NotGuardable: "FR2", WrongArgument: "FR3", NotAnalysable: "FR90", WrongDirective: "FR91"}
+	for _, info := range Rules() {
+		require.NotEmpty(t, hundreds[info.Class], info.ID)
+		require.True(t, strings.HasPrefix(string(info.ID), hundreds[info.Class]), info.ID)
+		require.Equal(t, info.Class == NotGuardable || info.Class == NotAnalysable, info.LeavesState, info.ID)
+		require.Equal(t, info.Class, info.ID.Class())
+		require.Equal(t, info.LeavesState, info.ID.LeavesState())
+	}
+	require.Zero(t, Rule("FR000").Class())
+	require.True(t, Rule("FR000").LeavesState())
 }

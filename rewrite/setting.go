@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // checkVariableSet checks SET, SET LOCAL and RESET.
-func checkVariableSet(c *checker, n *node, _ bool) {
-	name := n.str("name")
-	switch n.str("kind") {
+func checkVariableSet(c *checker, n *sqltree.Node, _ bool) {
+	name := n.Str("name")
+	switch n.Str("kind") {
 	case "VAR_RESET_ALL":
 		c.report(violation(SessionSetting, n, "RESET ALL changes settings that the check of later statements rests on: reset them by name"))
 	case "VAR_SET_MULTI": // SET TRANSACTION, SET SESSION CHARACTERISTICS
@@ -18,7 +19,7 @@ func checkVariableSet(c *checker, n *node, _ bool) {
 			c.report(violation(UnknownNode, n, "SET %s cannot be checked: use a plain connection", name))
 		}
 	case "VAR_SET_VALUE":
-		values, known := settingValues(n.list("args"))
+		values, known := settingValues(n.List("args"))
 		c.setting(n, name, values, known)
 	default: // DEFAULT, FROM CURRENT, RESET
 		c.setting(n, name, nil, true)
@@ -27,16 +28,16 @@ func checkVariableSet(c *checker, n *node, _ bool) {
 
 // checkStoredSetting checks ALTER ROLE, DATABASE and SYSTEM ... SET, which act on
 // sessions to come. A search path set so is refused whatever it is.
-func checkStoredSetting(c *checker, n *node, _ bool) {
-	set := n.get("setstmt")
+func checkStoredSetting(c *checker, n *sqltree.Node, _ bool) {
+	set := n.Get("setstmt")
 	if set == nil {
 		return
 	}
-	if sqltext.Lower(set.str("name")) == "search_path" || set.str("kind") == "VAR_RESET_ALL" {
-		c.report(violation(SessionSetting, n, "%s of search_path or of all settings changes sessions to come: use a plain connection", statementName(n.kind())))
+	if sqltext.Lower(set.Str("name")) == "search_path" || set.Str("kind") == "VAR_RESET_ALL" {
+		c.report(violation(SessionSetting, n, "%s of search_path or of all settings changes sessions to come: use a plain connection", statementName(n.Kind())))
 		return
 	}
-	if name := sqltext.Lower(set.str("name")); strings.HasSuffix(name, "_command") || strings.HasSuffix(name, "_libraries") || strings.HasSuffix(name, "_library") {
+	if name := sqltext.Lower(set.Str("name")); strings.HasSuffix(name, "_command") || strings.HasSuffix(name, "_libraries") || strings.HasSuffix(name, "_library") {
 		c.report(violation(SessionSetting, n, "setting %s makes the server run commands or code: use a plain connection", name))
 		return
 	}
@@ -45,7 +46,7 @@ func checkStoredSetting(c *checker, n *node, _ bool) {
 
 // setting checks the change of one setting. values is nil where it goes back
 // to its default, and known is false where the value isn't constant.
-func (c *checker) setting(at *node, name string, values []string, known bool) {
+func (c *checker) setting(at *sqltree.Node, name string, values []string, known bool) {
 	folded := strings.ToLower(name)
 	const advice = "; set it on the role or in the connection string, over a plain connection"
 	switch {
@@ -79,20 +80,20 @@ var protectedSettings = setOf("session_replication_role", "role", "session_autho
 	"session_preload_libraries", "local_preload_libraries", "shared_preload_libraries")
 
 // settingValues returns the constants of a SET's list.
-func settingValues(args []*node) ([]string, bool) {
+func settingValues(args []*sqltree.Node) ([]string, bool) {
 	values := make([]string, 0, len(args))
 	for _, a := range args {
-		if a.is("TypeCast") { // SET TIME ZONE INTERVAL '...'
-			a = a.get("arg")
+		if a.Is("TypeCast") { // SET TIME ZONE INTERVAL '...'
+			a = a.Get("arg")
 		}
-		if !a.is("A_Const") {
+		if !a.Is("A_Const") {
 			return nil, false
 		}
 		switch {
-		case a.get("sval") != nil:
-			values = append(values, a.get("sval").str("sval"))
-		case a.get("boolval") != nil:
-			values = append(values, map[bool]string{true: "on", false: "off"}[a.get("boolval").flag("boolval")])
+		case a.Get("sval") != nil:
+			values = append(values, a.Get("sval").Str("sval"))
+		case a.Get("boolval") != nil:
+			values = append(values, map[bool]string{true: "on", false: "off"}[a.Get("boolval").Flag("boolval")])
 		default:
 			values = append(values, "")
 		}

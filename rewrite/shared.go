@@ -6,7 +6,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fencerow/fencerow/internal/parser"
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // A bare name may stand for a protected table in one schema and for a namesake in
@@ -42,8 +44,8 @@ func (p *Policy) sharedNames(c *checker) *Shared {
 	}
 	s := &Shared{policy: p, several: len(c.stmts) > 1}
 	for _, raw := range c.stmts {
-		for _, rel := range p.sharedTargets(raw.get("stmt")) {
-			if name := rel.str("relname"); !slices.Contains(s.names, name) {
+		for _, rel := range p.sharedTargets(raw.Get("stmt")) {
+			if name := rel.Str("relname"); !slices.Contains(s.names, name) {
 				s.names = append(s.names, name)
 			}
 		}
@@ -66,36 +68,36 @@ func (s *Shared) of(plan *Plan) *Shared {
 var runsAtOnce = setOf("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt", "ExplainStmt", "CopyStmt", "TruncateStmt")
 
 // sharedTargets returns the relations that a statement writes by a shared name.
-func (p *Policy) sharedTargets(root *node) []*node {
-	if !runsAtOnce[root.kind()] {
+func (p *Policy) sharedTargets(root *sqltree.Node) []*sqltree.Node {
+	if !runsAtOnce[root.Kind()] {
 		return nil
 	}
 	return p.targetsBelow(root, nil)
 }
 
-func (p *Policy) targetsBelow(n *node, out []*node) []*node {
+func (p *Policy) targetsBelow(n *sqltree.Node, out []*sqltree.Node) []*sqltree.Node {
 	for _, rel := range targetsOf(n) {
 		if p.isShared(rel) {
 			out = append(out, rel)
 		}
 	}
-	for _, k := range n.kids {
+	for _, k := range n.Kids {
 		out = p.targetsBelow(k, out)
 	}
 	return out
 }
 
 // targetsOf returns the relations that a statement writes itself.
-func targetsOf(n *node) []*node {
-	switch n.kind() {
+func targetsOf(n *sqltree.Node) []*sqltree.Node {
+	switch n.Kind() {
 	case "UpdateStmt", "DeleteStmt", "InsertStmt", "MergeStmt":
-		return []*node{n.get("relation")}
+		return []*sqltree.Node{n.Get("relation")}
 	case "CopyStmt":
-		if rel := n.get("relation"); rel != nil && n.flag("is_from") {
-			return []*node{rel}
+		if rel := n.Get("relation"); rel != nil && n.Flag("is_from") {
+			return []*sqltree.Node{rel}
 		}
 	case "TruncateStmt":
-		return n.list("relations")
+		return n.List("relations")
 	}
 	return nil
 }
@@ -188,7 +190,7 @@ func (s *Shared) planFor(answers []string) (plan *Plan) {
 		return s.plan
 	}
 	sql := s.plan.Given()
-	a := arenas.Get().(*arena)
+	a := workspaces.Get().(*workspace)
 	defer a.release()
 	c := a.check(s.policy, sql)
 	c.text()
@@ -197,14 +199,14 @@ func (s *Shared) planFor(answers []string) (plan *Plan) {
 		return s.unknown()
 	}
 	for _, root := range f.roots {
-		if runsAtOnce[root.kind()] && !f.qualify(root, meanings, !anyProtected) {
+		if runsAtOnce[root.Kind()] && !f.qualify(root, meanings, !anyProtected) {
 			return s.unknown()
 		}
 	}
 	out := f.plan()
 	out.gate, out.direct = &gate{hasColumn: f.hasGateColumn, hidesRows: f.hidesRows}, false
 	if anyProtected {
-		if out = s.policy.Plan(f.text); len(out.Violations) > 0 || !f.proves() {
+		if out = s.policy.Plan(f.Edited); len(out.Violations) > 0 || !f.proves() {
 			return s.plan
 		}
 		same := *out
@@ -254,23 +256,23 @@ func (p *Policy) meaning(name, answer string) (m meaning, ok bool) {
 
 // qualify writes the schemas before the shared names that are written below n, and
 // adds gates where there is a place for one.
-func (f *fixer) qualify(n *node, meanings map[string]meaning, hasGates bool) bool {
+func (f *fixer) qualify(n *sqltree.Node, meanings map[string]meaning, hasGates bool) bool {
 	for _, rel := range targetsOf(n) {
 		if !f.policy.isShared(rel) {
 			continue
 		}
-		m := meanings[rel.str("relname")]
-		at := f.tokenAt(rel.offset())
+		m := meanings[rel.Str("relname")]
+		at := f.TokenAt(rel.Offset())
 		if at < 0 || m.schema == "" {
 			return false
 		}
-		f.insert(rel.offset(), sqltext.QuoteName(m.schema)+".")
-		f.growth.of(rel).added = append(f.growth.of(rel).added, &node{of: scalarNode, in: rel.of.field("schemaname"), text: m.schema})
-		if hasGates && !f.gateMeaning(n, rel.str("relname"), m) {
+		f.Insert(rel.Offset(), sqltext.QuoteName(m.schema)+".")
+		f.growth.of(rel).added = append(f.growth.of(rel).added, &sqltree.Node{Type: sqltree.ScalarType, In: rel.Type.Field("schemaname"), Text: m.schema})
+		if hasGates && !f.gateMeaning(n, rel.Str("relname"), m) {
 			return false
 		}
 	}
-	for _, k := range n.kids {
+	for _, k := range n.Kids {
 		if !f.qualify(k, meanings, hasGates) {
 			return false
 		}
@@ -281,21 +283,21 @@ func (f *fixer) qualify(n *node, meanings map[string]meaning, hasGates bool) boo
 // gateMeaning adds a gate to a write, if it has a place for one, that is open while
 // the bare name means what it did when the server was asked. The gate reads no
 // column, and so takes no right on the table but that of the write.
-func (f *fixer) gateMeaning(n *node, name string, m meaning) bool {
+func (f *fixer) gateMeaning(n *sqltree.Node, name string, m meaning) bool {
 	named := oidOf(sqltext.QuoteName(name))
 	meant := sqltext.QuoteLiteral(m.oid) + "::pg_catalog.oid"
 	if m.oid == "0" {
 		meant = oidOf(sqltext.QuoteName(m.schema) + "." + sqltext.QuoteName(name))
 	}
 	condition := gateCase(name, named, named+" OPERATOR(pg_catalog.=) "+meant, true)
-	switch n.kind() {
+	switch n.Kind() {
 	case "MergeStmt":
 		return f.gateActions(n, condition)
 	case "UpdateStmt", "DeleteStmt":
-		c, ok := f.clauses(n)
-		return ok && (n.get("whereClause").is("CurrentOfExpr") || f.restrict(n, c, condition))
+		c, ok := f.clausesOf(n)
+		return ok && (n.Get("whereClause").Is("CurrentOfExpr") || f.restrict(n, c, condition))
 	case "InsertStmt":
-		c, ok := f.clauses(n)
+		c, ok := f.clausesOf(n)
 		if ok && !m.hasRules {
 			f.gateRows(n, c, condition) // it has none in some places
 		}
@@ -305,21 +307,21 @@ func (f *fixer) gateMeaning(n *node, name string, m meaning) bool {
 }
 
 // gateActions adds a gate to the conditions of a MERGE's actions.
-func (f *fixer) gateActions(n *node, condition string) bool {
-	whens, thens, ands := n.list("mergeWhenClauses"), f.thens(n), f.ands(n)
+func (f *fixer) gateActions(n *sqltree.Node, condition string) bool {
+	whens, thens, ands := n.List("mergeWhenClauses"), f.ActionWords(n.Get("relation").Offset(), parser.THEN), f.ActionConditions(n.Get("relation").Offset())
 	if len(thens) != len(whens) || len(ands) != len(whens) {
 		return false
 	}
 	for i, when := range whens {
-		if when.str("commandType") == "CMD_NOTHING" {
+		if when.Str("commandType") == "CMD_NOTHING" {
 			continue
 		}
 		f.growth.of(when).member = f.expression(condition)
-		if own := when.get("condition"); own.is("BoolExpr") && own.str("boolop") == "OR_EXPR" {
-			f.insert(f.tokens[ands[i]+1].Start, "(")
-			f.insert(f.before(thens[i]), ") AND "+condition)
+		if own := when.Get("condition"); own.Is("BoolExpr") && own.Str("boolop") == "OR_EXPR" {
+			f.Insert(f.Tokens[ands[i]+1].Start, "(")
+			f.Insert(f.EndBefore(thens[i]), ") AND "+condition)
 		} else {
-			f.insert(f.before(thens[i]), " AND "+condition)
+			f.Insert(f.EndBefore(thens[i]), " AND "+condition)
 		}
 	}
 	return true

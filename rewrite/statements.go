@@ -1,134 +1,181 @@
 package rewrite
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltree"
+)
 
 // statementRule checks one kind of statement, with everything in it. top says
 // that it is a statement of the text itself and not a part of another.
-type statementRule func(c *checker, n *node, top bool)
+type statementRule func(c *checker, n *sqltree.Node, top bool)
 
-// statementRules has one entry for each kind of statement that may be sent at
+// statementKind is all that the check knows of one kind of statement.
+type statementKind struct {
+	check statementRule
+	name  string // how SQL says it, where the words of the kind's own name don't
+
+	// A closure is after the statement what it was before. What a function that it
+	// calls does is not seen.
+	keepsCatalog bool
+
+	// A statement that changes the catalog runs event triggers, and others don't, but
+	// for these: what eventless ones change is shared by all databases, or no object.
+	runsEvents, eventless bool
+
+	namesFunctions bool // it makes an object that calls functions, or gives one another name
+}
+
+// statementKinds has one entry for each kind of statement that may be sent at
 // all. A kind that isn't here is refused.
-var statementRules map[string]statementRule
+var statementKinds map[string]statementKind
 
 // It is filled here because the rules refer back to it.
 func init() {
-	statementRules = map[string]statementRule{
-		"SelectStmt": checkSelect,
-		"InsertStmt": checkInsert,
-		"UpdateStmt": checkUpdate,
-		"DeleteStmt": checkDelete,
-		"MergeStmt":  checkMerge,
+	statementKinds = map[string]statementKind{
+		"SelectStmt": {check: checkSelect, keepsCatalog: true},
+		"InsertStmt": {check: checkInsert, keepsCatalog: true},
+		"UpdateStmt": {check: checkUpdate, keepsCatalog: true},
+		"DeleteStmt": {check: checkDelete, keepsCatalog: true},
+		"MergeStmt":  {check: checkMerge, keepsCatalog: true},
 
 		// a statement or query inside, or a call
-		"ExplainStmt":       checkInner,
-		"DeclareCursorStmt": checkInner,
-		"CreateTableAsStmt": checkInner,
-		"CallStmt":          checkInner,
-		"CopyStmt":          checkCopy,
-		"TruncateStmt":      checkTruncate,
+		"ExplainStmt":       {check: checkInner, keepsCatalog: true},
+		"DeclareCursorStmt": {check: checkInner, keepsCatalog: true},
+		"CreateTableAsStmt": {check: checkInner, keepsCatalog: true, runsEvents: true},
+		"CallStmt":          {check: checkInner, keepsCatalog: true},
+		"CopyStmt":          {check: checkCopy, keepsCatalog: true},
+		"TruncateStmt":      {check: checkTruncate, keepsCatalog: true},
 
-		"PrepareStmt":    checkPrepare,
-		"ExecuteStmt":    checkPrepare,
-		"DeallocateStmt": checkPrepare,
-		"DiscardStmt":    checkPrepare,
+		"PrepareStmt":    {check: checkPrepare, keepsCatalog: true},
+		"ExecuteStmt":    {check: checkPrepare, keepsCatalog: true},
+		"DeallocateStmt": {check: checkPrepare, keepsCatalog: true},
+		"DiscardStmt":    {check: checkPrepare, keepsCatalog: true},
 
-		"VariableSetStmt":      checkVariableSet,
-		"AlterRoleSetStmt":     checkStoredSetting,
-		"AlterDatabaseSetStmt": checkStoredSetting,
-		"AlterSystemStmt":      checkStoredSetting,
+		"VariableSetStmt":      {check: checkVariableSet, keepsCatalog: true},
+		"AlterRoleSetStmt":     {check: checkStoredSetting, name: "ALTER ROLE ... SET", eventless: true},
+		"AlterDatabaseSetStmt": {check: checkStoredSetting, name: "ALTER DATABASE ... SET", eventless: true},
+		"AlterSystemStmt":      {check: checkStoredSetting, name: "ALTER SYSTEM", eventless: true},
 
 		// code that runs later, or now without being seen
-		"DoStmt":                  checkDo,
-		"CreateFunctionStmt":      checkCreateFunction,
-		"RuleStmt":                checkCreateRule,
-		"CreateTrigStmt":          checkCode,
-		"CreateEventTrigStmt":     checkCode,
-		"CreateCastStmt":          checkCode,
-		"CreateTransformStmt":     checkCode,
-		"DefineStmt":              checkCode, // CREATE AGGREGATE, OPERATOR, TYPE, ...
-		"CreateOpClassStmt":       checkCode,
-		"CreateConversionStmt":    checkCode,
-		"AlterFunctionStmt":       checkCode,
-		"AlterOperatorStmt":       checkCode,
-		"CreateRangeStmt":         checkCode,
-		"CreateDomainStmt":        checkCode, // its CHECK may call
-		"LoadStmt":                refuseCode,
-		"ImportForeignSchemaStmt": refuseCode,
-		"CreateSubscriptionStmt":  refuseCode,
-		"AlterSubscriptionStmt":   refuseCode,
-		"CreateAmStmt":            refuseCode,
-		"CreatePLangStmt":         refuseCode,
+		"DoStmt":                  {check: checkDo, name: "DO", eventless: true},
+		"CreateFunctionStmt":      {check: checkCreateFunction},
+		"RuleStmt":                {check: checkCreateRule, name: "CREATE RULE"},
+		"CreateTrigStmt":          {check: checkCode, name: "CREATE TRIGGER", namesFunctions: true},
+		"CreateEventTrigStmt":     {check: checkCode, name: "CREATE EVENT TRIGGER", eventless: true, namesFunctions: true},
+		"CreateCastStmt":          {check: checkCode, namesFunctions: true},
+		"CreateTransformStmt":     {check: checkCode, namesFunctions: true},
+		"DefineStmt":              {check: checkCode, name: "CREATE OPERATOR, AGGREGATE or TYPE", namesFunctions: true}, // CREATE AGGREGATE, OPERATOR, TYPE, ...
+		"CreateOpClassStmt":       {check: checkCode, namesFunctions: true},
+		"CreateConversionStmt":    {check: checkCode, namesFunctions: true},
+		"AlterFunctionStmt":       {check: checkCode, namesFunctions: true},
+		"AlterOperatorStmt":       {check: checkCode, namesFunctions: true},
+		"CreateRangeStmt":         {check: checkCode, name: "CREATE TYPE", namesFunctions: true},
+		"CreateDomainStmt":        {check: checkCode}, // its CHECK may call
+		"LoadStmt":                {check: refuseCode, eventless: true},
+		"ImportForeignSchemaStmt": {check: refuseCode},
+		"CreateSubscriptionStmt":  {check: refuseCode},
+		"AlterSubscriptionStmt":   {check: refuseCode},
+		"CreateAmStmt":            {check: refuseCode, name: "CREATE ACCESS METHOD"},
+		"CreatePLangStmt":         {check: refuseCode, name: "CREATE LANGUAGE"},
 
 		// changes of structure: refused if they name what the protection rests on
-		"CreateStmt": checkDDL, "CreateForeignTableStmt": checkDDL, "ViewStmt": checkDDL, "IndexStmt": checkDDL,
-		"CreateSeqStmt": checkDDL, "AlterSeqStmt": checkDDL, "CreateSchemaStmt": checkDDL, "CompositeTypeStmt": checkDDL,
-		"CreateEnumStmt": checkDDL, "AlterEnumStmt": checkDDL, "AlterTypeStmt": checkDDL, "AlterDomainStmt": checkDDL,
-		"AlterTableStmt": checkDDL, "AlterCollationStmt": checkDDL, "CreateStatsStmt": checkDDL, "AlterStatsStmt": checkDDL,
-		"CreatePolicyStmt": checkDDL, "AlterPolicyStmt": checkDDL, "CommentStmt": checkDDL, "SecLabelStmt": checkDDL,
-		"GrantStmt": checkDDL, "CreatePublicationStmt": checkDDL, "AlterPublicationStmt": checkDDL,
-		"AlterExtensionContentsStmt": checkDDL, "AlterObjectDependsStmt": checkDDL, "AlterEventTrigStmt": checkDDL,
-		"CreateOpFamilyStmt": checkDDL, "AlterOpFamilyStmt": checkDDL, "CreateExtensionStmt": checkDDL, "AlterExtensionStmt": checkDDL,
-		"RenameStmt": checkSchemaDDL, "AlterObjectSchemaStmt": checkSchemaDDL, "AlterOwnerStmt": checkSchemaDDL,
-		"DropStmt":      checkDrop,
-		"DropOwnedStmt": refuseDDL, "ReassignOwnedStmt": refuseDDL, "AlterTableMoveAllStmt": refuseDDL,
+		"CreateStmt":                 {check: checkDDL, name: "CREATE TABLE"},
+		"CreateForeignTableStmt":     {check: checkDDL},
+		"ViewStmt":                   {check: checkDDL, name: "CREATE VIEW"},
+		"IndexStmt":                  {check: checkDDL, name: "CREATE INDEX"},
+		"CreateSeqStmt":              {check: checkDDL, name: "CREATE SEQUENCE"},
+		"AlterSeqStmt":               {check: checkDDL, name: "ALTER SEQUENCE"},
+		"CreateSchemaStmt":           {check: checkDDL},
+		"CompositeTypeStmt":          {check: checkDDL, name: "CREATE TYPE"},
+		"CreateEnumStmt":             {check: checkDDL, name: "CREATE TYPE"},
+		"AlterEnumStmt":              {check: checkDDL, name: "ALTER TYPE"},
+		"AlterTypeStmt":              {check: checkDDL, namesFunctions: true},
+		"AlterDomainStmt":            {check: checkDDL},
+		"AlterTableStmt":             {check: checkDDL},
+		"AlterCollationStmt":         {check: checkDDL},
+		"CreateStatsStmt":            {check: checkDDL, keepsCatalog: true, runsEvents: true},
+		"AlterStatsStmt":             {check: checkDDL, keepsCatalog: true, runsEvents: true},
+		"CreatePolicyStmt":           {check: checkDDL},
+		"AlterPolicyStmt":            {check: checkDDL},
+		"CommentStmt":                {check: checkDDL, name: "COMMENT", keepsCatalog: true, runsEvents: true},
+		"SecLabelStmt":               {check: checkDDL, name: "SECURITY LABEL"},
+		"GrantStmt":                  {check: checkDDL, name: "GRANT or REVOKE", keepsCatalog: true, runsEvents: true},
+		"CreatePublicationStmt":      {check: checkDDL},
+		"AlterPublicationStmt":       {check: checkDDL},
+		"AlterExtensionContentsStmt": {check: checkDDL},
+		"AlterObjectDependsStmt":     {check: checkDDL},
+		"AlterEventTrigStmt":         {check: checkDDL, eventless: true},
+		"CreateOpFamilyStmt":         {check: checkDDL},
+		"AlterOpFamilyStmt":          {check: checkDDL, namesFunctions: true},
+		"CreateExtensionStmt":        {check: checkDDL},
+		"AlterExtensionStmt":         {check: checkDDL},
+		"RenameStmt":                 {check: checkSchemaDDL, name: "ALTER ... RENAME", namesFunctions: true},
+		"AlterObjectSchemaStmt":      {check: checkSchemaDDL, name: "ALTER ... SET SCHEMA", namesFunctions: true},
+		"AlterOwnerStmt":             {check: checkSchemaDDL, name: "ALTER ... OWNER TO", namesFunctions: true},
+		"DropStmt":                   {check: checkDrop, name: "DROP"},
+		"DropOwnedStmt":              {check: refuseDDL},
+		"ReassignOwnedStmt":          {check: refuseDDL},
+		"AlterTableMoveAllStmt":      {check: refuseDDL, name: "ALTER TABLE ALL"},
 
 		// nothing in them writes a row or changes what the check rests on
-		"TransactionStmt": allow, "ConstraintsSetStmt": allow, "VariableShowStmt": allow, "FetchStmt": allow, "ClosePortalStmt": allow,
-		"ListenStmt": allow, "UnlistenStmt": allow, "NotifyStmt": allow, "LockStmt": allow, "CheckPointStmt": allow,
-		"VacuumStmt": checkMaintenance, "ClusterStmt": checkMaintenance, "ReindexStmt": checkMaintenance, "RefreshMatViewStmt": checkRefresh,
+		"TransactionStmt":    {check: allow, keepsCatalog: true},
+		"ConstraintsSetStmt": {check: allow, keepsCatalog: true},
+		"VariableShowStmt":   {check: allow, keepsCatalog: true},
+		"FetchStmt":          {check: allow, keepsCatalog: true},
+		"ClosePortalStmt":    {check: allow, keepsCatalog: true},
+		"ListenStmt":         {check: allow, keepsCatalog: true},
+		"UnlistenStmt":       {check: allow, keepsCatalog: true},
+		"NotifyStmt":         {check: allow, keepsCatalog: true},
+		"LockStmt":           {check: allow, keepsCatalog: true},
+		"CheckPointStmt":     {check: allow, keepsCatalog: true},
+		"VacuumStmt":         {check: checkMaintenance, keepsCatalog: true},
+		"ClusterStmt":        {check: checkMaintenance, keepsCatalog: true},
+		"ReindexStmt":        {check: checkMaintenance, keepsCatalog: true, runsEvents: true},
+		"RefreshMatViewStmt": {check: checkRefresh, keepsCatalog: true, runsEvents: true},
 
 		// roles, databases, storage, text search, foreign servers: none is a table
-		"GrantRoleStmt": allow, "CreateRoleStmt": allow, "AlterRoleStmt": allow, "DropRoleStmt": allow, "AlterDefaultPrivilegesStmt": allow,
-		"CreatedbStmt": allow, "AlterDatabaseStmt": allow, "AlterDatabaseRefreshCollStmt": allow, "DropdbStmt": allow,
-		"CreateTableSpaceStmt": allow, "DropTableSpaceStmt": allow, "AlterTableSpaceOptionsStmt": allow,
-		"AlterTSDictionaryStmt": allow, "AlterTSConfigurationStmt": allow,
-		"CreateFdwStmt": allow, "AlterFdwStmt": allow, "CreateForeignServerStmt": allow, "AlterForeignServerStmt": allow,
-		"CreateUserMappingStmt": allow, "AlterUserMappingStmt": allow, "DropUserMappingStmt": allow,
-		"DropSubscriptionStmt": allow,
+		"GrantRoleStmt":                {check: allow, keepsCatalog: true, eventless: true},
+		"CreateRoleStmt":               {check: allow, eventless: true},
+		"AlterRoleStmt":                {check: allow, eventless: true},
+		"DropRoleStmt":                 {check: allow, eventless: true},
+		"AlterDefaultPrivilegesStmt":   {check: allow},
+		"CreatedbStmt":                 {check: allow, eventless: true},
+		"AlterDatabaseStmt":            {check: allow, eventless: true},
+		"AlterDatabaseRefreshCollStmt": {check: allow, eventless: true},
+		"DropdbStmt":                   {check: allow, eventless: true},
+		"CreateTableSpaceStmt":         {check: allow, eventless: true},
+		"DropTableSpaceStmt":           {check: allow, eventless: true},
+		"AlterTableSpaceOptionsStmt":   {check: allow, eventless: true},
+		"AlterTSDictionaryStmt":        {check: allow},
+		"AlterTSConfigurationStmt":     {check: allow},
+		"CreateFdwStmt":                {check: allow},
+		"AlterFdwStmt":                 {check: allow},
+		"CreateForeignServerStmt":      {check: allow},
+		"AlterForeignServerStmt":       {check: allow},
+		"CreateUserMappingStmt":        {check: allow},
+		"AlterUserMappingStmt":         {check: allow},
+		"DropUserMappingStmt":          {check: allow},
+		"DropSubscriptionStmt":         {check: allow},
 	}
 }
 
-func allow(*checker, *node, bool) {}
-
-// eventless are the kinds of statement that change the catalog and run no event
-// trigger: what they change is shared by all databases, or no object.
-var eventless = setOf("DoStmt", "GrantRoleStmt", "CreateRoleStmt", "AlterRoleStmt", "DropRoleStmt", "CreatedbStmt", "AlterDatabaseStmt", "AlterDatabaseRefreshCollStmt",
-	"DropdbStmt", "CreateTableSpaceStmt", "DropTableSpaceStmt", "AlterTableSpaceOptionsStmt", "AlterRoleSetStmt", "AlterDatabaseSetStmt", "AlterSystemStmt",
-	"CreateEventTrigStmt", "AlterEventTrigStmt", "LoadStmt")
-
-// eventful are those that run one and keep the catalog.
-var eventful = setOf("RefreshMatViewStmt", "CreateTableAsStmt", "CommentStmt", "GrantStmt", "CreateStatsStmt", "AlterStatsStmt", "ReindexStmt")
+func allow(*checker, *sqltree.Node, bool) {}
 
 // checkEvents refuses a change of structure that runs an event trigger which
 // writes a protected table.
-func (c *checker) checkEvents(n *node) {
-	if events := c.policy.closure.EventTriggers; len(events) > 0 && (eventful[n.kind()] || n.is("SelectStmt") && n.get("intoClause") != nil || !keepsCatalog[n.kind()] && !eventless[n.kind()]) {
-		c.report(violation(IndirectWrite, n, "%s runs an event trigger whose function %q writes a protected table without a proof: use a plain connection", statementName(n.kind()), events[0]))
+func (c *checker) checkEvents(n *sqltree.Node) {
+	kind := statementKinds[n.Kind()]
+	runsEvents := kind.runsEvents || n.Is("SelectStmt") && n.Get("intoClause") != nil || !kind.keepsCatalog && !kind.eventless
+	if events := c.policy.closure.EventTriggers; len(events) > 0 && runsEvents {
+		c.report(violation(IndirectWrite, n, "%s runs an event trigger whose function %q writes a protected table without a proof: use a plain connection", statementName(n.Kind()), events[0]))
 	}
-}
-
-// keepsCatalog are the kinds of statement after which a closure is what it was
-// before. What a function that they call does is not seen.
-var keepsCatalog = setOf("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt", "ExplainStmt", "DeclareCursorStmt", "CallStmt", "CopyStmt", "TruncateStmt",
-	"PrepareStmt", "ExecuteStmt", "DeallocateStmt", "DiscardStmt", "VariableSetStmt", "VariableShowStmt", "TransactionStmt", "ConstraintsSetStmt",
-	"FetchStmt", "ClosePortalStmt", "ListenStmt", "UnlistenStmt", "NotifyStmt", "LockStmt", "CheckPointStmt", "VacuumStmt", "ClusterStmt", "ReindexStmt", "RefreshMatViewStmt",
-	"CreateTableAsStmt", "CommentStmt", "GrantStmt", "GrantRoleStmt", "CreateStatsStmt", "AlterStatsStmt")
-
-// statementNames are the kinds whose names aren't SQL's words.
-var statementNames = map[string]string{
-	"CreateStmt": "CREATE TABLE", "ViewStmt": "CREATE VIEW", "IndexStmt": "CREATE INDEX", "RenameStmt": "ALTER ... RENAME",
-	"CreateTrigStmt": "CREATE TRIGGER", "CreateEventTrigStmt": "CREATE EVENT TRIGGER", "CreateSeqStmt": "CREATE SEQUENCE", "AlterSeqStmt": "ALTER SEQUENCE",
-	"AlterObjectSchemaStmt": "ALTER ... SET SCHEMA", "AlterOwnerStmt": "ALTER ... OWNER TO", "CompositeTypeStmt": "CREATE TYPE", "CreateEnumStmt": "CREATE TYPE",
-	"CreateRangeStmt": "CREATE TYPE", "AlterEnumStmt": "ALTER TYPE", "DefineStmt": "CREATE OPERATOR, AGGREGATE or TYPE", "DoStmt": "DO",
-	"CreateAmStmt": "CREATE ACCESS METHOD", "CreatePLangStmt": "CREATE LANGUAGE", "SecLabelStmt": "SECURITY LABEL", "DropStmt": "DROP",
-	"RuleStmt": "CREATE RULE", "AlterRoleSetStmt": "ALTER ROLE ... SET", "AlterDatabaseSetStmt": "ALTER DATABASE ... SET", "AlterSystemStmt": "ALTER SYSTEM",
-	"AlterTableMoveAllStmt": "ALTER TABLE ALL", "CommentStmt": "COMMENT", "GrantStmt": "GRANT or REVOKE",
 }
 
 // statementName turns a node's kind into words: "AlterTableStmt" is
 // "ALTER TABLE".
 func statementName(kind string) string {
-	if name := statementNames[kind]; name != "" {
+	if name := statementKinds[kind].name; name != "" {
 		return name
 	}
 	var b strings.Builder

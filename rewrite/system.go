@@ -3,6 +3,8 @@ package rewrite
 import (
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // What belongs to the server and to the schema fencing is recognised by what it
@@ -47,7 +49,7 @@ func (p *Policy) hasFencing() bool {
 
 // nameOwn notes that the text changes or calls something by a bare name which the
 // schema fencing has, too.
-func (c *checker) nameOwn(at *node, name string) {
+func (c *checker) nameOwn(at *sqltree.Node, name string) {
 	if c.own == nil && c.policy.hasFencing() {
 		c.own, c.ownName = at, name
 	}
@@ -68,27 +70,27 @@ func (p *Plan) OwnName() string { return p.ownName }
 // fencingObject returns the bare name of a relation or function in a statement
 // that changes or replaces one of that name, if the schema fencing has one. A new
 // relation takes nothing's place there.
-func (c *checker) fencingObject(n *node) *node {
+func (c *checker) fencingObject(n *sqltree.Node) *sqltree.Node {
 	if !c.policy.hasFencing() {
 		return nil
 	}
-	switch n.kind() {
+	switch n.Kind() {
 	case "IndexStmt", "CommentStmt", "SecLabelStmt", "CreateStatsStmt":
 		return nil // these take nothing away
 	case "DropStmt":
 		isName := func(name string) bool { return fencingRelations[name] }
-		switch n.str("removeType") {
+		switch n.Str("removeType") {
 		case "OBJECT_FUNCTION", "OBJECT_PROCEDURE", "OBJECT_ROUTINE":
 			isName = isFencingRoutine
 		}
-		for _, object := range n.list("objects") {
+		for _, object := range n.List("objects") {
 			if at := bareName(object, isName); at != nil {
 				return at
 			}
 		}
 	case "CreateFunctionStmt":
-		if n.flag("replace") {
-			return bareOf(n.list("funcname"), isFencingRoutine)
+		if n.Flag("replace") {
+			return bareOf(n.List("funcname"), isFencingRoutine)
 		}
 	case "AlterFunctionStmt":
 		return bareObject(n, "func", isFencingRoutine)
@@ -97,8 +99,8 @@ func (c *checker) fencingObject(n *node) *node {
 			return at
 		}
 	}
-	for _, k := range n.kids {
-		if isCreated := k.is("RangeVar") && (n.is("CreateStmt") || n.is("ViewStmt")) && k.field() != "inhRelations"; !isCreated {
+	for _, k := range n.Kids {
+		if isCreated := k.Is("RangeVar") && (n.Is("CreateStmt") || n.Is("ViewStmt")) && k.Field() != "inhRelations"; !isCreated {
 			if at := findFencingRelation(k); at != nil {
 				return at
 			}
@@ -110,17 +112,17 @@ func (c *checker) fencingObject(n *node) *node {
 // findFencingRelation returns the first relation below n, or n itself, that is
 // named without a schema as one of the schema fencing is. What a query reads and a
 // foreign key references isn't changed.
-func findFencingRelation(n *node) *node {
-	switch n.kind() {
+func findFencingRelation(n *sqltree.Node) *sqltree.Node {
+	switch n.Kind() {
 	case "SelectStmt", "Constraint":
 		return nil
 	case "RangeVar":
-		if n.str("schemaname") == "" && fencingRelations[n.str("relname")] {
-			return n.get("relname")
+		if n.Str("schemaname") == "" && fencingRelations[n.Str("relname")] {
+			return n.Get("relname")
 		}
 		return nil
 	}
-	for _, k := range n.kids {
+	for _, k := range n.Kids {
 		if at := findFencingRelation(k); at != nil {
 			return at
 		}
@@ -128,20 +130,20 @@ func findFencingRelation(n *node) *node {
 	return nil
 }
 
-func bareObject(n *node, field string, isName func(string) bool) *node {
-	if !n.may(field) {
+func bareObject(n *sqltree.Node, field string, isName func(string) bool) *sqltree.Node {
+	if !n.HasField(field) {
 		return nil
 	}
-	return bareName(n.get(field), isName)
+	return bareName(n.Get(field), isName)
 }
 
 // bareName returns an object's name if it is one of those and has no schema.
-func bareName(object *node, isName func(string) bool) *node {
+func bareName(object *sqltree.Node, isName func(string) bool) *sqltree.Node {
 	switch {
-	case object.is("ObjectWithArgs"):
-		return bareOf(object.list("objname"), isName)
-	case object.is("List"):
-		parts := object.list("items")
+	case object.Is("ObjectWithArgs"):
+		return bareOf(object.List("objname"), isName)
+	case object.Is("List"):
+		parts := object.List("items")
 		if len(parts) == 2 { // a trigger or rule of a table
 			parts = parts[:1]
 		}
@@ -150,9 +152,9 @@ func bareName(object *node, isName func(string) bool) *node {
 	return nil
 }
 
-func bareOf(parts []*node, isName func(string) bool) *node {
-	if len(parts) == 1 && parts[0].is("String") && isName(parts[0].str("sval")) {
-		return parts[0].get("sval")
+func bareOf(parts []*sqltree.Node, isName func(string) bool) *sqltree.Node {
+	if len(parts) == 1 && parts[0].Is("String") && isName(parts[0].Str("sval")) {
+		return parts[0].Get("sval")
 	}
 	return nil
 }
@@ -160,14 +162,14 @@ func bareOf(parts []*node, isName func(string) bool) *node {
 // checkSystemView refuses a view of one system relation: PostgreSQL lets such a
 // view be written, so that it is another name for a catalog or for the settings,
 // and the transaction that makes it may write it at once.
-func (c *checker) checkSystemView(n *node) {
-	query := n.get("query")
-	from := query.list("fromClause")
-	if !query.is("SelectStmt") || len(from) != 1 || !from[0].is("RangeVar") || query.get("groupClause") != nil || query.get("distinctClause") != nil ||
-		query.get("limitCount") != nil || query.get("limitOffset") != nil || query.get("havingClause") != nil || query.get("withClause") != nil {
+func (c *checker) checkSystemView(n *sqltree.Node) {
+	query := n.Get("query")
+	from := query.List("fromClause")
+	if !query.Is("SelectStmt") || len(from) != 1 || !from[0].Is("RangeVar") || query.Get("groupClause") != nil || query.Get("distinctClause") != nil ||
+		query.Get("limitCount") != nil || query.Get("limitOffset") != nil || query.Get("havingClause") != nil || query.Get("withClause") != nil {
 		return
 	}
-	schema, name := from[0].str("schemaname"), from[0].str("relname")
+	schema, name := from[0].Str("schemaname"), from[0].Str("relname")
 	if schema == "" || schema == "pg_catalog" {
 		// what the statistics system shows is no table, and can't be written
 		if strings.HasPrefix(name, "pg_stat_") || strings.HasPrefix(name, "pg_statio_") || name == "pg_locks" {

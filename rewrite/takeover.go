@@ -4,73 +4,75 @@ import (
 	"slices"
 
 	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqledit"
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // findGiven notes the placeholders that a write has in the place of a token
 // without comparing with it: a model's own field, written back as it was read.
-func (f *fixer) findGiven(n *node) {
+func (f *fixer) findGiven(n *sqltree.Node) {
 	t, ok := f.targetOf(n)
 	if !ok {
 		return
 	}
-	switch n.kind() {
+	switch n.Kind() {
 	case "UpdateStmt":
 		f.findGivenSet(n, t, f.reader(n, "fromClause"))
 	case "InsertStmt":
-		position, why := tokenPosition(n.list("cols"), t.tables[0].TokenColumn)
-		if source := n.get("selectStmt"); why == "" && isPlainSource(source) {
-			lists := source.list("valuesLists")
+		position, why := tokenPosition(n.List("cols"), t.tables[0].TokenColumn)
+		if source := n.Get("selectStmt"); why == "" && isPlainSource(source) {
+			lists := source.List("valuesLists")
 			if lists == nil {
-				lists = []*node{source}
+				lists = []*sqltree.Node{source}
 			}
 			for _, list := range lists {
 				f.findGivenItem(list, position)
 			}
 		}
-		if conflict := n.get("onConflictClause"); conflict != nil {
+		if conflict := n.Get("onConflictClause"); conflict != nil {
 			f.findGivenSet(conflict, t, excludedReader(t.tables[0]))
 		}
 	}
 }
 
-func (f *fixer) findGivenSet(at *node, t target, read operandReader) {
-	value, item, ok := raise(at.list("targetList"), t.tables[0].TokenColumn)
-	if ok && item != nil && len(f.findGuards(t, t.tables[0], conjuncts(at.get("whereClause")), read)) == 0 {
+func (f *fixer) findGivenSet(at *sqltree.Node, t target, read operandReader) {
+	value, item, ok := raise(at.List("targetList"), t.tables[0].TokenColumn)
+	if ok && item != nil && len(f.findGuards(t, t.tables[0], conjuncts(at.Get("whereClause")), read)) == 0 {
 		f.noteGiven(value)
 	}
 }
 
 // findGivenItem looks at one row of VALUES, or at the list of a SELECT.
-func (f *fixer) findGivenItem(list *node, position int) {
-	items := []*node(nil)
-	if list.is("SelectStmt") {
-		items = list.list("targetList")
+func (f *fixer) findGivenItem(list *sqltree.Node, position int) {
+	items := []*sqltree.Node(nil)
+	if list.Is("SelectStmt") {
+		items = list.List("targetList")
 	} else {
-		items = list.list("items")
+		items = list.List("items")
 	}
 	if position >= len(items) {
 		return
 	}
 	value := items[position]
-	if value.is("ResTarget") {
-		value = value.get("val")
+	if value.Is("ResTarget") {
+		value = value.Get("val")
 	}
 	f.noteGiven(value)
 }
 
-func (f *fixer) noteGiven(value *node) {
+func (f *fixer) noteGiven(value *sqltree.Node) {
 	for _, param := range paramsIn(value) {
-		f.given[param.offset()] = true
+		f.given[param.Offset()] = true
 	}
 }
 
 // paramsIn returns the placeholders below n, or n itself.
-func paramsIn(n *node) (out []*node) {
-	if n.is("ParamRef") {
-		return []*node{n}
+func paramsIn(n *sqltree.Node) (out []*sqltree.Node) {
+	if n.Is("ParamRef") {
+		return []*sqltree.Node{n}
 	}
-	for _, k := range n.kids {
+	for _, k := range n.Kids {
 		out = append(out, paramsIn(k)...)
 	}
 	return out
@@ -79,9 +81,9 @@ func paramsIn(n *node) (out []*node) {
 // take returns the placeholder of the token that takes the place of a value: the
 // one that stands in it, or a new one. ok is false where a placeholder would be
 // left out of the text, where it has a type by its other places or none at all.
-func (f *fixer) take(value *node, table *Table) (token string, ok bool) {
+func (f *fixer) take(value *sqltree.Node, table *Table) (token string, ok bool) {
 	for _, param := range paramsIn(value) {
-		number, _ := param.number("number")
+		number, _ := param.Number("number")
 		spelled := operand{param: number}.spelled()
 		if f.standsElsewhere(number) || token != "" && token != spelled {
 			return "", false
@@ -108,7 +110,7 @@ func (f *fixer) standsElsewhere(number int64) bool {
 }
 
 // takeItem has an item of a list give way to the token.
-func (f *fixer) takeItem(at, value *node, place [2]int, table *Table, cast string) bool {
+func (f *fixer) takeItem(at, value *sqltree.Node, place [2]int, table *Table, cast string) bool {
 	token, ok := f.take(value, table)
 	if !ok {
 		return false
@@ -117,31 +119,31 @@ func (f *fixer) takeItem(at, value *node, place [2]int, table *Table, cast strin
 		return true
 	}
 	item := f.placeholder(token + cast)
-	if at.is("ResTarget") {
+	if at.Is("ResTarget") {
 		item = outputItem(token + cast)
 	}
 	if item == nil {
 		return false
 	}
 	f.growth.of(at).instead = item
-	f.replace(place[0], place[1], token+cast)
+	f.Replace(place[0], place[1], token+cast)
 	return true
 }
 
 // replaceSet has the value of a SET entry give way to the token.
-func (f *fixer) replaceSet(item *node, c clauses, token string) bool {
-	if item.get("val").is("MultiAssignRef") {
+func (f *fixer) replaceSet(item *sqltree.Node, c sqledit.Clauses, token string) bool {
+	if item.Get("val").Is("MultiAssignRef") {
 		return false
 	}
-	for first := c.first; first < c.setEnd; first++ {
-		if f.tokens[first].Start != item.offset() {
+	for first := c.Target; first < c.SetEnd; first++ {
+		if f.Tokens[first].Start != item.Offset() {
 			continue
 		}
-		place := f.items(first, c.setEnd)[0]
+		place := f.SplitList(first, c.SetEnd)[0]
 		for i := first; i < place[1]; i++ {
-			if f.is(i, parser.EQUAL) {
-				f.replace(i+1, place[1], token)
-				f.growth.of(item.get("val")).instead = f.placeholder(token)
+			if f.IsAt(i, parser.EQUAL) {
+				f.Replace(i+1, place[1], token)
+				f.growth.of(item.Get("val")).instead = f.placeholder(token)
 				return true
 			}
 		}
@@ -149,15 +151,10 @@ func (f *fixer) replaceSet(item *node, c clauses, token string) bool {
 	return false
 }
 
-// replace puts a text in the place of tokens.
-func (f *fixer) replace(first, end int, text string) {
-	f.edits = append(f.edits, edit{f.tokens[first].Start, f.before(end), text})
-}
-
 // setItem is an entry of a SET list.
-func setItem(column, value string) *node {
+func setItem(column, value string) *sqltree.Node {
 	if update := parseOne("UPDATE t SET " + sqltext.QuoteIfNeeded(column) + " = " + value); update != nil {
-		return update.list("targetList")[0]
+		return update.List("targetList")[0]
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // EndsTransaction reports whether a text may end the transaction that it is sent
@@ -18,15 +19,15 @@ func EndsTransaction(sql string) bool {
 	if sqltext.Check(sql) != nil {
 		return true
 	}
-	a := arenas.Get().(*arena)
+	a := workspaces.Get().(*workspace)
 	defer a.release()
-	stmts, err := a.parse(sql)
+	stmts, err := a.Parse(sql)
 	if err != nil {
 		return true // the server may understand it
 	}
-	return slices.ContainsFunc(stmts, func(raw *node) bool {
-		stmt := raw.get("stmt")
-		return stmt.is("TransactionStmt") && slices.Contains(endings, stmt.str("kind"))
+	return slices.ContainsFunc(stmts, func(raw *sqltree.Node) bool {
+		stmt := raw.Get("stmt")
+		return stmt.Is("TransactionStmt") && slices.Contains(endings, stmt.Str("kind"))
 	})
 }
 

@@ -1,6 +1,10 @@
 package rewrite
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/fencerow/fencerow/internal/sqltree"
+)
 
 // A statement may also run code that it names nowhere. What belongs to a relation
 // (a view's query, a policy, an index) is found by the relation's name. What
@@ -26,22 +30,22 @@ var unseeing = setOf("TransactionStmt", "VariableSetStmt", "VariableShowStmt", "
 	"DeallocateStmt", "DiscardStmt", "CheckPointStmt")
 
 // checkUnseen refuses a statement that may run code that no text shows.
-func (c *checker) checkUnseen(n *node) {
-	if len(c.policy.closure.Unseen) == 0 || unseeing[n.kind()] {
+func (c *checker) checkUnseen(n *sqltree.Node) {
+	if len(c.policy.closure.Unseen) == 0 || unseeing[n.Kind()] {
 		return
 	}
 	h := c.policy.closure.Unseen[0]
 	c.report(violation(IndirectWrite, n, "%s may run %s %s, which no text shows, and whose function %q writes protected table %q without a proof: drop that object or have its function write nothing, use a plain connection, or, if the function carries a guard of its own, name it in driver.WithGuardedFunctions",
-		statementName(n.kind()), h.Kind, h.Object, h.Function, h.Into))
+		statementName(n.Kind()), h.Kind, h.Object, h.Function, h.Into))
 }
 
 // checkUse refuses to read a relation, or to use it in whatever way, that writes a
 // protected table by this.
-func (c *checker) checkUse(rel *node) {
+func (c *checker) checkUse(rel *sqltree.Node) {
 	if !c.policy.hasReaders || rel == nil {
 		return
 	}
-	for _, r := range c.policy.lookup(rel.str("schemaname"), rel.str("relname")) {
+	for _, r := range c.policy.lookup(rel.Str("schemaname"), rel.Str("relname")) {
 		for _, w := range r.writers {
 			if slices.Contains(w.Events, eventRead) {
 				c.reportUse(rel, r.Name, w.Into)
@@ -51,26 +55,26 @@ func (c *checker) checkUse(rel *node) {
 	}
 }
 
-func (c *checker) reportUse(at *node, name, into Name) {
+func (c *checker) reportUse(at *sqltree.Node, name, into Name) {
 	c.report(violation(IndirectWrite, at, "whatever uses %q may run a function that writes protected table %q without a proof: its query, or that of a view below it, a policy, an index, statistics or a constraint calls one; use a plain connection, or make the function carry a guard and name it in driver.WithGuardedFunctions", name, into))
 }
 
 // checkMaintenance checks VACUUM, ANALYZE, CLUSTER and REINDEX, which run what
 // indexes and statistics call: of the tables that they name, or of all.
-func checkMaintenance(c *checker, n *node, _ bool) {
-	var tables []*node
-	switch n.kind() {
+func checkMaintenance(c *checker, n *sqltree.Node, _ bool) {
+	var tables []*sqltree.Node
+	switch n.Kind() {
 	case "VacuumStmt":
-		for _, r := range n.list("rels") {
-			tables = append(tables, r.get("relation"))
+		for _, r := range n.List("rels") {
+			tables = append(tables, r.Get("relation"))
 		}
 	case "ReindexStmt":
-		if n.str("kind") == "REINDEX_OBJECT_TABLE" {
-			tables = []*node{n.get("relation")}
+		if n.Str("kind") == "REINDEX_OBJECT_TABLE" {
+			tables = []*sqltree.Node{n.Get("relation")}
 		}
 	case "ClusterStmt":
-		if rel := n.get("relation"); rel != nil {
-			tables = []*node{rel}
+		if rel := n.Get("relation"); rel != nil {
+			tables = []*sqltree.Node{rel}
 		}
 	}
 	for _, rel := range tables {
@@ -83,7 +87,7 @@ func checkMaintenance(c *checker, n *node, _ bool) {
 
 // checkAll refuses what may use any relation, without naming it, if there is one
 // that writes a protected table by this.
-func (c *checker) checkAll(n *node) {
+func (c *checker) checkAll(n *sqltree.Node) {
 	for _, w := range c.policy.closure.Writers {
 		if slices.Contains(w.Events, eventRead) {
 			c.reportUse(n, w.Name, w.Into)
@@ -111,7 +115,7 @@ func RowMakers() []string { return slices.Clone(rowMakers) }
 
 // checkUnnamedTypes refuses a function or operator that may convert to a type which
 // writes a protected table, or use an index of a table that does.
-func (c *checker) checkUnnamedTypes(n *node, name string) {
+func (c *checker) checkUnnamedTypes(n *sqltree.Node, name string) {
 	types := c.policy.closure.Types
 	switch {
 	case len(types) > 0 && slices.Contains(rowMakers, name):

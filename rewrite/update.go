@@ -6,22 +6,23 @@ import (
 	"strings"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // checkUpdate checks an UPDATE. On a protected table it is provable with a
 // guard in the AND list of its WHERE and with the token column set to the
 // token. FROM, WITH and RETURNING are free.
-func checkUpdate(c *checker, n *node, top bool) {
-	t := c.target(n.get("relation"), n.list("fromClause"))
-	c.checkIndirect(t, "UPDATE", n.list("targetList"))
+func checkUpdate(c *checker, n *sqltree.Node, top bool) {
+	t := c.target(n.Get("relation"), n.List("fromClause"))
+	c.checkIndirect(t, "UPDATE", n.List("targetList"))
 	for _, table := range t.tables {
 		c.proveUpdate(n, t, table, top)
 	}
 	c.walkFields(n, "relation")
 }
 
-func (c *checker) proveUpdate(n *node, t target, table *Table, top bool) {
-	where := n.get("whereClause")
+func (c *checker) proveUpdate(n *sqltree.Node, t target, table *Table, top bool) {
+	where := n.Get("whereClause")
 	c.write(n, table, "UPDATE", top)
 	if c.refuseForm(t, table, where, "UPDATE on", "FROM") {
 		return
@@ -30,7 +31,7 @@ func (c *checker) proveUpdate(n *node, t target, table *Table, top bool) {
 	guards := c.findGuards(t, table, conjuncts(where), read)
 	if len(guards) == 0 {
 		v := c.noGuard(where, t, table, "UPDATE on", UnguardedUpdate)
-		if _, at, _ := raise(n.list("targetList"), table.TokenColumn); at != nil {
+		if _, at, _ := raise(n.List("targetList"), table.TokenColumn); at != nil {
 			v.Fix = strings.Replace(v.Fix, "add to SET", "change in SET", 1)
 		}
 		c.report(v)
@@ -39,14 +40,14 @@ func (c *checker) proveUpdate(n *node, t target, table *Table, top bool) {
 	if table.Attested || table.Moves {
 		c.changes = append(c.changes, change{n, n, table, guards})
 	}
-	if token, ok := c.findRaise(n.list("targetList"), t, table, "UPDATE on", guards[0].spelled(), read); ok {
+	if token, ok := c.findRaise(n.List("targetList"), t, table, "UPDATE on", guards[0].spelled(), read); ok {
 		c.keep(c.prove(table, guards, token), top)
 	}
 }
 
 // findRaise reads what a SET list assigns to the token column, and reports it
 // if it isn't the token.
-func (c *checker) findRaise(sets []*node, t target, table *Table, verb, token string, read operandReader) (operand, bool) {
+func (c *checker) findRaise(sets []*sqltree.Node, t target, table *Table, verb, token string, read operandReader) (operand, bool) {
 	value, at, ok := raise(sets, table.TokenColumn)
 	if at == nil {
 		v := violation(UnraisedUpdate, t.at, "%s protected table %s compares %s but does not set it to the token", verb, quoted(table), table.TokenColumn)
@@ -65,18 +66,18 @@ func (c *checker) findRaise(sets []*node, t target, table *Table, verb, token st
 }
 
 // write notes a protected write of the statement n.
-func (c *checker) write(n *node, table *Table, kind string, top bool) {
+func (c *checker) write(n *sqltree.Node, table *Table, kind string, top bool) {
 	returning := false
-	if n.may("returningList") {
-		returning = len(n.list("returningList")) > 0
+	if n.HasField("returningList") {
+		returning = len(n.List("returningList")) > 0
 	}
 	c.writes = append(c.writes, Write{Table: table, Kind: kind, TopLevel: top, Returning: returning})
 }
 
 // refuseForm refuses an UPDATE or DELETE whose target can't be pinned down.
-func (c *checker) refuseForm(t target, table *Table, where *node, verb, from string) bool {
+func (c *checker) refuseForm(t target, table *Table, where *sqltree.Node, verb, from string) bool {
 	switch {
-	case where.is("CurrentOfExpr"):
+	case where.Is("CurrentOfExpr"):
 		c.report(violation(CurrentOf, t.at, "%s protected table %s by WHERE CURRENT OF cannot carry a guard: write by key", verb, quoted(table)).on(table))
 		return true
 	case t.shared:
@@ -88,7 +89,7 @@ func (c *checker) refuseForm(t target, table *Table, where *node, verb, from str
 
 // noGuard explains why a condition has no guard: nothing compares the token
 // column, or something does in a way that proves nothing.
-func (c *checker) noGuard(where *node, t target, table *Table, verb string, none Rule) *Violation {
+func (c *checker) noGuard(where *sqltree.Node, t target, table *Table, verb string, none Rule) *Violation {
 	column, op := table.TokenColumn, "<"
 	if table.Mode == Lease {
 		op = "<="
@@ -106,7 +107,7 @@ func (c *checker) noGuard(where *node, t target, table *Table, verb string, none
 		}
 		v := violation(rule, n, "%s protected table %s compares %s %s", verb, quoted(table), column, why)
 		if v.offset < 0 {
-			v.offset = t.at.offset()
+			v.offset = t.at.Offset()
 		}
 		v.Fix = fmt.Sprintf("add to WHERE, joined by AND: %s %s $n, where $n is the token, bare or as $n::bigint", c.qualified(t, column), op)
 		return v.on(table)
@@ -121,21 +122,21 @@ func (c *checker) noGuard(where *node, t target, table *Table, verb string, none
 }
 
 // comparesColumn reports whether a side of an operator is the column itself.
-func comparesColumn(n *node, column string) bool {
-	return endsIn(n.get("lexpr"), column) || endsIn(n.get("rexpr"), column)
+func comparesColumn(n *sqltree.Node, column string) bool {
+	return endsIn(n.Get("lexpr"), column) || endsIn(n.Get("rexpr"), column)
 }
 
-func hasKind(n *node, kind string) bool {
-	return n.kind() == kind || slices.ContainsFunc(n.kids, func(k *node) bool { return hasKind(k, kind) })
+func hasKind(n *sqltree.Node, kind string) bool {
+	return n.Kind() == kind || slices.ContainsFunc(n.Kids, func(k *sqltree.Node) bool { return hasKind(k, kind) })
 }
 
 // exprSides reports whether n is an operator expression, and whether one of
 // its sides is a plain column.
-func exprSides(n *node) (column, ok bool) {
-	if !n.is("A_Expr") {
+func exprSides(n *sqltree.Node) (column, ok bool) {
+	if !n.Is("A_Expr") {
 		return false, false
 	}
-	return n.get("lexpr").is("ColumnRef") || n.get("rexpr").is("ColumnRef"), true
+	return n.Get("lexpr").Is("ColumnRef") || n.Get("rexpr").Is("ColumnRef"), true
 }
 
 // qualified writes the token column as the statement has to.

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
 // valuesList is a list of VALUES that a statement reads in FROM under a name.
@@ -11,7 +12,7 @@ type valuesList struct {
 	tokens  map[int]*operand // what has been read of a column; nil: it holds no token
 	ref     string
 	columns []string // names that are given, the rest is column1, column2, ...
-	rows    []*node
+	rows    []*sqltree.Node
 }
 
 // valuesSources are the lists that a statement can refer to.
@@ -22,24 +23,24 @@ type valuesSources map[string]valuesList
 // name that two items share is left out.
 //
 // outer is the WITH of the statement around it, such as an INSERT's.
-func findValues(stmt *node, fromField string, outer *node) valuesSources {
-	from := stmt.get(fromField)
+func findValues(stmt *sqltree.Node, fromField string, outer *sqltree.Node) valuesSources {
+	from := stmt.Get(fromField)
 	if from == nil {
 		return nil
 	}
-	items := []*node{from}
-	if from.kind() == listKind {
-		items = from.kids
+	items := []*sqltree.Node{from}
+	if from.Kind() == sqltree.ListKind {
+		items = from.Kids
 	}
 	named := make(map[string]int)
 	for _, name := range rangeNames(items, nil) {
 		named[name]++
 	}
-	queries := make(map[string]*node)
-	for _, with := range []*node{outer, stmt.get("withClause")} {
+	queries := make(map[string]*sqltree.Node)
+	for _, with := range []*sqltree.Node{outer, stmt.Get("withClause")} {
 		if with != nil {
-			for _, cte := range with.list("ctes") {
-				queries[cte.str("ctename")] = cte
+			for _, cte := range with.List("ctes") {
+				queries[cte.Str("ctename")] = cte
 			}
 		}
 	}
@@ -53,44 +54,44 @@ func findValues(stmt *node, fromField string, outer *node) valuesSources {
 	return lists
 }
 
-func valuesItem(item *node, queries map[string]*node) (valuesList, bool) {
+func valuesItem(item *sqltree.Node, queries map[string]*sqltree.Node) (valuesList, bool) {
 	var list valuesList
-	var query *node
+	var query *sqltree.Node
 	switch {
-	case item.is("RangeSubselect"):
-		query = item.get("subquery")
-	case item.is("RangeVar") && item.str("schemaname") == "":
-		list.ref = item.str("relname")
+	case item.Is("RangeSubselect"):
+		query = item.Get("subquery")
+	case item.Is("RangeVar") && item.Str("schemaname") == "":
+		list.ref = item.Str("relname")
 		if cte := queries[list.ref]; cte != nil {
-			query = cte.get("ctequery")
-			list.columns, _ = stringList(cte.list("aliascolnames"))
+			query = cte.Get("ctequery")
+			list.columns, _ = sqltree.Strings(cte.List("aliascolnames"))
 		}
 	}
 	if alias := aliasOf(item); alias != nil {
-		list.ref = alias.str("aliasname")
-		names, _ := stringList(alias.list("colnames"))
+		list.ref = alias.Str("aliasname")
+		names, _ := sqltree.Strings(alias.List("colnames"))
 		list.columns = append(names, list.columns[min(len(names), len(list.columns)):]...)
 	}
-	if !query.is("SelectStmt") || query.str("op") != "SETOP_NONE" {
+	if !query.Is("SelectStmt") || query.Str("op") != "SETOP_NONE" {
 		return valuesList{}, false
 	}
-	list.rows = query.list("valuesLists")
+	list.rows = query.List("valuesLists")
 	return list, len(list.rows) > 0 && list.ref != ""
 }
 
-func aliasOf(item *node) *node {
-	if item.is("RangeSubselect") || item.is("RangeVar") {
-		return item.get("alias")
+func aliasOf(item *sqltree.Node) *sqltree.Node {
+	if item.Is("RangeSubselect") || item.Is("RangeVar") {
+		return item.Get("alias")
 	}
 	return nil
 }
 
 // token reads x.col as a token operand if every row of x has a token there.
-func (lists valuesSources) token(n *node) (operand, bool) {
-	if !n.is("ColumnRef") {
+func (lists valuesSources) token(n *sqltree.Node) (operand, bool) {
+	if !n.Is("ColumnRef") {
 		return operand{}, false
 	}
-	parts, ok := stringList(n.list("fields"))
+	parts, ok := sqltree.Strings(n.List("fields"))
 	if !ok || len(parts) != 2 {
 		return operand{}, false
 	}
@@ -117,7 +118,7 @@ func (lists valuesSources) token(n *node) (operand, bool) {
 func (l valuesList) column(position int) *operand {
 	o := &operand{rows: make([]operand, 0, len(l.rows))}
 	for _, row := range l.rows {
-		token, ok := itemToken(row.list("items"), position, false, tokenOperand)
+		token, ok := itemToken(row.List("items"), position, false, tokenOperand)
 		if !ok {
 			return nil
 		}
@@ -128,7 +129,7 @@ func (l valuesList) column(position int) *operand {
 
 // position finds a column of the list by its name.
 func (l valuesList) position(column string) (int, bool) {
-	width := len(l.rows[0].list("items"))
+	width := len(l.rows[0].List("items"))
 	found := -1
 	for i := range width {
 		name := "column" + strconv.Itoa(i+1)

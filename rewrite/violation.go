@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/fencerow/fencerow/internal/sqltree"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -83,8 +84,8 @@ func (v *Violation) Error() string {
 func (v *Violation) Offset() (int, bool) { return v.offset, v.offset >= 0 }
 
 // violation makes a Violation at a node of the text.
-func violation(rule Rule, at *node, format string, args ...any) *Violation {
-	return &Violation{Rule: rule, Message: fmt.Sprintf(format, args...), offset: at.offset()}
+func violation(rule Rule, at *sqltree.Node, format string, args ...any) *Violation {
+	return &Violation{Rule: rule, Message: fmt.Sprintf(format, args...), offset: at.Offset()}
 }
 
 // on names the table of a violation.

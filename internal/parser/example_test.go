@@ -26,13 +26,9 @@ func ExampleScan() {
 	// -- at last false true
 }
 
-func ExampleDeparse() {
-	tree, err := parser.ParseJSON("select  1 +\n 2")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	sql, err := parser.Deparse([]byte(tree))
+func ExampleDeparseSelect() {
+	statement := parser.ParseMessage("select  1 +\n 2")
+	sql, err := parser.DeparseSelect(statement.GetSelectStmt())
 	fmt.Println(sql, err)
 	// Output: SELECT 1 + 2 <nil>
 }

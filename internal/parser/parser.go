@@ -12,7 +12,6 @@ import (
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"github.com/pganalyze/pg_query_go/v5/parser"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
@@ -58,17 +57,4 @@ func ParseMessages(sql string) ([]protoreflect.Message, error) {
 		statements[i] = statement.ProtoReflect()
 	}
 	return statements, nil
-}
-
-// Deparse writes a tree, which is given as ParseJSON returns it, as a text.
-func Deparse(json []byte) (string, error) {
-	tree := new(pg_query.ParseResult)
-	if err := protojson.Unmarshal(json, tree); err != nil {
-		return "", err
-	}
-	sql, err := pg_query.Deparse(tree)
-	if err != nil {
-		return "", asError(err)
-	}
-	return sql, nil
 }

@@ -132,7 +132,7 @@ func (c *fileCheck) bodyWrite(statement int, b bodyOf, w [2]int, place func(int)
 		return sets(compact(b.code, earlier, false), t) || b.runs && c.settingBefore(statement, t)
 	}
 	for _, v := range plan.Violations {
-		unguarded := v.Rule < rewrite.ProtectedDDL || v.Rule == rewrite.ProtectedTruncate || v.Rule == rewrite.ProtectedCopy
+		unguarded := v.Rule.Class() == rewrite.UnprovenWrite || v.Rule == rewrite.ProtectedTruncate || v.Rule == rewrite.ProtectedCopy
 		offset, ok := v.Offset()
 		if !ok || !unguarded {
 			continue

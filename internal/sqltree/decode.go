@@ -1,4 +1,4 @@
-package rewrite
+package sqltree
 
 import (
 	"errors"
@@ -13,51 +13,51 @@ import (
 
 // decoder reads the parser's JSON into nodes, checking it against the grammar.
 type decoder struct {
-	*arena
+	*Arena
 	src   string
 	sql   string // the text that was parsed
 	pos   int
-	kinds *grammar
+	kinds *Grammar
 }
 
-var errTree = errors.New("unexpected form")
+var errForm = errors.New("unexpected form")
 
-// parse returns the statements of sql, made in the arena.
-func (a *arena) parse(sql string) ([]*node, error) {
+// Parse returns the statements of sql, made in the arena.
+func (a *Arena) Parse(sql string) ([]*Node, error) {
 	tree, err := parser.ParseJSON(sql)
 	if err != nil {
 		return nil, err
 	}
 	a.reserve(len(tree))
-	d := decoder{arena: a, src: tree, sql: sql, kinds: nodeKinds()}
-	root, err := d.object(d.kinds.named("ParseResult"))
+	d := decoder{Arena: a, src: tree, sql: sql, kinds: NodeTypes()}
+	root, err := d.object(d.kinds.Named("ParseResult"))
 	if err == nil && d.pos != len(tree) {
-		err = errTree
+		err = errForm
 	}
 	if err != nil {
 		return nil, fmt.Errorf("parse tree: %w", err)
 	}
-	return root.list("stmts"), nil
+	return root.List("stmts"), nil
 }
 
 // object reads the fields of a node of the given kind.
-func (d *decoder) object(of *nodeKind) (n *node, err error) {
+func (d *decoder) object(of *NodeType) (n *Node, err error) {
 	if !d.take('{') {
-		return nil, errTree
+		return nil, errForm
 	}
 	n = d.new(of)
 	from, next := len(d.open), 0
 	for first := true; !d.take('}'); first = false {
 		if !first && !d.take(',') {
-			return nil, errTree
+			return nil, errForm
 		}
 		f, i, err := d.field(of, next)
 		if err != nil {
 			return nil, err
 		}
 		next = i + 1
-		if f.place {
-			if n.location, err = d.place(); err != nil {
+		if f.isLocation {
+			if n.Location, err = d.place(); err != nil {
 				return nil, err
 			}
 			continue
@@ -66,21 +66,21 @@ func (d *decoder) object(of *nodeKind) (n *node, err error) {
 		if err != nil {
 			return nil, err
 		}
-		k.in = f
+		k.In = f
 		d.open = append(d.open, k)
 	}
 	d.adopt(n, from)
-	if of.name == "A_Const" {
-		n.odd = !plainDecimal(d.sql, n.offset())
+	if of.Name == "A_Const" {
+		n.IsNonDecimal = !plainDecimal(d.sql, n.Offset())
 	}
 	return n, nil
 }
 
 // field reads the name of a field. The parser writes them in order, so it is
 // looked for from the last one on.
-func (d *decoder) field(of *nodeKind, next int) (*nodeField, int, error) {
-	for i := next; i < len(of.fields); i++ {
-		if f := &of.fields[i]; strings.HasPrefix(d.src[d.pos:], f.key) {
+func (d *decoder) field(of *NodeType, next int) (*NodeField, int, error) {
+	for i := next; i < len(of.Fields); i++ {
+		if f := &of.Fields[i]; strings.HasPrefix(d.src[d.pos:], f.key) {
 			d.pos += len(f.key)
 			return f, i, nil
 		}
@@ -89,12 +89,12 @@ func (d *decoder) field(of *nodeKind, next int) (*nodeField, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	for i := range of.fields {
-		if f := &of.fields[i]; f.name == name {
+	for i := range of.Fields {
+		if f := &of.Fields[i]; f.Name == name {
 			return f, i, nil
 		}
 	}
-	return nil, 0, fmt.Errorf("unknown field %q of %s", name, of.name)
+	return nil, 0, fmt.Errorf("unknown field %q of %s", name, of.Name)
 }
 
 // plainDecimal reports whether a plain decimal integer stands in a text: the
@@ -109,21 +109,21 @@ func plainDecimal(sql string, at int) bool {
 
 // wrapped reads a node that carries its kind: {"ColumnRef":{...}}. An empty
 // object stands for a null, as in the list that DISTINCT makes.
-func (d *decoder) wrapped() (*node, error) {
+func (d *decoder) wrapped() (*Node, error) {
 	if d.word("null") {
-		return d.new(nullNode), nil
+		return d.new(NullType), nil
 	}
 	if !d.take('{') {
-		return nil, errTree
+		return nil, errForm
 	}
 	if d.take('}') {
-		return d.new(nullNode), nil
+		return d.new(NullType), nil
 	}
 	name, err := d.key()
 	if err != nil {
 		return nil, err
 	}
-	of := d.kinds.named(name)
+	of := d.kinds.Named(name)
 	if of == nil {
 		return nil, fmt.Errorf("unknown node %q", name)
 	}
@@ -132,38 +132,38 @@ func (d *decoder) wrapped() (*node, error) {
 		return nil, err
 	}
 	if !d.take('}') {
-		return nil, errTree
+		return nil, errForm
 	}
 	return n, nil
 }
 
-func (d *decoder) value(f *nodeField) (*node, error) {
+func (d *decoder) value(f *NodeField) (*Node, error) {
 	if d.pos >= len(d.src) {
-		return nil, errTree
+		return nil, errForm
 	}
 	switch c := d.src[d.pos]; {
 	case c == '[':
 		return d.array(f)
-	case f.any:
+	case f.isAny:
 		return d.wrapped()
-	case f.kind != nil:
-		return d.object(f.kind)
+	case f.typ != nil:
+		return d.object(f.typ)
 	case c == '"':
 		s, err := d.str()
-		n := d.new(scalarNode)
-		n.text = s
+		n := d.new(ScalarType)
+		n.Text = s
 		return n, err
 	default:
 		return d.literal()
 	}
 }
 
-func (d *decoder) array(f *nodeField) (*node, error) {
+func (d *decoder) array(f *NodeField) (*Node, error) {
 	d.pos++
-	n, from := d.new(listNode), len(d.open)
+	n, from := d.new(ListType), len(d.open)
 	for first := true; !d.take(']'); first = false {
 		if !first && !d.take(',') {
-			return nil, errTree
+			return nil, errForm
 		}
 		k, err := d.value(f)
 		if err != nil {
@@ -176,16 +176,16 @@ func (d *decoder) array(f *nodeField) (*node, error) {
 }
 
 // literal reads a number, true or false.
-func (d *decoder) literal() (*node, error) {
-	n := d.new(scalarNode)
-	n.text = d.bare()
-	if n.text == "true" || n.text == "false" {
+func (d *decoder) literal() (*Node, error) {
+	n := d.new(ScalarType)
+	n.Text = d.bare()
+	if n.Text == "true" || n.Text == "false" {
 		return n, nil
 	}
-	if _, err := strconv.ParseInt(n.text, 10, 64); err != nil {
-		return nil, errTree
+	if _, err := strconv.ParseInt(n.Text, 10, 64); err != nil {
+		return nil, errForm
 	}
-	n.isNum = true
+	n.IsNumber = true
 	return n, nil
 }
 
@@ -201,7 +201,7 @@ func (d *decoder) place() (int32, error) {
 	d.pos = start
 	long, err := strconv.ParseInt(d.bare(), 10, 32)
 	if err != nil {
-		return 0, errTree
+		return 0, errForm
 	}
 	return int32(long), nil
 }
@@ -218,7 +218,7 @@ func (d *decoder) bare() string {
 func (d *decoder) key() (string, error) {
 	s, err := d.str()
 	if err == nil && !d.take(':') {
-		err = errTree
+		err = errForm
 	}
 	return s, err
 }
@@ -242,7 +242,7 @@ func (d *decoder) word(w string) bool {
 // str reads a JSON string. Strings without an escape share the tree's memory.
 func (d *decoder) str() (string, error) {
 	if !d.take('"') {
-		return "", errTree
+		return "", errForm
 	}
 	start := d.pos
 	for d.pos < len(d.src) {
@@ -255,7 +255,7 @@ func (d *decoder) str() (string, error) {
 		}
 		d.pos++
 	}
-	return "", errTree
+	return "", errForm
 }
 
 func (d *decoder) escaped(start int) (string, error) {
@@ -276,12 +276,12 @@ func (d *decoder) escaped(start int) (string, error) {
 			buf = append(buf, c)
 		}
 	}
-	return "", errTree
+	return "", errForm
 }
 
 func (d *decoder) escape() (rune, error) {
 	if d.pos >= len(d.src) {
-		return 0, errTree
+		return 0, errForm
 	}
 	c := d.src[d.pos]
 	d.pos++
@@ -300,15 +300,15 @@ func (d *decoder) escape() (rune, error) {
 		return '\t', nil
 	case 'u':
 		if d.pos+4 > len(d.src) {
-			return 0, errTree
+			return 0, errForm
 		}
 		v, err := strconv.ParseUint(d.src[d.pos:d.pos+4], 16, 16)
 		d.pos += 4
 		// The parser escapes control characters and a few ASCII signs only.
 		if err != nil || v >= 0xD800 && v < 0xE000 {
-			return 0, errTree
+			return 0, errForm
 		}
 		return rune(v), nil
 	}
-	return 0, errTree
+	return 0, errForm
 }

@@ -1,0 +1,107 @@
+package parser
+
+import pg_query "github.com/pganalyze/pg_query_go/v5"
+
+// The parser's own messages, of which the queries after a write are made. The check
+// reads the trees of package sqltree instead.
+type (
+	// Node is a node of any kind.
+	Node = pg_query.Node
+	// SelectStmt is a query.
+	SelectStmt = pg_query.SelectStmt
+	// InsertStmt is an INSERT.
+	InsertStmt = pg_query.InsertStmt
+	// MergeStmt is a MERGE.
+	MergeStmt = pg_query.MergeStmt
+	// WithClause is a WITH.
+	WithClause = pg_query.WithClause
+	// RangeVar is the name of a relation.
+	RangeVar = pg_query.RangeVar
+	// ParamRef is a placeholder.
+	ParamRef = pg_query.ParamRef
+)
+
+// ParseMessage returns the statement of a text of one statement as the parser's own
+// message, nil if the text is another.
+func ParseMessage(sql string) *Node {
+	tree, err := pg_query.Parse(sql)
+	if err != nil || len(tree.Stmts) != 1 {
+		return nil
+	}
+	return tree.Stmts[0].Stmt
+}
+
+// DeparseSelect writes a query as a text.
+func DeparseSelect(query *SelectStmt) (string, error) {
+	statement := &pg_query.RawStmt{Stmt: &Node{Node: &pg_query.Node_SelectStmt{SelectStmt: query}}}
+	return pg_query.Deparse(&pg_query.ParseResult{Stmts: []*pg_query.RawStmt{statement}})
+}
+
+// NewSelect returns a query for one expression over a relation.
+func NewSelect(result *Node, from *RangeVar) *SelectStmt {
+	return &SelectStmt{
+		TargetList:  []*Node{pg_query.MakeResTargetNodeWithVal(result, -1)},
+		FromClause:  []*Node{{Node: &pg_query.Node_RangeVar{RangeVar: from}}},
+		LimitOption: pg_query.LimitOption_LIMIT_OPTION_DEFAULT,
+		Op:          pg_query.SetOperation_SETOP_NONE,
+	}
+}
+
+// NewNames returns the parts of a name.
+func NewNames(parts ...string) []*Node {
+	nodes := make([]*Node, len(parts))
+	for i, part := range parts {
+		nodes[i] = pg_query.MakeStrNode(part)
+	}
+	return nodes
+}
+
+// NewColumn returns a column by the parts of its name.
+func NewColumn(parts ...string) *Node { return pg_query.MakeColumnRefNode(NewNames(parts...), -1) }
+
+// NewCall returns the call of a function: without arguments, of all rows, as
+// count(*) has it.
+func NewCall(name []*Node, args ...*Node) *Node {
+	call := pg_query.MakeFuncCallNode(name, args, -1)
+	call.GetFuncCall().AggStar = len(args) == 0
+	return call
+}
+
+// NewComparison returns an operator between two operands.
+func NewComparison(operator []*Node, left, right *Node) *Node {
+	return pg_query.MakeAExprNode(pg_query.A_Expr_Kind_AEXPR_OP, operator, left, right, -1)
+}
+
+// NewBigintParam returns a placeholder that is cast to bigint.
+func NewBigintParam(number int32) *Node {
+	return &Node{Node: &pg_query.Node_TypeCast{TypeCast: &pg_query.TypeCast{
+		Arg:      pg_query.MakeParamRefNode(number, -1),
+		TypeName: &pg_query.TypeName{Names: NewNames("pg_catalog", "int8"), Typemod: -1},
+	}}}
+}
+
+// NewAnd joins conditions by AND, and NewOr by OR.
+func NewAnd(conditions []*Node) *Node {
+	return pg_query.MakeBoolExprNode(pg_query.BoolExprType_AND_EXPR, conditions, -1)
+}
+
+// NewOr joins conditions by OR.
+func NewOr(conditions []*Node) *Node {
+	return pg_query.MakeBoolExprNode(pg_query.BoolExprType_OR_EXPR, conditions, -1)
+}
+
+// SplitAnd returns the conditions that AND joins, at any depth, or the one that there
+// is.
+func SplitAnd(condition *Node) []*Node {
+	if b := condition.GetBoolExpr(); b != nil && b.Boolop == pg_query.BoolExprType_AND_EXPR {
+		var out []*Node
+		for _, arg := range b.Args {
+			out = append(out, SplitAnd(arg)...)
+		}
+		return out
+	}
+	if condition == nil {
+		return nil
+	}
+	return []*Node{condition}
+}
