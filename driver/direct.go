@@ -28,7 +28,7 @@ func (c *Conn) direct(ctx context.Context, query string, args []sqldriver.NamedV
 		}
 	}
 	v := c.currentView()
-	if v.watched != nil || v.all != nil || v.unfit || c.changes || c.within != nil || c.session.loose != nil || c.session.putOff || c.inUse || c.connector.looking.due.Load() == 0 || c.connector.observed() ||
+	if v.watched != nil || v.all != nil || v.unfit || c.changes || c.within != nil || c.session.loose != nil || c.session.putOff || c.inUse || c.std != nil && c.connector.looking.due.Load() == 0 || c.connector.observed() ||
 		c.std != nil && len(args) > 0 && c.mode == pgx.QueryExecModeSimpleProtocol {
 		return looked{}, nil, false
 	}

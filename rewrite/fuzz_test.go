@@ -114,7 +114,7 @@ func TestLongTexts(t *testing.T) {
 	// A text as long as that nests many times deeper than its stack allows: by 260,000
 	// levels where there are 8 MB, by 65,000 on the smallest stack.
 	size := 1 << 19
-	if maxNesting < mostNesting {
+	if sqltext.MaxNesting < sqltext.NestingLimit {
 		size = 1 << 17
 	}
 	repeat := func(head, unit, tail string) string {
