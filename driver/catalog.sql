@@ -101,7 +101,7 @@ known AS MATERIALIZED (
    WHERE EXISTS (SELECT FROM (SELECT pg_catalog.lower(r.src COLLATE "C") AS src FROM routines r) o
                   WHERE o.src ~ E'insert|update|delete|merge|truncate|copy|execute|alter|drop|create|refresh|into|import|\\\\|''[ \\t\\f\\v]*(--[^\\n\\r]*)?[\\n\\r]([ \\t\\f\\v\\n\\r]|--[^\\n\\r]*[\\n\\r])*'''
                     AND o.src ~ (SELECT COALESCE(E'u&["'']|e''[^'']*\\\\|alter\\s+schema|import\\s+foreign|''[ \\t\\f\\v]*(--[^\\n\\r]*)?[\\n\\r]([ \\t\\f\\v\\n\\r]|--[^\\n\\r]*[\\n\\r])*''|' || pattern, '') FROM beginnings)
-                     OR o.src ~ 'fencing' AND o.src ~ 'regist|generation|incarnation|[^e]lease|epoch|tombstone|repair|driver_|wall|seal|claim_name|carry_over|take_over'
+                     OR o.src ~ 'fencing' AND o.src ~ 'regist|generation|incarnation|[^e]lease|epoch|tombstone|repair|driver_|wall|seal|claim_name|carry_over|take_over|schema|function|procedure|trigger'
                      OR o.src ~ E'(update|into|from|truncate|table|only|copy|,)\\s+"?(registry|generation|incarnation|tombstone|repairs|lease|epoch)\\M|\\m(unregister|register|driver_level|driver_rewrite|claim_name|carry_over|take_over|wall|wall_apply|tombstones|tombstone_apply|prune_tombstones|repair|seal|unseal|seal_apply)\\s*[(]')
       OR EXISTS (SELECT FROM routines r WHERE r.lanname NOT IN ('sql', 'plpgsql', 'internal')
                     OR pg_catalog.lower(r.src COLLATE "C") ~ E'\\m(create|alter|drop|import|execute)\\M|dblink|query_to_xml')

@@ -181,9 +181,22 @@ func (r *changeReader) isTarget(i int) bool {
 		return r.word(i) == ":" || strings.HasPrefix(r.word(i), "=")
 	case "":
 		return start < 0
+	case ",":
+		return r.isLoopList(start)
 	default:
 		return slices.Contains([]string{";", "begin", "loop", "declare", ">>", "for", "foreach"}, before)
 	}
+}
+
+// isLoopList reports whether a comma stands in the list of variables between FOR and
+// IN.
+func (r *changeReader) isLoopList(i int) bool {
+	for ; r.word(i) == "," || r.word(i) == "." || r.token(i).name() != "" && r.word(i) != "in"; i-- {
+		if r.word(i) == "for" {
+			return true
+		}
+	}
+	return false
 }
 
 // returnsRow reports whether what is returned is the row itself, or nothing;

@@ -162,8 +162,16 @@ func (r *routineBody) writesOwn() bool {
 	if !r.words["fencing"] {
 		return false
 	}
+	// Sequences, functions and the schema itself have no trigger that could refuse this.
+	changes := hasAny(r.words, []string{"alter", "drop", "truncate", "create"})
+	if r.words["write_epoch"] && (changes || r.words["setval"]) || changes && hasAny(r.words, []string{"schema", "function", "procedure", "routine", "trigger", "rule"}) {
+		return true
+	}
 	isOwn := func(schema string) bool { return schema == "fencing" || schema == "" }
 	for _, t := range r.targets {
+		if t.Schema == "fencing" {
+			return true
+		}
 		if isOwn(t.Schema) && rewrite.IsFencingRelation(t.Name.Name) && t.event != eventCreate {
 			return true
 		}

@@ -213,6 +213,9 @@ func ownState(t *testing.T, dsn string) (out map[string]string) {
 			require.NoError(t, conn.QueryRow(t.Context(), `SELECT coalesce(string_agg(x::text, ' ' ORDER BY x::text), '') FROM fencing.`+table+` x`).Scan(&rows))
 			out[table] = rows
 		}
+		var sequence, functions string
+		require.NoError(t, conn.QueryRow(t.Context(), `SELECT concat(last_value, is_called), (SELECT md5(string_agg(prosrc, '' ORDER BY oid)) FROM pg_proc WHERE pronamespace = 'fencing'::regnamespace) FROM fencing.write_epoch`).Scan(&sequence, &functions))
+		out["write_epoch"], out["functions"] = sequence, functions
 	})
 	return out
 }
@@ -251,6 +254,13 @@ func TestCodeThatWritesOwn(t *testing.T) {
 			`CREATE FUNCTION f() RETURNS int` + body + `DELETE FROM fencing.registry; RETURN 1; END $$; ALTER TABLE log ADD COLUMN x int DEFAULT f()`,
 			`INSERT INTO log (id) VALUES (1)`,
 		},
+		"the sequence":          {`CREATE FUNCTION f() RETURNS void` + body + `PERFORM setval('fencing.write_epoch', 7); END $$`, `SELECT f()`},
+		"the sequence, altered": {`CREATE FUNCTION f() RETURNS void` + body + `ALTER SEQUENCE fencing.write_epoch RESTART WITH 7; END $$`, `SELECT f()`},
+		"the sequence, dynamic": {`CREATE FUNCTION f() RETURNS void` + body + `EXECUTE format('ALTER SEQUENCE %I.write_epoch RESTART WITH 7', 'fencing'); END $$`, `SELECT f()`},
+		"a function, replaced": {
+			`CREATE FUNCTION f() RETURNS void` + body + `CREATE OR REPLACE FUNCTION fencing.next_token() RETURNS bigint LANGUAGE sql AS 'SELECT 7::bigint'; END $$`, `SELECT f()`,
+		},
+		"a function, dropped":   {`CREATE FUNCTION f() RETURNS void` + body + `DROP FUNCTION fencing.next_token(); END $$`, `SELECT f()`},
 		"a rule":                {`CREATE RULE r AS ON INSERT TO log DO ALSO DELETE FROM fencing.registry`, `INSERT INTO log VALUES (reset_all())`},
 		"a view that it writes": {`CREATE FUNCTION f() RETURNS void` + body + `CREATE TEMP VIEW v AS SELECT * FROM fencing.registry; UPDATE v SET driver_level = 'off'; END $$`, `SELECT f()`},
 	} {
@@ -274,6 +284,19 @@ func TestCodeThatWritesOwn(t *testing.T) {
 			require.NoError(t, err)
 			require.NotEqual(t, before, ownState(t, dsn), "the bypass is real")
 		})
+	}
+}
+
+// Neither is code that takes the schema away.
+func TestCodeThatMovesTheSchema(t *testing.T) {
+	for _, statement := range []string{`ALTER SCHEMA fencing RENAME TO away`, `DROP SCHEMA fencing CASCADE`, `EXECUTE format('DROP SCHEMA %I CASCADE', 'fencing')`} {
+		dsn := localpg.Database(t, fencetest.Installed)
+		run(t, dsn, resettingSchema)
+		require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
+		run(t, dsn, `CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN `+statement+`; END $$`)
+		_, err := openReset(t, dsn, "nobody").Exec(`SELECT f()`)
+		require.ErrorIs(t, err, rewrite.ErrRefused, statement)
+		run(t, dsn, `SELECT 'fencing.registry'::regclass`, `SELECT f()`) // which a plain connection may
 	}
 }
 

@@ -52,6 +52,8 @@ func TestTriggersThatChangeTheToken(t *testing.T) {
 		"EXECUTE INTO":      refuses(update, `BEGIN EXECUTE 'SELECT ($1 #= hstore(''last_token'', ''5'')).*' INTO NEW USING NEW; RETURN NEW; END`),
 		"hstore":            refuses(update, `BEGIN NEW := NEW #= hstore('last_token', '5'); RETURN NEW; END`),
 		"jsonb":             refuses(update, `BEGIN NEW = jsonb_populate_record(NEW, '{"last_token": 5}'); RETURN NEW; END`),
+		"FOR, a list":       refuses(update, `DECLARE x int; BEGIN FOR x, NEW.last_token IN SELECT 1, 5 LOOP END LOOP; RETURN NEW; END`),
+		"FOR, a labelled":   refuses(update, `<<l>> DECLARE x int; BEGIN FOR l.x, NEW.last_token IN SELECT 1, 5 LOOP END LOOP; RETURN NEW; END`),
 		"FOR":               refuses(update, `BEGIN FOR NEW.last_token IN SELECT 5 LOOP END LOOP; RETURN NEW; END`),
 		"FOREACH":           refuses(update, `BEGIN FOREACH NEW.last_token IN ARRAY ARRAY[5] LOOP END LOOP; RETURN NEW; END`),
 		"GET DIAGNOSTICS":   refuses(update, `BEGIN PERFORM 1; GET DIAGNOSTICS NEW.n = ROW_COUNT, NEW.last_token = ROW_COUNT; NEW.n := 10; RETURN NEW; END`),

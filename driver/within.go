@@ -21,7 +21,7 @@ type within struct {
 
 // runsLater tells texts that may run what an earlier text has prepared or put off,
 // or that take something back.
-var runsLater = regexp.MustCompile(`(?i)\b(?:execute|fetch|move|constraints|rollback|abort)\b`)
+var runsLater = regexp.MustCompile(`(?i)\b(?:execute|fetch|move|constraints|rollback|abort|prepared)\b`)
 
 // preparesLater tells texts whose statements run with later ones.
 var preparesLater = regexp.MustCompile(`(?i)\b(?:prepare|declare)\b`)
