@@ -112,7 +112,7 @@ func isMode(v any) bool {
 // check plans a text for this session. A text that may change the search path
 // makes it unknown from then on, whether or not it succeeds.
 func (c *Conn) check(ctx context.Context, sql string, known looked) (verdict, error) {
-	if err := c.lookWithin(ctx); err != nil {
+	if err := c.lookWithin(ctx, sql); err != nil {
 		return verdict{}, err
 	}
 	v := verdict{view: c.currentView(), enforced: known.plan}

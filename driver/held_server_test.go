@@ -17,7 +17,8 @@ import (
 // held meanwhile goes by the change.
 func TestHeldConnections(t *testing.T) {
 	const schema = `CREATE TABLE orders (id bigint PRIMARY KEY, status text, last_token bigint NOT NULL DEFAULT 0); INSERT INTO orders VALUES (1, 'new', 9);
-		CREATE FUNCTION make_view() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('CREATE VIEW all_orders AS SELECT * FROM %I', (SELECT tablename FROM pg_tables WHERE tablename LIKE 'ord%')); END $$`
+		CREATE FUNCTION make_view() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('CREATE VIEW all_orders AS SELECT * FROM %I', (SELECT tablename FROM pg_tables WHERE tablename LIKE 'ord%')); END $$;
+		CREATE FUNCTION make_more() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('CREATE VIEW more_orders AS SELECT * FROM %I', (SELECT tablename FROM pg_tables WHERE tablename LIKE 'ord%')); END $$`
 	type execer interface {
 		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	}
@@ -55,6 +56,10 @@ func TestHeldConnections(t *testing.T) {
 			require.NoError(t, err)
 			_, err = writer.ExecContext(ctx, write)
 			require.ErrorIs(t, err, rewrite.ErrRefused)
+			_, err = maker.ExecContext(ctx, `SELECT make_more()`)
+			require.NoError(t, err)
+			_, err = writer.ExecContext(ctx, `UPDATE more_orders SET status = 'paid'`)
+			require.ErrorIs(t, err, rewrite.ErrRefused, "a second change")
 		})
 	}
 }

@@ -60,7 +60,8 @@ func WithGuardedFunctions(names ...string) Option {
 
 // looking is when a connector looks at the registry and the catalog again.
 type looking struct {
-	due atomic.Int64 // by Connector.now; 0 while the handle's own changes are unread
+	due     atomic.Int64 // by Connector.now; 0 while the handle's own changes are unread
+	changes atomic.Int64 // how often the handle has changed the catalog
 
 	mu      sync.Mutex
 	dirty   bool  // the handle has changed the catalog since the last look began
@@ -82,6 +83,7 @@ func (l *looking) change() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dirty = true
+	l.changes.Add(1)
 	l.due.Store(0)
 }
 

@@ -14,6 +14,7 @@ import (
 // looks for itself: what it sends is judged by what all know, and by this, too.
 type within struct {
 	unread bool            // something may have changed since the last look
+	after  int64           // how many changes the handle had made by then
 	policy *rewrite.Policy // of the enforced tables by that look; nil if nothing had changed
 	stamp  string          // of the catalogs then
 	at     reading         // and of the registry
@@ -25,6 +26,9 @@ var runsLater = regexp.MustCompile(`(?i)\b(?:execute|fetch|move|constraints|roll
 
 // preparesLater tells texts whose statements run with later ones.
 var preparesLater = regexp.MustCompile(`(?i)\b(?:prepare|declare)\b`)
+
+// setsTransaction tells a text that has to come before the transaction's first query.
+var setsTransaction = regexp.MustCompile(`(?i)^\s*set\s+transaction\b`)
 
 // noteMakers notes that a text is about to be sent which may use what changes the
 // catalog.
@@ -45,13 +49,16 @@ func (c *Conn) noteMakers(sql string, makes bool) {
 
 // lookWithin looks at the catalog as the open transaction sees it, if the
 // transaction may have changed it.
-func (c *Conn) lookWithin(ctx context.Context) error {
-	if c.std == nil || c.within == nil && c.connector.looking.due.Load() > 0 {
+func (c *Conn) lookWithin(ctx context.Context, sql string) error {
+	isChanged := c.std != nil && c.connector.looking.due.Load() == 0 // maybe by another connection of the handle
+	if c.std == nil || c.within == nil && (!isChanged || setsTransaction.MatchString(sql)) {
 		return nil
 	}
-	if c.within == nil { // another connection of the handle has changed something
+	changes := c.connector.looking.changes.Load()
+	if c.within == nil {
 		c.within = &within{unread: true}
 	}
+	c.within.unread = c.within.unread || isChanged && c.within.after != changes
 	pg := c.std.Conn().PgConn()
 	switch status := pg.TxStatus(); {
 	case pg.IsClosed() || pg.IsBusy():
@@ -66,7 +73,7 @@ func (c *Conn) lookWithin(ctx context.Context) error {
 	if err := c.within.read(bounded, c); err != nil {
 		return fmt.Errorf("fencerow: this handle has called what may have changed the catalog, so it is looked at before anything else is sent: %w", err)
 	}
-	c.within.unread = false
+	c.within.unread, c.within.after = false, changes
 	return nil
 }
 
