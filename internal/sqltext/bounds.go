@@ -19,12 +19,16 @@ var (
 	MaxDeparseNesting = NestingFor(cstack.Size(), 2600)
 )
 
+// NestingLimit is the deepest tree that any stack is trusted with, in levels.
+const NestingLimit = 4000
+
 const (
-	NestingLimit = 4000
 	stackReserve = 64 << 10 // for what runs beside the parser
 	minStack     = 128 << 10
 )
 
+// NestingFor returns how many levels a stack of so many bytes takes, at most
+// [NestingLimit].
 func NestingFor(stackBytes, bytesPerLevel int) int {
 	return min(NestingLimit, (max(stackBytes, minStack)-stackReserve)/bytesPerLevel)
 }

@@ -17,6 +17,8 @@ type Node struct {
 	IsNonDecimal bool // a number that is not written in plain decimal digits
 }
 
+// The names of kinds that the grammar has no name for: a list, a scalar, an absent
+// item of a list.
 const (
 	ListKind   = "[]"
 	ScalarKind = "scalar"

@@ -6,9 +6,10 @@ import (
 	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
-// Sign is what eachWord has found.
+// Sign is the kind of what [EachWord] has found.
 type Sign byte
 
+// The signs; OtherSign is anything that has none of its own.
 const (
 	OtherSign   Sign = iota
 	OpeningSign      // ( or [

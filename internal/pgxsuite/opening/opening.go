@@ -25,6 +25,7 @@ type (
 	ShouldPingParams = stdlib.ShouldPingParams
 )
 
+// The functions of package stdlib that open nothing.
 var (
 	OptionBeforeConnect    = stdlib.OptionBeforeConnect
 	OptionAfterConnect     = stdlib.OptionAfterConnect
