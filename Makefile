@@ -2,6 +2,9 @@
 MODULES := $(patsubst %/go.mod,%,$(shell git ls-files '*go.mod' 2>/dev/null || echo go.mod))
 MODULES := $(if $(MODULES),$(MODULES:go.mod=.),.)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# Built from source by the go command and kept in its caches, so that it needs the network once. Such as
+# GOLANGCI_LINT=golangci-lint takes one that is installed.
+GOLANGCI_LINT ?= go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 5m
 CHAOS_TIME ?= 10m
 # Of the schedule; one is chosen and printed if empty.
@@ -52,9 +55,10 @@ fuzz: postgres ## fuzz the check: 50,000 statements on a server, planted holes, 
 	@set -e; for p in ./rewrite ./lint/sqlfiles; do for t in $$(go test -list '^Fuzz' $$p | grep '^Fuzz'); do \
 		go test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) $$p; done; done
 
-lint: ## gofmt, go vet, staticcheck and go mod tidy find nothing
+lint: ## gofmt, go vet, staticcheck, golangci-lint (.golangci.yml) and go mod tidy find nothing
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run gofmt -w on these files'; exit 1; }
-	@set -e; for m in $(MODULES); do (cd $$m && go vet ./... && go run $(STATICCHECK) ./... && go mod tidy -diff); done
+	@$(GOLANGCI_LINT) version >/dev/null || { echo 'golangci-lint could not be built: let the go command reach a module proxy (GOPROXY), or install golangci-lint 2 and run make lint GOLANGCI_LINT=golangci-lint'; exit 1; }
+	@set -e; for m in $(MODULES); do (cd $$m && go vet ./... && go run $(STATICCHECK) ./... && $(GOLANGCI_LINT) run ./... && go mod tidy -diff); done
 	@GOOS=darwin go vet ./internal/localpg ./internal/pgdownload # what only macOS compiles there
 
 # Installs Debian's PostgreSQL if this is root's machine and none is found.

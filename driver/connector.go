@@ -120,7 +120,7 @@ func (c *Connector) Driver() sqldriver.Driver { return c.driver }
 func (c *Connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	for {
 		conn, err := c.connect(ctx)
-		if err != errOutdated {
+		if !errors.Is(err, errOutdated) {
 			if err != nil {
 				return nil, err
 			}
@@ -153,7 +153,7 @@ func (c *Connector) connect(ctx context.Context) (*Conn, error) {
 		return nil, errors.Join(fmt.Errorf("fencerow: the connector made a %T instead of pgx's connection", inner), inner.Close())
 	}
 	conn.std, conn.mode = std, std.Conn().Config().DefaultQueryExecMode
-	if err := conn.start(ctx); err == errOutdated {
+	if err := conn.start(ctx); errors.Is(err, errOutdated) {
 		_ = std.Conn().Close(ctx)
 		_ = inner.Close()
 		return nil, errOutdated

@@ -53,7 +53,7 @@ func (i isolated) takeOver(t *testing.T) {
 func requireServerError(t *testing.T, err error, code string) {
 	t.Helper()
 	require.IsType(t, (*pgconn.PgError)(nil), err)
-	require.Equal(t, code, err.(*pgconn.PgError).Code)
+	require.Equal(t, code, err.(*pgconn.PgError).Code) //nolint:errorlint // wrapped in nothing
 	require.False(t, driver.NotApplied(err))
 }
 

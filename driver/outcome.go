@@ -136,7 +136,8 @@ func (c *Conn) explainZero(ctx context.Context, s *statement, w rewrite.Write) e
 		current, found = value.(int64) // NULL: no such row by this condition
 		return found
 	})
-	kind, err := EventStale, error(nil)
+	var err error
+	kind := EventStale
 	switch {
 	case !told && c.connector.settings.undetermined && !c.onlyReports(s.plan):
 		return ErrUndetermined

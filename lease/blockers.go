@@ -149,7 +149,7 @@ func (e *ender) end(ctx context.Context, b blocker) error {
 	case errors.Is(err, sql.ErrNoRows): // it has ended by itself
 		return nil
 	case sqlState(err) == "42501":
-		return fmt.Errorf("the role may not end session %d: GRANT pg_signal_backend to it, or give the writers' role an idle_in_transaction_session_timeout; a superuser's session only a superuser may end (%v)", b.pid, err)
+		return fmt.Errorf("the role may not end session %d: GRANT pg_signal_backend to it, or give the writers' role an idle_in_transaction_session_timeout; a superuser's session only a superuser may end (%w)", b.pid, err)
 	}
 	return err
 }

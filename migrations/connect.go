@@ -165,7 +165,7 @@ func connectError(op string, cfg *pgx.ConnConfig, err error) error {
 // and address, once for each attempt.
 func lastError(err error) error {
 	for {
-		switch u := err.(type) {
+		switch u := err.(type) { //nolint:errorlint // it unwraps by itself
 		case interface{ Unwrap() []error }:
 			all := u.Unwrap()
 			if len(all) == 0 {

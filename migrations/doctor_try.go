@@ -72,7 +72,7 @@ func (t walled) try(ctx context.Context, conn *pgx.Conn) ([]Finding, error) {
 	problem, err := behindSavepoint(ctx, tx, func(tx pgx.Tx) error {
 		// locked inside, and free again after each of the writes
 		err := tx.QueryRow(ctx, `SELECT pg_catalog.format('tableoid OPERATOR(pg_catalog.=) %s::pg_catalog.oid AND ctid OPERATOR(pg_catalog.=) %L::pg_catalog.tid', tableoid::pg_catalog.oid, ctid) FROM `+t.Table+` LIMIT 1 FOR UPDATE SKIP LOCKED`).Scan(&row)
-		if err == pgx.ErrNoRows {
+		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
 		return err
@@ -89,7 +89,7 @@ func (t walled) try(ctx context.Context, conn *pgx.Conn) ([]Finding, error) {
 	for _, w := range t.writes(row) {
 		problem, err := behindSavepoint(ctx, tx, func(tx pgx.Tx) error { return w.run(ctx, tx) })
 		switch {
-		case err == errGone:
+		case errors.Is(err, errGone):
 			findings = append(findings, t.notTried(w.verb, "it came to no row, which was changed in between, or which a trigger passed over"))
 		case err != nil:
 			return nil, err

@@ -142,7 +142,7 @@ func valueDifference(n *sqltree.Node, f protoreflect.FieldDescriptor, v protoref
 }
 
 func valueDifferenceOne(n *sqltree.Node, f protoreflect.FieldDescriptor, v protoreflect.Value) string {
-	want := ""
+	var want string
 	switch f.Kind() {
 	case protoreflect.MessageKind:
 		return treeDifference(n, v.Message())

@@ -45,7 +45,7 @@ func (f *fixer) findGivenSet(at *sqltree.Node, t target, read operandReader) {
 
 // findGivenItem looks at one row of VALUES, or at the list of a SELECT.
 func (f *fixer) findGivenItem(list *sqltree.Node, position int) {
-	items := []*sqltree.Node(nil)
+	var items []*sqltree.Node
 	if list.Is("SelectStmt") {
 		items = list.List("targetList")
 	} else {

@@ -73,7 +73,7 @@ func play(ctx context.Context, out io.Writer, server *embed.Etcd, dsn string) (e
 	err = a.write(ctxA, "written by A, late")
 	var stale *driver.StaleError
 	if !errors.As(err, &stale) {
-		return fmt.Errorf("the late write of A should be stale, and ends with: %v", err)
+		return fmt.Errorf("the late write of A should be stale, and ends with: %v", err) //nolint:errorlint // nil if the write succeeded
 	}
 	say("worker A", `writes "written by A, late" with token %s: REJECTED, the row carries token %d`, tokenA, stale.Current)
 

@@ -149,7 +149,7 @@ func (c *cluster) ready(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-c.proc.done:
-			return fmt.Errorf("postgres ended before it took a connection (%v); the end of its log:\n%s", c.proc.err, c.dir.tail())
+			return fmt.Errorf("postgres ended before it took a connection (%v); the end of its log:\n%s", c.proc.err, c.dir.tail()) //nolint:errorlint // nil if it ended with status 0
 		case <-ctx.Done():
 			return fmt.Errorf("postgres did not take a connection in time (%w; last: %w); the end of its log:\n%s", context.Cause(ctx), err, c.dir.tail())
 		}

@@ -163,7 +163,7 @@ func TestOrdinaryUser(t *testing.T) {
 // into a directory of our own.
 func copyForAll(t *testing.T, exe string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "lpg")
+	dir, err := os.MkdirTemp("", "lpg") //nolint:usetesting // only we may enter t.TempDir
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755))

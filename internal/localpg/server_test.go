@@ -129,7 +129,7 @@ func TestKillWithBusyBackend(t *testing.T) {
 
 func TestStartFails(t *testing.T) {
 	// An empty place, to see what is left behind.
-	tmp, err := os.MkdirTemp("", "lpg")
+	tmp, err := os.MkdirTemp("", "lpg") //nolint:usetesting // only we may enter t.TempDir
 	require.NoError(t, err)
 	defer os.RemoveAll(tmp)
 	require.NoError(t, os.Chmod(tmp, 0o755))

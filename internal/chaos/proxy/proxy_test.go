@@ -46,7 +46,7 @@ func newBed(t *testing.T, network, addr string) *bed {
 func each(t *testing.T, test func(t *testing.T, b *bed)) {
 	t.Run("tcp", func(t *testing.T) { test(t, newBed(t, "tcp", "127.0.0.1:0")) })
 	t.Run("unix", func(t *testing.T) {
-		dir, err := os.MkdirTemp("", "proxy") // t.TempDir may be too long for a socket
+		dir, err := os.MkdirTemp("", "proxy") //nolint:usetesting // t.TempDir may be too long for a socket
 		require.NoError(t, err)
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		test(t, newBed(t, "unix", filepath.Join(dir, "s")))
