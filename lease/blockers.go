@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// blockersSQL are the transactions at the root of what session $1 waits for:
-// who waits for a lock as well, such as another taker, is none, nor is one whose
-// COMMIT waits for a standby. Where pg_stat_activity tells the role nothing, the
-// server itself refuses to end what is no client's, and nobody is sure that it
-// isn't such a COMMIT where there may be one. A prepared transaction is process 0.
+// blockersSQL finds the transactions that session $1 waits for, directly or through
+// others. It leaves out sessions that wait for a lock themselves, such as another
+// taker, and sessions whose COMMIT waits for a standby. If the role may not see a
+// session in pg_stat_activity and the server has synchronous standbys, the session
+// may be one of the latter: column sure is false then. The server itself refuses to
+// end a process that serves no client. A prepared transaction has process id 0.
 const blockersSQL = `WITH RECURSIVE chain (pid) AS (
   SELECT b FROM pg_catalog.unnest(pg_catalog.pg_blocking_pids($1)) b
   UNION
@@ -29,33 +30,33 @@ SELECT c.pid, l.virtualtransaction, a.backend_type IS NOT NULL
 UNION ALL
 SELECT 0, '', false FROM chain c WHERE c.pid OPERATOR(pg_catalog.=) 0`
 
-// endSQL ends the session of one of them, if it is that still.
+// endSQL ends the session of one of these transactions, if the transaction is still open.
 const endSQL = `SELECT pg_catalog.pg_terminate_backend(x.pid) FROM (` + blockersSQL + `) x
  WHERE x.sure AND x.pid OPERATOR(pg_catalog.=) $2 AND x.virtualtransaction OPERATOR(pg_catalog.=) $3`
 
 const pidSQL = `SELECT pg_catalog.pg_backend_pid()`
 
-// blocker is a transaction that holds a taker up.
+// blocker is a transaction that blocks a taker.
 type blocker struct {
 	pid         int64
 	transaction string
-	sure        bool // that its COMMIT doesn't wait for a standby
+	isEndable   bool // its COMMIT surely doesn't wait for a standby
 }
 
-// ender ends the sessions that hold a taker up.
+// ender ends the sessions that block a taker.
 type ender struct {
 	db   *sql.DB
 	pid  int64            // the taker's
-	seen map[blocker]bool // when it last looked
-	note string           // why it could not, for the taker's error
+	seen map[blocker]bool // those found last time
+	note string           // why a session could not be ended, for the taker's error
 }
 
-// takeEnding is take in a transaction, so that the session is the one that was
-// asked for its process id through a pooler, too.
-func (r *request) takeEnding(ctx context.Context) (g grant, err error) {
+// takeAndEndBlockers runs fencing.take in a transaction, so that the process id that
+// it asks for first stays that of its session behind a pooler.
+func (r *request) takeAndEndBlockers(ctx context.Context) (g grant, err error) {
 	defer func() {
 		if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
-			err = endOf(ctx)
+			err = causeOfEnd(ctx)
 		}
 	}()
 	tx, err := r.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
@@ -71,9 +72,9 @@ func (r *request) takeEnding(ctx context.Context) (g grant, err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		e.run(watching, r.endAfter)
+		e.endBlockers(watching, r.endAfter)
 	}()
-	g, err = takeBy(ctx, tx, r)
+	g, err = callTake(ctx, tx, r)
 	answered()
 	<-ended
 	if err != nil {
@@ -83,9 +84,9 @@ func (r *request) takeEnding(ctx context.Context) (g grant, err error) {
 	return g, tx.Commit()
 }
 
-// run looks twice within the time. A transaction is ended that is found both
-// times: one found for the first time may have just begun.
-func (e *ender) run(ctx context.Context, after time.Duration) {
+// endBlockers looks for blockers twice within the time, and ends those that it finds
+// both times: a transaction that it finds for the first time may have just begun.
+func (e *ender) endBlockers(ctx context.Context, after time.Duration) {
 	tick := time.NewTicker(after / 2)
 	defer tick.Stop()
 	for {
@@ -94,17 +95,17 @@ func (e *ender) run(ctx context.Context, after time.Duration) {
 			return
 		case <-tick.C:
 		}
-		if err := e.look(ctx); err != nil && ctx.Err() == nil {
+		if err := e.endThoseSeenTwice(ctx); err != nil && ctx.Err() == nil {
 			e.note = fmt.Sprintf("the sessions that hold it up could not be ended: %v", err)
 		}
 	}
 }
 
-func (e *ender) look(ctx context.Context) error {
-	if !spare(e.db, 1) {
+func (e *ender) endThoseSeenTwice(ctx context.Context) error {
+	if !hasSpareConnections(e.db, 1) {
 		return errors.New("no connection was free: give the pool another (SetMaxOpenConns)")
 	}
-	found, err := e.blockers(ctx)
+	found, err := e.findBlockers(ctx)
 	if err != nil {
 		return err
 	}
@@ -117,16 +118,16 @@ func (e *ender) look(ctx context.Context) error {
 		case !seen[b]:
 		case b.pid == 0:
 			failed = errors.Join(failed, errors.New("a prepared transaction has no session: COMMIT PREPARED or ROLLBACK PREPARED it, from pg_prepared_xacts"))
-		case !b.sure:
+		case !b.isEndable:
 			failed = errors.Join(failed, fmt.Errorf("session %d may be one whose COMMIT waits for a standby, which the role can't see: GRANT pg_read_all_stats to it", b.pid))
 		default:
-			failed = errors.Join(failed, e.end(ctx, b))
+			failed = errors.Join(failed, e.endSession(ctx, b))
 		}
 	}
 	return failed
 }
 
-func (e *ender) blockers(ctx context.Context) (found []blocker, err error) {
+func (e *ender) findBlockers(ctx context.Context) (found []blocker, err error) {
 	rows, err := e.db.QueryContext(ctx, blockersSQL, e.pid)
 	if err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func (e *ender) blockers(ctx context.Context) (found []blocker, err error) {
 	defer rows.Close()
 	for rows.Next() {
 		var b blocker
-		if err := rows.Scan(&b.pid, &b.transaction, &b.sure); err != nil {
+		if err := rows.Scan(&b.pid, &b.transaction, &b.isEndable); err != nil {
 			return nil, err
 		}
 		found = append(found, b)
@@ -142,7 +143,7 @@ func (e *ender) blockers(ctx context.Context) (found []blocker, err error) {
 	return found, rows.Err()
 }
 
-func (e *ender) end(ctx context.Context, b blocker) error {
+func (e *ender) endSession(ctx context.Context, b blocker) error {
 	var signaled bool
 	err := e.db.QueryRowContext(ctx, endSQL, e.pid, b.pid, b.transaction).Scan(&signaled)
 	switch {

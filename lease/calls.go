@@ -9,8 +9,8 @@ import (
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
-// Nothing in these is resolved by a role's own search_path. Each is a
-// transaction of its own, and leaves nothing in the session.
+// These statements name the schema of everything, so a role's search_path has no effect
+// on them. Each is a transaction of its own, and leaves nothing in the session.
 const (
 	takeSQL    = `SELECT token, held_by, EXTRACT(epoch FROM remaining) FROM fencing.take($1, $2, $3)`
 	renewSQL   = `SELECT fencing.renew($1, $2, $3)`
@@ -27,12 +27,12 @@ type grant struct {
 func (r *request) take(ctx context.Context) (grant, error) {
 	r.note = ""
 	if r.endAfter > 0 {
-		return r.takeEnding(ctx)
+		return r.takeAndEndBlockers(ctx)
 	}
-	return takeBy(ctx, r.db, r)
+	return callTake(ctx, r.db, r)
 }
 
-func takeBy(ctx context.Context, by interface {
+func callTake(ctx context.Context, by interface {
 	QueryRowContext(context.Context, string, ...any) *sql.Row
 }, r *request) (grant, error) {
 	var (
@@ -44,19 +44,19 @@ func takeBy(ctx context.Context, by interface {
 	return grant{tokenctx.Token(token.Int64), holder.String, time.Duration(seconds * float64(time.Second))}, err
 }
 
-// renewCall has the lease last for its time to live from now on. false is the
-// database's word that it is over.
-func (l *Lease) renewCall(ctx context.Context) (held bool, err error) {
+// callRenew extends the lease to its time to live from now on. It returns false if the
+// database answers that the lease is over.
+func (l *Lease) callRenew(ctx context.Context) (held bool, err error) {
 	err = l.db.QueryRowContext(ctx, renewSQL, l.resource, int64(l.token), interval(l.ttl)).Scan(&held)
 	return held, err
 }
 
-func (l *Lease) releaseCall(ctx context.Context) (held bool, err error) {
+func (l *Lease) callRelease(ctx context.Context) (held bool, err error) {
 	err = l.db.QueryRowContext(ctx, releaseSQL, l.resource, int64(l.token)).Scan(&held)
 	return held, err
 }
 
-// interval is d as PostgreSQL reads it in any IntervalStyle.
+// interval spells d so that PostgreSQL reads it in any IntervalStyle.
 func interval(d time.Duration) string {
 	return strconv.FormatInt(d.Microseconds(), 10) + " microseconds"
 }

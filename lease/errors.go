@@ -61,7 +61,7 @@ func callError(doing, function string, err error) error {
 	return fmt.Errorf("%s from %s: %w", doing, function, err)
 }
 
-// sqlState is the server's code of an error, "" if it is none of the server's
+// sqlState returns the server's code of an error, "" if the error is not the server's
 // (https://www.postgresql.org/docs/current/errcodes-appendix.html). The drivers'
 // error types have the method in common.
 func sqlState(err error) string {
@@ -72,8 +72,8 @@ func sqlState(err error) string {
 	return ""
 }
 
-// endOf is why a context ended, and always matches its Err.
-func endOf(ctx context.Context) error {
+// causeOfEnd returns why a context ended. It always matches the context's Err.
+func causeOfEnd(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, ctx.Err()) {
 		return cause

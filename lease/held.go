@@ -13,12 +13,12 @@ import (
 // Lease is a lease that was taken. Its methods may be called by many goroutines
 // at once. Release it, also after it was lost: until then it may own a goroutine.
 type Lease struct {
-	db       *sql.DB
-	resource string
-	holder   string
-	token    tokenctx.Token
-	ttl      time.Duration
-	every    time.Duration // between renewals, 0 for none
+	db            *sql.DB
+	resource      string
+	holder        string
+	token         tokenctx.Token
+	ttl           time.Duration
+	renewInterval time.Duration // between renewals, 0 for none
 
 	base    context.Context // ended with the lease, and by nothing else
 	cancel  context.CancelCauseFunc
@@ -35,17 +35,17 @@ type Lease struct {
 
 func newLease(ctx context.Context, r *request, token tokenctx.Token, sent time.Time) *Lease {
 	l := &Lease{
-		db: r.db, resource: r.resource, holder: r.holder, token: token, ttl: r.ttl, every: r.every,
+		db: r.db, resource: r.resource, holder: r.holder, token: token, ttl: r.ttl, renewInterval: r.renewInterval,
 		stopped: make(chan struct{}), deadline: sent.Add(r.ttl), contexts: make(map[*context.CancelCauseFunc]struct{}),
 	}
 	l.base, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	l.mu.Lock() // the timer may run before it is stored
 	defer l.mu.Unlock()
 	l.expiry = time.AfterFunc(time.Until(l.deadline), l.expire)
-	if l.every == 0 {
+	if l.renewInterval == 0 {
 		close(l.stopped)
 	} else {
-		go l.keep(sent)
+		go l.keepRenewed(sent)
 	}
 	return l
 }
@@ -97,12 +97,12 @@ func (l *Lease) Context(ctx context.Context) context.Context {
 		})
 	}
 	ctx = tokenctx.With(tokenctx.WithResource(ctx, l.resource, l.token), l.token)
-	return tokenctx.WithObserver(ctx, l.observe)
+	return tokenctx.WithObserver(ctx, l.endIfStale)
 }
 
-// observe hears of stale tokens. The number alone tells this lease's from
-// another's, unless they are drawn in different databases.
-func (l *Lease) observe(resource string, t tokenctx.Token) {
+// endIfStale is called with each token that turned out to be stale, and ends the lease
+// if the token is its own. Tokens of one database are unique, so the number is enough.
+func (l *Lease) endIfStale(resource string, t tokenctx.Token) {
 	if t == l.token && (resource == "" || resource == l.resource) {
 		l.end(fmt.Errorf("%w: a write under token %d of %q was stale, so another holder has taken over", ErrLost, l.token, l.resource))
 	}

@@ -11,30 +11,30 @@ import (
 )
 
 const (
-	listenSQL    = `LISTEN fencerow_lease` // fencing.release notifies it with the resource
-	unlistenSQL  = `UNLISTEN fencerow_lease`
-	listenPool   = 4                    // a pool with fewer connections has none to spare for it
-	listenRetry  = time.Second          // after a failure that may pass; twice as long after each
-	listenSeldom = time.Minute          // and no longer
-	listenGuard  = time.Second / 2      // between looks at the pool's size
-	listenCall   = time.Second          // bounds what is asked on the way
-	lookPatience = 15 * time.Second     // a look that takes longer may need the connection
-	wakeJitter   = 2 * time.Millisecond // among the processes that hear of the same release
+	listenSQL         = `LISTEN fencerow_lease` // fencing.release notifies it with the resource
+	unlistenSQL       = `UNLISTEN fencerow_lease`
+	listenMinPool     = 4                    // a smaller pool has no connection to spare for listening
+	listenRetry       = time.Second          // after the first failure; twice as long after each further one
+	listenMaxRetry    = time.Minute          // the longest of these pauses
+	poolSizeInterval  = time.Second / 2      // between checks of the pool's size
+	listenCallTimeout = time.Second          // bounds each call beside the waiting
+	pollTimeout       = 15 * time.Second     // a poll that takes longer may need the hub's connection
+	wakeJitter        = 2 * time.Millisecond // among the processes that are notified of one release
 )
 
-// directSQL tells a server that is reached without a pooler in between from
-// others, by the process id that was sent when the connection was made.
+// directSQL shows whether there is a pooler in between: then the process id is not the
+// one that was sent when the connection was made.
 const directSQL = `SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery()`
 
-// hubs has the hub of each handle over which somebody waits.
+// hubs has the hub of each handle over which a taker waits.
 var hubs = struct {
 	sync.Mutex
-	of map[*sql.DB]*hub
-}{of: make(map[*sql.DB]*hub)}
+	byHandle map[*sql.DB]*hub
+}{byHandle: make(map[*sql.DB]*hub)}
 
-// hub is the one connection of a handle that hears of releases, for all who
-// wait over it. It begins with the first and ends with the last. Its fields
-// are under the lock of hubs.
+// hub is the one connection of a handle that is notified of releases, for all takers
+// who wait over the handle. It begins with the first of them and ends with the last. Its
+// fields are under the lock of hubs.
 type hub struct {
 	db        *sql.DB
 	end       context.CancelFunc
@@ -42,33 +42,34 @@ type hub struct {
 	waiters   map[string][]*waiter
 }
 
-// waiter is one who waits for a lease. A nil one only polls.
+// waiter is a taker who waits for a lease. A nil waiter only polls.
 type waiter struct {
 	hub      *hub
 	resource string
-	signal   chan struct{} // look again; one is enough
+	signal   chan struct{} // poll now; one signal is enough
 }
 
-// join makes a waiter, which must leave.
-func join(db *sql.DB, resource string) *waiter {
+// joinHub makes a waiter. Call its leave afterwards.
+func joinHub(db *sql.DB, resource string) *waiter {
 	hubs.Lock()
 	defer hubs.Unlock()
-	h := hubs.of[db]
+	h := hubs.byHandle[db]
 	if h == nil {
 		ctx, end := context.WithCancel(context.Background())
 		h = &hub{db: db, end: end, waiters: make(map[string][]*waiter)}
-		hubs.of[db] = h
+		hubs.byHandle[db] = h
 		go h.run(ctx)
 	}
 	w := &waiter{hub: h, resource: resource, signal: make(chan struct{}, 1)}
 	if h.listening {
-		w.signal <- struct{}{} // it may have been released since the last look
+		w.signal <- struct{}{} // it may have been released since the last poll
 	}
 	h.waiters[resource] = append(h.waiters[resource], w)
 	return w
 }
 
-// leave ends the waiting. A signal that came to nothing goes to another.
+// leave ends the waiting. If the waiter did not take the lease, another one may: it
+// is signaled, since the signal may have gone to this one.
 func (w *waiter) leave(taken bool) {
 	if w == nil {
 		return
@@ -84,13 +85,12 @@ func (w *waiter) leave(taken bool) {
 		h.wake(w.resource)
 	}
 	if len(h.waiters) == 0 {
-		delete(hubs.of, h.db)
+		delete(hubs.byHandle, h.db)
 		h.end()
 	}
 }
 
-// sleep waits until it is time to look: after a poll's pause, or shortly after
-// a signal.
+// sleep waits until it is time to poll: after the pause, or shortly after a signal.
 func (w *waiter) sleep(ctx context.Context, pause time.Duration) {
 	var signal chan struct{}
 	if w != nil {
@@ -110,18 +110,18 @@ func (w *waiter) sleep(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// watch is called before a look, and what it returns afterwards. A look that
-// takes long may be waiting for the pool, whose real size the hub doesn't know
-// if another pool is under it: then the hub lets its connection go for good.
-func (w *waiter) watch(patience time.Duration) (stop func() bool) {
+// endListeningAfter ends the hub for good if the poll that follows takes longer than
+// timeout. Call stop when the poll is over. A poll that takes long may be waiting for a
+// connection of a smaller pool under the handle, whose size the hub can't know; the
+// hub's own connection is then the one that is missing.
+func (w *waiter) endListeningAfter(timeout time.Duration) (stop func() bool) {
 	if w == nil {
 		return func() bool { return true }
 	}
-	return time.AfterFunc(patience, w.hub.end).Stop
+	return time.AfterFunc(timeout, w.hub.end).Stop
 }
 
-// wake has one of those who wait for a resource look: the others would find
-// that one has it.
+// wake signals one of the waiters for a resource: only one can take the lease.
 func (h *hub) wake(resource string) {
 	if waiting := h.waiters[resource]; len(waiting) > 0 {
 		select {
@@ -132,9 +132,9 @@ func (h *hub) wake(resource string) {
 	}
 }
 
-// heard says whether the hub listens from now on. What was released before
-// nobody has heard of.
-func (h *hub) heard(listening bool) {
+// setListening notes whether the hub listens from now on. If it does, it wakes a waiter
+// for each resource: of a release before that nobody was notified.
+func (h *hub) setListening(listening bool) {
 	hubs.Lock()
 	defer hubs.Unlock()
 	h.listening = listening
@@ -159,20 +159,20 @@ func (h *hub) run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-time.After(retry):
 		}
-		retry = min(2*retry, listenSeldom)
+		retry = min(2*retry, listenMaxRetry)
 	}
 }
 
 // listen listens until ctx ends or it fails, and returns whether it did and
 // whether to try again.
 func (h *hub) listen(ctx context.Context) (listened, again bool) {
-	if ctx.Err() != nil || h.tooSmall() {
+	if ctx.Err() != nil || h.isPoolTooSmall() {
 		return false, false
 	}
-	if !spare(h.db, 2) {
+	if !hasSpareConnections(h.db, 2) {
 		return false, true
 	}
-	conn, err := connOf(ctx, h.db)
+	conn, err := takeConnection(ctx, h.db)
 	if err != nil {
 		return false, ctx.Err() == nil
 	}
@@ -180,7 +180,7 @@ func (h *hub) listen(ctx context.Context) (listened, again bool) {
 	if direct, err := isDirect(ctx, conn); err != nil || !direct {
 		return false, err != nil && ctx.Err() == nil
 	}
-	another, err := connOf(ctx, h.db) // or the looks wait for this one, where a smaller pool is under the handle
+	another, err := takeConnection(ctx, h.db) // if a smaller pool is under the handle, polls would wait for the hub's connection
 	if err != nil {
 		return false, ctx.Err() == nil
 	}
@@ -189,15 +189,15 @@ func (h *hub) listen(ctx context.Context) (listened, again bool) {
 	if _, err := conn.ExecContext(ctx, listenSQL); err != nil {
 		return false, ctx.Err() == nil
 	}
-	h.heard(true)
-	defer h.heard(false)
+	h.setListening(true)
+	defer h.setListening(false)
 	ctx, ended := context.WithCancel(ctx)
 	defer ended()
-	go h.guard(ctx)
+	go h.watchPoolSize(ctx)
 	for {
 		var resource string
 		if err := conn.Raw(func(driverConn any) (err error) {
-			resource, err = notification(ctx, driverConn)
+			resource, err = waitForNotification(ctx, driverConn)
 			return err
 		}); err != nil {
 			return true, ctx.Err() == nil
@@ -208,10 +208,10 @@ func (h *hub) listen(ctx context.Context) (listened, again bool) {
 	}
 }
 
-// guard ends the hub for good when its pool is made too small for it, and
-// returns when ctx ends.
-func (h *hub) guard(ctx context.Context) {
-	tick := time.NewTicker(listenGuard)
+// watchPoolSize ends the hub for good if its pool is made too small for it. It returns
+// when ctx ends.
+func (h *hub) watchPoolSize(ctx context.Context) {
+	tick := time.NewTicker(poolSizeInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -219,35 +219,36 @@ func (h *hub) guard(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if h.tooSmall() {
+		if h.isPoolTooSmall() {
 			h.end()
 			return
 		}
 	}
 }
 
-// tooSmall says whether the pool has no connection to spare for a hub.
-func (h *hub) tooSmall() bool {
+// isPoolTooSmall reports whether the pool has no connection to spare for a hub.
+func (h *hub) isPoolTooSmall() bool {
 	n := h.db.Stats().MaxOpenConnections
-	return n > 0 && n < listenPool
+	return n > 0 && n < listenMinPool
 }
 
-// spare says whether the pool has connections left, n of them, so that nobody
-// need wait for one.
-func spare(db *sql.DB, n int) bool {
+// hasSpareConnections reports whether n connections can be taken from the pool without
+// waiting.
+func hasSpareConnections(db *sql.DB, n int) bool {
 	s := db.Stats()
 	return s.MaxOpenConnections == 0 || s.InUse+n <= s.MaxOpenConnections
 }
 
-// connOf takes a connection, if it is to be had soon.
-func connOf(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, listenCall)
+// takeConnection takes a connection from the pool, and waits only a short time for one.
+func takeConnection(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, listenCallTimeout)
 	defer cancel()
 	return db.Conn(ctx)
 }
 
-// isDirect says whether LISTEN works: with a driver that yields notifications,
-// on a primary, and not through a pooler, which gives the session to others.
+// isDirect reports whether LISTEN works on a connection: the driver must yield
+// notifications, the server be a primary, and no pooler be in between, which would give
+// the session to others.
 func isDirect(ctx context.Context, conn *sql.Conn) (bool, error) {
 	var sent uint32
 	if err := conn.Raw(func(driverConn any) error {
@@ -256,7 +257,7 @@ func isDirect(ctx context.Context, conn *sql.Conn) (bool, error) {
 	}); err != nil || sent == 0 {
 		return false, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, listenCall)
+	ctx, cancel := context.WithTimeout(ctx, listenCallTimeout)
 	defer cancel()
 	var (
 		pid     int64
@@ -266,17 +267,17 @@ func isDirect(ctx context.Context, conn *sql.Conn) (bool, error) {
 	return pid == int64(sent) && !standby, err
 }
 
-// unlisten leaves nothing in the session, which goes back to the pool, or has
-// the pool throw it away.
+// unlisten undoes LISTEN in a session that goes back to the pool. If that fails, it
+// makes the pool close the connection.
 func unlisten(ctx context.Context, conn *sql.Conn) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listenCall)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listenCallTimeout)
 	defer cancel()
 	_, err := conn.ExecContext(ctx, unlistenSQL)
 	_ = conn.Raw(func(driverConn any) error {
 		if err != nil {
 			return sqldriver.ErrBadConn
 		}
-		forget(driverConn)
+		dropNotifications(driverConn)
 		return nil
 	})
 }

@@ -15,8 +15,8 @@ func TestSignals(t *testing.T) {
 	for _, taken := range []bool{true, false} {
 		var ended bool
 		h := &hub{db: db, end: func() { ended = true }, listening: true, waiters: make(map[string][]*waiter)}
-		hubs.of[db] = h
-		a, b, c, other := join(db, "r"), join(db, "r"), join(db, "r"), join(db, "s")
+		hubs.byHandle[db] = h
+		a, b, c, other := joinHub(db, "r"), joinHub(db, "r"), joinHub(db, "r"), joinHub(db, "s")
 		for _, w := range []*waiter{a, b, c, other} {
 			<-w.signal // each looks once, as the hub had begun before it came
 		}
@@ -32,7 +32,7 @@ func TestSignals(t *testing.T) {
 			w.leave(true)
 		}
 		require.True(t, ended)
-		require.Empty(t, hubs.of)
+		require.Empty(t, hubs.byHandle)
 	}
 }
 
@@ -40,9 +40,9 @@ func TestSignals(t *testing.T) {
 func TestWatch(t *testing.T) {
 	ended := make(chan struct{})
 	w := &waiter{hub: &hub{end: func() { close(ended) }}}
-	require.True(t, w.watch(time.Hour)())
-	stop := w.watch(time.Nanosecond)
+	require.True(t, w.endListeningAfter(time.Hour)())
+	stop := w.endListeningAfter(time.Nanosecond)
 	<-ended
 	require.False(t, stop())
-	require.True(t, (*waiter)(nil).watch(0)())
+	require.True(t, (*waiter)(nil).endListeningAfter(0)())
 }

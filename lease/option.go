@@ -18,7 +18,7 @@ const (
 	maxName = 255 // characters
 )
 
-// How often Take looks again unless WithPoll says so.
+// How often Take polls unless WithPoll says otherwise.
 const (
 	defaultPollMin = 50 * time.Millisecond
 	defaultPollMax = time.Second
@@ -27,17 +27,17 @@ const (
 // Option changes how a lease is taken and kept.
 type Option func(*request) error
 
-// request is what is asked for, with the options applied.
+// request is what a caller of Take wants, with the options applied.
 type request struct {
 	db               *sql.DB
 	resource, holder string
 	ttl              time.Duration
-	every            time.Duration // between renewals, 0 for none
+	renewInterval    time.Duration // between renewals, 0 for none
 	pollMin, pollMax time.Duration
 	withoutListen    bool
-	endAfter         time.Duration // how long to be held up, 0 for as long as it takes
+	endAfter         time.Duration // how long to be blocked before blockers are ended, 0 to never end them
 
-	note string // of the last call: why those who held it up were not ended
+	note string // why the sessions that blocked the last call were not ended
 }
 
 // WithHolder sets the name under which the lease is held, 1 to 255 characters.
@@ -58,7 +58,7 @@ func WithRenewEvery(d time.Duration) Option {
 		if d <= 0 || d >= r.ttl {
 			return fmt.Errorf("renewal every %v: choose more than 0 and less than the time to live of %v", d, r.ttl)
 		}
-		r.every = d
+		r.renewInterval = d
 		return nil
 	}
 }
@@ -66,15 +66,15 @@ func WithRenewEvery(d time.Duration) Option {
 // WithoutRenewal lets the lease end after its time to live.
 func WithoutRenewal() Option {
 	return func(r *request) error {
-		r.every = 0
+		r.renewInterval = 0
 		return nil
 	}
 }
 
-// WithPoll sets how long [Take] waits between two looks at a lease that is
+// WithPoll sets how long [Take] waits between two polls for a lease that is
 // held: about shortest at first, and twice as long each time up to longest, with
 // jitter, but no longer than the lease has to go. The default is 50 milliseconds
-// to a second. A release that [Take] hears of has it look at once.
+// to a second. If [Take] is notified of a release, it polls at once.
 func WithPoll(shortest, longest time.Duration) Option {
 	return func(r *request) error {
 		if shortest <= 0 || longest < shortest {
@@ -122,7 +122,7 @@ func WithEndBlockers(after time.Duration) Option {
 func newRequest(db *sql.DB, resource string, ttl time.Duration, opts []Option) (*request, error) {
 	given := ttl
 	ttl = ttl.Truncate(time.Microsecond) // the database's unit
-	r := &request{db: db, resource: resource, ttl: ttl, every: ttl / 3, pollMin: defaultPollMin, pollMax: defaultPollMax}
+	r := &request{db: db, resource: resource, ttl: ttl, renewInterval: ttl / 3, pollMin: defaultPollMin, pollMax: defaultPollMax}
 	err := checkName("resource", resource)
 	switch {
 	case err != nil:

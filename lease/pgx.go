@@ -19,7 +19,7 @@ type pgxConn struct{ *pgx.Conn }
 
 func (c pgxConn) PID() uint32 { return c.PgConn().PID() }
 
-// asNotified is nil for the connections of other drivers.
+// asNotified returns nil for connections of other drivers.
 func asNotified(driverConn any) notified {
 	switch c := driverConn.(type) {
 	case notified:
@@ -30,8 +30,8 @@ func asNotified(driverConn any) notified {
 	return nil
 }
 
-// backendPID is the process id that was sent when the connection was made, 0 if
-// the driver doesn't say.
+// backendPID returns the process id that was sent when the connection was made, 0 if
+// the driver doesn't tell it.
 func backendPID(driverConn any) uint32 {
 	if c := asNotified(driverConn); c != nil {
 		return c.PID()
@@ -39,8 +39,8 @@ func backendPID(driverConn any) uint32 {
 	return 0
 }
 
-// notification waits for one, and returns what it was sent with.
-func notification(ctx context.Context, driverConn any) (string, error) {
+// waitForNotification waits for a notification, and returns its payload.
+func waitForNotification(ctx context.Context, driverConn any) (string, error) {
 	c := asNotified(driverConn)
 	if c == nil {
 		return "", errors.New("the driver yields no notifications")
@@ -52,12 +52,12 @@ func notification(ctx context.Context, driverConn any) (string, error) {
 	return n.Payload, nil
 }
 
-// forget drops notifications that have come and were not waited for.
-func forget(driverConn any) {
+// dropNotifications drops the notifications that have arrived and nobody has waited for.
+func dropNotifications(driverConn any) {
 	ended, end := context.WithCancel(context.Background())
 	end()
 	for {
-		if _, err := notification(ended, driverConn); err != nil {
+		if _, err := waitForNotification(ended, driverConn); err != nil {
 			return
 		}
 	}

@@ -38,9 +38,9 @@ func (l *Lease) Release(ctx context.Context) error {
 	select {
 	case <-l.stopped:
 	case <-ctx.Done():
-		return fmt.Errorf("%s: wait for the renewal under way: %w", doing, endOf(ctx))
+		return fmt.Errorf("%s: wait for the renewal under way: %w", doing, causeOfEnd(ctx))
 	}
-	held, err := l.releaseCall(ctx)
+	held, err := l.callRelease(ctx)
 	if err != nil {
 		l.release.sent = true
 		return callError(doing, "fencing.release", err)

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// keep renews the lease until it ends.
-func (l *Lease) keep(taken time.Time) {
+// keepRenewed renews the lease until it ends.
+func (l *Lease) keepRenewed(taken time.Time) {
 	defer close(l.stopped)
-	next := time.NewTimer(time.Until(taken.Add(l.every)))
+	next := time.NewTimer(time.Until(taken.Add(l.renewInterval)))
 	defer next.Stop()
 	for {
 		select {
@@ -22,35 +22,36 @@ func (l *Lease) keep(taken time.Time) {
 }
 
 // renew renews the lease once, and returns how long to wait before the next
-// time. Only the database's own word ends the lease here. Whatever else goes
-// wrong leaves open whether it was renewed; then the deadline stays, and ends it.
+// time. It ends the lease only if the database answers that the lease is over. After
+// any other failure nobody knows whether the lease was renewed; the deadline stays,
+// and ends the lease when it passes.
 func (l *Lease) renew() time.Duration {
 	sent := time.Now()
-	ctx, cancel := context.WithTimeout(l.base, l.patience())
+	ctx, cancel := context.WithTimeout(l.base, l.answerTimeout())
 	defer cancel()
-	held, err := l.renewCall(ctx)
+	held, err := l.callRenew(ctx)
 	if err != nil {
-		return l.failed(callError("renew it", "fencing.renew", err))
+		return l.noteFailure(callError("renew it", "fencing.renew", err))
 	}
 	if !held {
 		l.end(fmt.Errorf("%w: the database refused to renew %q: its time was over, and another may have taken it", ErrLost, l.resource))
-		return l.every
+		return l.renewInterval
 	}
 	l.extend(sent)
-	return time.Until(sent.Add(l.every))
+	return time.Until(sent.Add(l.renewInterval))
 }
 
-// patience is how long to wait for an answer, so that a connection that hangs
-// leaves time for another one.
-func (l *Lease) patience() time.Duration {
+// answerTimeout is how long to wait for the answer to a renewal. It leaves time to try
+// again over another connection if this one hangs.
+func (l *Lease) answerTimeout() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return min(l.every, time.Until(l.deadline)/2)
+	return min(l.renewInterval, time.Until(l.deadline)/2)
 }
 
-// failed keeps the error for the case that no other renewal comes through, and
-// returns how long to wait: not long, as there isn't much time.
-func (l *Lease) failed(err error) time.Duration {
+// noteFailure keeps the error for the case that no later renewal succeeds, and returns
+// how long to wait before the next one: a short time, as the deadline is near.
+func (l *Lease) noteFailure(err error) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failure = err
