@@ -6,9 +6,9 @@ import "github.com/fencerow/fencerow/driver"
 // meanwhile, also what others sent on them.
 func Check(f func(), opts ...Option) []Finding {
 	c := newCollector(opts)
-	stop := driver.Observe(driver.Observer{Event: c.event})
+	stop := driver.Observe(driver.Observer{Event: c.recordEvent})
 	defer stop()
 	f()
 	stop()
-	return c.end(true)
+	return c.finish(true)
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/fencerow/fencerow/rewrite"
 )
 
-// collector gathers what one of the three doors hears.
+// collector gathers the violations for one Watch, Check or VerifyMain.
 type collector struct {
-	mu      sync.Mutex
-	allowed []*allowance
-	heard   []*rewrite.Violation
-	ended   bool
+	mu         sync.Mutex
+	allowed    []*allowance
+	violations []*rewrite.Violation
+	ended      bool
 
-	// what others answer for; of the collector of VerifyMain only
+	// violations that a Watch or a Check shows; only the collector of VerifyMain has them
 	claimed map[*rewrite.Violation]bool
 }
 
-// whole is the collector of the running VerifyMain.
-var whole atomic.Pointer[collector]
+// mainCollector is the collector of the running VerifyMain, nil if none runs.
+var mainCollector atomic.Pointer[collector]
 
 func newCollector(opts []Option) *collector {
 	c := &collector{}
@@ -32,9 +32,9 @@ func newCollector(opts []Option) *collector {
 	return c
 }
 
-// violation returns what is to be found in an event: nothing of stale tokens and
-// replays, which are no fault of the statement, nor of a table that is unfit.
-func violation(e driver.Event) *rewrite.Violation {
+// violationOf returns the violation of an event that is a finding, or nil. Stale tokens
+// and replays are not faults of the statement, and an unfit table isn't one either.
+func violationOf(e driver.Event) *rewrite.Violation {
 	var v *rewrite.Violation
 	if e.Kind != driver.EventRefused && e.Kind != driver.EventReported || !errors.As(e.Err, &v) {
 		return nil
@@ -42,43 +42,44 @@ func violation(e driver.Event) *rewrite.Violation {
 	return v
 }
 
-// hear takes an event, and reports whether it came too late.
-func (c *collector) hear(_ context.Context, e driver.Event) (late bool) {
-	v := violation(e)
+// record keeps the violation of an event, and reports whether the event came too late.
+func (c *collector) record(_ context.Context, e driver.Event) (late bool) {
+	v := violationOf(e)
 	if v == nil {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	expected := c.allows(v)
+	expected := c.useAllowances(v)
 	if c.ended && !expected {
 		return true
 	}
 	if !expected {
-		c.heard = append(c.heard, v)
+		c.violations = append(c.violations, v)
 	}
-	if main := whole.Load(); main != nil && main != c {
-		main.leaveOut(v)
+	if main := mainCollector.Load(); main != nil && main != c {
+		main.claim(v)
 	}
 	return false
 }
 
-// event is hear for an observer.
-func (c *collector) event(ctx context.Context, e driver.Event) { c.hear(ctx, e) }
+// recordEvent is record for an observer.
+func (c *collector) recordEvent(ctx context.Context, e driver.Event) { c.record(ctx, e) }
 
-func (c *collector) allows(v *rewrite.Violation) (found bool) {
+// useAllowances marks the allowances that cover a violation, and reports whether any does.
+func (c *collector) useAllowances(v *rewrite.Violation) (found bool) {
 	for _, a := range c.allowed {
 		if a.covers(v) {
-			a.met, found = true, true
+			a.isUsed, found = true, true
 		}
 	}
 	return found
 }
 
-// leaveOut has a test answer for a violation, so that its package doesn't tell it
-// again. Each event has a violation of its own; which of its listeners hears it
-// first is open.
-func (c *collector) leaveOut(v *rewrite.Violation) {
+// claim notes that a test shows a violation, so that VerifyMain doesn't show it again.
+// Each event has a violation of its own. The observers of an event are called in no
+// fixed order, so claim may be called before or after record.
+func (c *collector) claim(v *rewrite.Violation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.claimed == nil {
@@ -87,24 +88,24 @@ func (c *collector) leaveOut(v *rewrite.Violation) {
 	c.claimed[v] = true
 }
 
-// end returns the findings. Allowances that met nothing are among them if all was
-// run that could have met them.
-func (c *collector) end(all bool) []Finding {
+// finish returns the findings. Unused allowances are among them if every test has run
+// that could have used them.
+func (c *collector) finish(all bool) []Finding {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
 	var out []Finding
-	for _, v := range c.heard {
+	for _, v := range c.violations {
 		if !c.claimed[v] {
 			out = append(out, Of(v))
 		}
 	}
 	for _, a := range c.allowed {
-		switch fault := a.fault(); {
-		case fault != "":
-			out = append(out, a.finding(fault))
-		case all && !a.met:
-			out = append(out, a.finding(a.unused()))
+		switch problem := a.problem(); {
+		case problem != "":
+			out = append(out, a.finding(problem))
+		case all && !a.isUsed:
+			out = append(out, a.finding(a.unusedMessage()))
 		}
 	}
 	return Merge(out)

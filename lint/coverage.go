@@ -10,7 +10,7 @@ import (
 	"github.com/fencerow/fencerow/rewrite"
 )
 
-// coverage is what was written of each protected table.
+// coverage counts the statements that wrote each protected table.
 type coverage struct {
 	mu     sync.Mutex
 	tables map[string]map[statementKey]*statementCoverage
@@ -18,7 +18,7 @@ type coverage struct {
 
 type statementKey struct{ place, sql string }
 
-// statementCoverage counts what came of a statement at one place.
+// statementCoverage counts the outcomes of a statement at one place.
 type statementCoverage struct {
 	Place    string `json:"place"`
 	Kind     string `json:"kind"`
@@ -43,28 +43,27 @@ func newCoverage() *coverage {
 }
 
 func (c *coverage) observer() driver.Observer {
-	return driver.Observer{Tables: c.protected, Event: c.event, After: c.after}
+	return driver.Observer{Tables: c.addTables, Event: c.countEvent, After: c.countSent}
 }
 
-func (c *coverage) protected(tables []rewrite.Table) {
+func (c *coverage) addTables(tables []rewrite.Table) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, t := range tables {
-		c.table(t.String())
+		c.statementsOf(t.String())
 	}
 }
 
-func (c *coverage) table(name string) map[statementKey]*statementCoverage {
+func (c *coverage) statementsOf(name string) map[statementKey]*statementCoverage {
 	if c.tables[name] == nil {
 		c.tables[name] = make(map[statementKey]*statementCoverage)
 	}
 	return c.tables[name]
 }
 
-// event counts a statement that was refused or reported. What is known of it is
-// its text.
-func (c *coverage) event(_ context.Context, e driver.Event) {
-	if !wanted.on() || e.Table == "" || violation(e) == nil {
+// countEvent counts a statement that was refused or reported. Only its text is known.
+func (c *coverage) countEvent(_ context.Context, e driver.Event) {
+	if !shownCoverage.isOn() || e.Table == "" || violationOf(e) == nil {
 		return
 	}
 	kind, _, _ := strings.Cut(e.SQL, " ")
@@ -77,9 +76,9 @@ func (c *coverage) event(_ context.Context, e driver.Event) {
 	})
 }
 
-// after counts a guarded statement that was sent.
-func (c *coverage) after(_ context.Context, op driver.Operation, err error) {
-	if !wanted.on() || errors.Is(err, rewrite.ErrRefused) { // by the wall, of which an event tells
+// countSent counts a guarded statement that was sent.
+func (c *coverage) countSent(_ context.Context, op driver.Operation, err error) {
+	if !shownCoverage.isOn() || errors.Is(err, rewrite.ErrRefused) { // the wall refused it, and countEvent counts that
 		return
 	}
 	if len(op.Writes) == 0 {
@@ -111,7 +110,7 @@ func (c *coverage) after(_ context.Context, op driver.Operation, err error) {
 func (c *coverage) count(table, place, kind, sql string, add func(*statementCoverage)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	statements, key := c.table(table), statementKey{place, shortened(sql)}
+	statements, key := c.statementsOf(table), statementKey{place, shorten(sql)}
 	if statements[key] == nil {
 		statements[key] = &statementCoverage{Place: place, Kind: kind, SQL: key.sql}
 	}

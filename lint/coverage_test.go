@@ -16,7 +16,7 @@ import (
 
 // What comes of a guarded statement is counted once for each table that it writes.
 func TestCoverageCounts(t *testing.T) {
-	defer wanted.Store(wanted.Swap(asText))
+	defer shownCoverage.Store(shownCoverage.Swap(asText))
 	orders, payments := &rewrite.Table{Schema: "public", Name: "orders"}, &rewrite.Table{Schema: "app", Name: "payments"}
 	tests := map[string]struct {
 		err    error
@@ -37,7 +37,7 @@ func TestCoverageCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCoverage()
 			c.observer().After(t.Context(), driver.Operation{SQL: "SELECT 1", Writes: tt.writes, Location: "/repo/a.go:1"}, tt.err)
-			shown := c.show(asText)
+			shown := c.format(asText)
 			var got []string
 			if _, rest, ok := strings.Cut(shown, "fencerow coverage: "); ok && tt.want != "" {
 				count, _, _ := strings.Cut(rest, " protected")
@@ -55,13 +55,13 @@ func TestCoverageCounts(t *testing.T) {
 
 // Bulk statements of many lengths are one, and no rune is cut in two.
 func TestCoverageShortens(t *testing.T) {
-	defer wanted.Store(wanted.Swap(asText))
+	defer shownCoverage.Store(shownCoverage.Swap(asText))
 	c := newCoverage()
 	for n := range 3 {
 		sql := `INSERT INTO größen_1 VALUES (` + strings.Repeat("ö, ", 100+n) + `$1)`
-		c.after(t.Context(), driver.Operation{SQL: sql, Writes: []rewrite.Write{{Table: &rewrite.Table{Schema: "public", Name: "größen_1"}, Kind: "INSERT"}}}, nil)
+		c.countSent(t.Context(), driver.Operation{SQL: sql, Writes: []rewrite.Write{{Table: &rewrite.Table{Schema: "public", Name: "größen_1"}, Kind: "INSERT"}}}, nil)
 	}
-	shown := c.show(asText)
+	shown := c.format(asText)
 	require.Contains(t, shown, "  unknown place: INSERT 3 accepted\n")
 	require.Contains(t, shown, " ...\n")
 	require.True(t, utf8.ValidString(shown), "%q", shown)

@@ -24,18 +24,18 @@ type Finding struct {
 	Times        int          // how often it was found there
 }
 
-// Of returns the finding that a violation is, at the line that it names itself.
+// Of makes a finding of a violation, at the line that the violation names.
 func Of(v *rewrite.Violation) Finding {
 	f := Finding{Rule: v.Rule, Table: v.Table, Message: v.Message, Fix: v.Fix, Times: 1}
-	f.Path, f.Line = place(v.Location)
+	f.Path, f.Line = splitLocation(v.Location)
 	if _, details, ok := strings.Cut(v.Error(), "\n"); ok {
 		f.Details = details
 	}
 	return f
 }
 
-// OfError is [Of] for the violation that an error wraps; ok is false if it wraps
-// none.
+// OfError is [Of] for the violation that an error wraps. If the error wraps no
+// violation, ok is false.
 func OfError(err error) (f Finding, ok bool) {
 	var v *rewrite.Violation
 	if !errors.As(err, &v) {
@@ -78,8 +78,8 @@ func (f Finding) String() string {
 	return f.Headline() + "\n" + f.Details
 }
 
-// Merge sorts findings by place and rule, and makes one of several that are the
-// same at one place.
+// Merge sorts findings by place and rule, and merges equal findings at one place into
+// one, which counts them.
 func Merge(findings []Finding) []Finding {
 	sorted := slices.Clone(findings)
 	slices.SortStableFunc(sorted, func(a, b Finding) int {
@@ -88,7 +88,7 @@ func Merge(findings []Finding) []Finding {
 	})
 	var out []Finding
 	for _, f := range sorted {
-		if n := len(out) - 1; n >= 0 && out[n].same(f) {
+		if n := len(out) - 1; n >= 0 && out[n].isSameAs(f) {
 			out[n].Times += f.Times
 			continue
 		}
@@ -97,12 +97,12 @@ func Merge(findings []Finding) []Finding {
 	return out
 }
 
-func (f Finding) same(other Finding) bool {
+func (f Finding) isSameAs(other Finding) bool {
 	return f.Path == other.Path && f.Line == other.Line && f.Column == other.Column && f.Rule == other.Rule && f.Message == other.Message
 }
 
-// place takes file:line apart. Windows paths have a colon of their own.
-func place(location string) (path string, line int) {
+// splitLocation splits file:line. Windows paths have a colon of their own.
+func splitLocation(location string) (path string, line int) {
 	i := strings.LastIndexByte(location, ':')
 	if i < 0 {
 		return location, 0

@@ -183,7 +183,7 @@ func TestVerifyMainExits(t *testing.T) {
 			VerifyMain(testingM(func() int { tt.run(); return tt.code }))
 			require.Equal(t, tt.want, status)
 			require.Equal(t, strings.Contains(name, "findings"), strings.Contains(told.String(), "\n/"), told)
-			require.Nil(t, whole.Load())
+			require.Nil(t, mainCollector.Load())
 		})
 	}
 }

@@ -22,30 +22,31 @@ var (
 
 // VerifyMain is the body of a TestMain: it runs the tests, prints the findings of
 // every handle in the process to standard error, and exits. The status is 1 if
-// there were findings although the tests passed. What a [Watch] or a [Check] has
-// heard is theirs. Setup and teardown go into m, which may be anything with a
+// there were findings although the tests passed. Findings that a [Watch] or a [Check]
+// shows are left out. Setup and teardown go into m, which may be anything with a
 // method Run that runs the tests.
 func VerifyMain(m TestingM, opts ...Option) {
 	exit(verify(m, opts))
 }
 
 func verify(m TestingM, opts []Option) int {
-	c, written := newCollector(opts), newCoverage()
-	defer driver.Observe(driver.Observer{Event: c.event})()
-	defer whole.Store(whole.Swap(c))
-	defer driver.Observe(written.observer())()
+	c, covered := newCollector(opts), newCoverage()
+	defer driver.Observe(driver.Observer{Event: c.recordEvent})()
+	previous := mainCollector.Swap(c)
+	defer mainCollector.Store(previous)
+	defer driver.Observe(covered.observer())()
 
 	code := m.Run()
-	if findings := c.end(code == 0 && runsAll()); len(findings) > 0 {
-		_, _ = fmt.Fprintln(stderr, listed("fencerow found in the tests of this package:", findings))
+	if findings := c.finish(code == 0 && runsAllTests()); len(findings) > 0 {
+		_, _ = fmt.Fprintln(stderr, formatFindings("fencerow found in the tests of this package:", findings))
 		code = max(code, 1)
 	}
-	_, _ = io.WriteString(stdout, written.show(wanted.Load()))
+	_, _ = io.WriteString(stdout, covered.format(shownCoverage.Load()))
 	return code
 }
 
 // runsAll reports whether the command line leaves no test out.
-func runsAll() bool {
+func runsAllTests() bool {
 	for name, all := range map[string]string{"test.run": "", "test.skip": "", "test.list": "", "test.short": "false"} {
 		if f := flag.Lookup(name); f != nil && f.Value.String() != all {
 			return false

@@ -12,10 +12,10 @@ import (
 // Option changes what is a finding.
 type Option func(*collector)
 
-// Allow expects statements that a rule refuses, on the named tables if there are
-// any: they are no findings. The reason is for who reads the test. Where there was
-// no such statement, the Allow is itself a finding, unless the tests didn't run to
-// their end, or [VerifyMain] runs only some of them.
+// Allow expects statements that a rule refuses, on the named tables or, without names,
+// on any table. They are not findings. The reason is for the reader of the test. If no
+// such statement was sent, the Allow itself is a finding, unless the tests didn't run
+// to their end or [VerifyMain] runs only some of them.
 func Allow(rule rewrite.Rule, reason string, tables ...string) Option {
 	_, path, line, _ := runtime.Caller(1)
 	if len(tables) == 0 {
@@ -34,15 +34,15 @@ type allowance struct {
 	table, reason string
 	path          string
 	line          int
-	met           bool
+	isUsed        bool
 }
 
 func (a *allowance) covers(v *rewrite.Violation) bool {
 	return a.rule == v.Rule && (a.table == "" || a.table == v.Table)
 }
 
-// fault says what is wrong with an allowance before anything has run.
-func (a *allowance) fault() string {
+// problem says what is wrong with an allowance before anything has run, "" if nothing is.
+func (a *allowance) problem() string {
 	switch {
 	case !slices.ContainsFunc(rewrite.Rules(), func(r rewrite.RuleInfo) bool { return r.ID == a.rule }):
 		return "lint.Allow names no rule that there is: see docs/rules.md"
@@ -52,8 +52,8 @@ func (a *allowance) fault() string {
 	return ""
 }
 
-// unused is the finding that an allowance is which met nothing.
-func (a *allowance) unused() string {
+// unusedMessage is the message of the finding for an unused allowance.
+func (a *allowance) unusedMessage() string {
 	where := ""
 	if a.table != "" {
 		where = fmt.Sprintf(" on %q", a.table)

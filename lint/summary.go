@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// coverageFlag is how the coverage is shown. It may be read before the command
-// line is.
+// coverageFlag is the form in which the coverage is shown. It may be read before the
+// command line has been parsed.
 type coverageFlag struct{ atomic.Int32 }
 
 const (
@@ -25,19 +25,19 @@ const (
 	asJSON
 )
 
-var wanted coverageFlag
+var shownCoverage coverageFlag
 
-var forms = map[string]int32{"": hidden, "0": hidden, "false": hidden, "1": asText, "true": asText, "json": asJSON}
+var coverageForms = map[string]int32{"": hidden, "0": hidden, "false": hidden, "1": asText, "true": asText, "json": asJSON}
 
-// A program that is no test has no use for the flag.
+// Only test binaries get the flag.
 func init() {
 	if !testing.Testing() {
 		return
 	}
-	if err := wanted.Set(os.Getenv("FENCEROW_COVERAGE")); err != nil {
+	if err := shownCoverage.Set(os.Getenv("FENCEROW_COVERAGE")); err != nil {
 		fmt.Fprintln(os.Stderr, "FENCEROW_COVERAGE:", err)
 	}
-	flag.Var(&wanted, "fencerow.coverage", "show what the tests wrote of each protected table; =json shows it as JSON")
+	flag.Var(&shownCoverage, "fencerow.coverage", "show what the tests wrote of each protected table; =json shows it as JSON")
 }
 
 // IsBoolFlag lets the flag stand without a value.
@@ -45,7 +45,7 @@ func (f *coverageFlag) IsBoolFlag() bool { return true }
 
 // Set takes the value of the flag.
 func (f *coverageFlag) Set(value string) error {
-	form, ok := forms[value]
+	form, ok := coverageForms[value]
 	if !ok {
 		return errors.New("give it no value, or json")
 	}
@@ -56,23 +56,23 @@ func (f *coverageFlag) Set(value string) error {
 // String returns the form's name.
 func (f *coverageFlag) String() string { return []string{"", "true", "json"}[f.Load()] }
 
-func (f *coverageFlag) on() bool { return f.Load() != hidden }
+func (f *coverageFlag) isOn() bool { return f.Load() != hidden }
 
 // sorted returns the tables by name, with their statements by place.
-func (c *coverage) sorted() []tableCoverage {
+func (c *coverage) sortedTables() []tableCoverage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := []tableCoverage{}
 	for _, name := range slices.Sorted(maps.Keys(c.tables)) {
 		t := tableCoverage{Table: name, Statements: []*statementCoverage{}}
 		for _, counted := range c.tables[name] {
-			s := *counted // it may go on counting
+			s := *counted // statements may still be counted
 			t.Statements = append(t.Statements, &s)
 			t.Written = t.Written || s.Accepted+s.Reported > 0
 		}
 		slices.SortFunc(t.Statements, func(a, b *statementCoverage) int {
-			pathA, lineA := place(a.Place)
-			pathB, lineB := place(b.Place)
+			pathA, lineA := splitLocation(a.Place)
+			pathB, lineB := splitLocation(b.Place)
 			return cmp.Or(cmp.Compare(pathA, pathB), cmp.Compare(lineA, lineB), cmp.Compare(a.SQL, b.SQL))
 		})
 		out = append(out, t)
@@ -80,12 +80,12 @@ func (c *coverage) sorted() []tableCoverage {
 	return out
 }
 
-// show returns the coverage in a form, with a line break at its end.
-func (c *coverage) show(form int32) string {
+// format returns the coverage in a form, with a line break at its end.
+func (c *coverage) format(form int32) string {
 	if form == hidden {
 		return ""
 	}
-	tables, written := c.sorted(), 0
+	tables, written := c.sortedTables(), 0
 	var b strings.Builder
 	if form == asJSON {
 		e := json.NewEncoder(&b)
@@ -126,14 +126,14 @@ func (s *statementCoverage) String() string {
 	return fmt.Sprintf("%s: %s\n      %s", cmp.Or(s.Place, "unknown place"), strings.TrimSpace(s.Kind+" "+strings.Join(counts, ", ")), cmp.Or(s.SQL, "(not shown: its literals are unknown)"))
 }
 
-// longest is how much of a statement is shown, in bytes.
-const longest = 160
+// maxShown is how much of a statement is shown, in bytes.
+const maxShown = 160
 
-func shortened(sql string) string {
-	if len(sql) <= longest {
+func shorten(sql string) string {
+	if len(sql) <= maxShown {
 		return sql
 	}
-	end := longest
+	end := maxShown
 	for !utf8.RuneStart(sql[end]) {
 		end--
 	}

@@ -19,7 +19,7 @@ type TestingT interface {
 	Cleanup(func())
 }
 
-// stderr is where findings go that no test can show.
+// stderr gets the findings that no test can show.
 var stderr io.Writer = os.Stderr
 
 // Watch returns an option of [driver.Open] and the driver's other constructors that
@@ -29,14 +29,14 @@ var stderr io.Writer = os.Stderr
 // apart.
 func Watch(t TestingT, opts ...Option) driver.Option {
 	t.Helper()
-	return driver.WithReporter(watch(t, opts))
+	return driver.WithReporter(failAtEnd(t, opts))
 }
 
 // WatchDB is [Watch] for a handle that is open already, until the test ends. It has
 // to be one of fencerow's.
 func WatchDB(t TestingT, db *sql.DB, opts ...Option) {
 	t.Helper()
-	stop, err := driver.ObserveDB(db, driver.Observer{Event: watch(t, opts)})
+	stop, err := driver.ObserveDB(db, driver.Observer{Event: failAtEnd(t, opts)})
 	if err != nil {
 		t.Errorf("lint.WatchDB: %v", err)
 		return
@@ -44,25 +44,25 @@ func WatchDB(t TestingT, db *sql.DB, opts ...Option) {
 	t.Cleanup(stop)
 }
 
-// watch has the test fail at its end with what is heard until then.
-func watch(t TestingT, opts []Option) func(context.Context, driver.Event) {
+// failAtEnd returns a reporter whose findings fail the test at its end.
+func failAtEnd(t TestingT, opts []Option) func(context.Context, driver.Event) {
 	t.Helper()
 	c, name := newCollector(opts), t.Name()
 	t.Cleanup(func() {
 		t.Helper()
-		if findings := c.end(!cutShort(t)); len(findings) > 0 {
-			t.Errorf("%s", listed("fencerow found in this test:", findings))
+		if findings := c.finish(!wasCutShort(t)); len(findings) > 0 {
+			t.Errorf("%s", formatFindings("fencerow found in this test:", findings))
 		}
 	})
 	return func(ctx context.Context, e driver.Event) {
-		if c.hear(ctx, e) && whole.Load() == nil {
-			_, _ = fmt.Fprintln(stderr, listed("fencerow found after "+name+" had ended:", []Finding{Of(violation(e))}))
+		if c.record(ctx, e) && mainCollector.Load() == nil {
+			_, _ = fmt.Fprintln(stderr, formatFindings("fencerow found after "+name+" had ended:", []Finding{Of(violationOf(e))}))
 		}
 	}
 }
 
-// cutShort reports whether a test may not have run to its end.
-func cutShort(t TestingT) bool {
+// wasCutShort reports whether a test may not have run to its end.
+func wasCutShort(t TestingT) bool {
 	ended, ok := t.(interface {
 		Failed() bool
 		Skipped() bool
@@ -70,8 +70,8 @@ func cutShort(t TestingT) bool {
 	return ok && (ended.Failed() || ended.Skipped())
 }
 
-// listed returns findings below a line, each beginning on a line of its own.
-func listed(title string, findings []Finding) string {
+// formatFindings returns a title and the findings, each on lines of its own.
+func formatFindings(title string, findings []Finding) string {
 	lines := []string{title}
 	for _, f := range findings {
 		lines = append(lines, f.String())

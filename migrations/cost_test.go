@@ -12,7 +12,7 @@ import (
 )
 
 // processorTime is the time that the connection's server process has run on a
-// processor, in nanoseconds: what else the machine does is no part of it.
+// processor, in nanoseconds: other work of the machine doesn't count.
 // Where the system doesn't tell, it is the time of day.
 func processorTime(t *testing.T, conn *pgx.Conn) int64 {
 	t.Helper()

@@ -14,10 +14,9 @@
 //	)
 //
 // Both may run at every start of a program and in many processes at once. Up
-// leaves what is there as it is; Register has the table's row say what is given
-// now, so that two programs that register one table differently change it to and
-// fro. Every function opens a plain connection of
-// its own, of pgx and not of fencerow, and closes it. Point it at the server
+// does nothing if the schema is up to date. Register overwrites the table's settings, so
+// two programs that register a table differently keep overwriting each other's. Every
+// function opens a plain connection of its own, of pgx and not of fencerow, and closes it. Point it at the server
 // itself or at a pooler in session mode: a pooler that hands the connection on
 // between two statements loses the lock that keeps two migrations apart.
 //
@@ -33,21 +32,21 @@
 // are protected: a renamed table stays protected, and so does one that was
 // dropped and made again. The mode has no default; see [Mode].
 //
-// A table is enforced at once. [SetLevel], or the SQL function
-// fencing.driver_level, has the driver only report on it, or leave it alone:
+// A table is enforced at once. With [SetLevel], or the SQL function
+// fencing.driver_level, the driver only reports on it, or ignores it:
 //
 //	SELECT fencing.driver_level('orders', 'report');
 //
-// An ORM's statements have no guard. [SetRewrite], or the SQL function
-// fencing.driver_rewrite, has the driver send them in their guarded form:
+// An ORM's statements have no guard. With [SetRewrite], or the SQL function
+// fencing.driver_rewrite, the driver adds it:
 //
 //	SELECT fencing.driver_rewrite('orders', true);
 //
 // # The wall
 //
-// What the driver checks it checks in its own client. [Wall], or the SQL
-// function fencing.wall, has PostgreSQL itself refuse stale, unguarded and
-// forged writes to a registered table, from whatever client, by triggers:
+// The driver checks only its own client. With [Wall], or the SQL function
+// fencing.wall, PostgreSQL itself refuses stale, unguarded and forged writes to a
+// registered table from any client, by triggers:
 //
 //	SELECT fencing.wall('orders', 'report');  -- logs what it would refuse
 //	SELECT fencing.wall('orders');            -- refuses it
@@ -99,18 +98,17 @@
 //	GRANT EXECUTE ON FUNCTION fencing.next_token() TO app;
 //	GRANT EXECUTE ON FUNCTION fencing.take, fencing.renew, fencing.release TO app;
 //
-// The wall asks for no right besides: its functions run as the owner of schema
-// fencing, and a role without any right there is let through, or told why not,
-// like others. A role that can write walled tables and can't disarm the wall
+// The wall needs no further right: its functions run as the owner of schema
+// fencing, and a role without any right there gets the same answers as others. A role that can write walled tables and can't disarm the wall
 // has these rights, and on the tables
 //
 //	GRANT SELECT, INSERT, UPDATE, DELETE ON orders TO writer;
 //
 // It owns neither the tables, their schemas, the database nor schema fencing,
-// is no member of a role that does, nor of pg_execute_server_program or
+// is not a member of a role that does, nor of pg_execute_server_program or
 // pg_write_server_files, has no CREATEROLE (before PostgreSQL 16), no UPDATE or
 // USAGE on the sequence and no right to write the registry or to run
-// fencing.wall; and it is no superuser. A table's owner can
+// fencing.wall; and it is not a superuser. A table's owner can
 // always drop its triggers. Only the owner of schema fencing may run
 // fencing.repair and fencing.prune_tombstones, whatever else is granted. Give
 // EXECUTE on fencing.setting_name(text) to roles that ask it for names.

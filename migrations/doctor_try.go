@@ -57,7 +57,7 @@ func tryWalls(ctx context.Context, conn *pgx.Conn) ([]Finding, error) {
 const tryLimits = `SELECT pg_catalog.set_config('lock_timeout', '100ms', true), pg_catalog.set_config('statement_timeout', '5s', true)`
 
 // try sends a stale UPDATE, and an INSERT, another UPDATE, a DELETE and a
-// TRUNCATE without a token. The transaction is rolled back, whatever becomes of them.
+// TRUNCATE without a token. The transaction is rolled back in any case.
 func (t walled) try(ctx context.Context, conn *pgx.Conn) ([]Finding, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 var FS embed.FS
 
 // Up installs schema fencing, or brings it up to this version of the package.
-// It does nothing where that has been done, and may run in many processes at
+// It does nothing if that has been done, and may run in many processes at
 // once: one works, the others wait for it, until ctx ends.
 //
 // Which migrations have run is recorded in fencing.goose_db_version; a

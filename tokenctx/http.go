@@ -53,7 +53,7 @@ func middleware(next http.Handler, with func(context.Context, Token) context.Con
 }
 
 // parseHeader takes decimal digits only: what ParseInt lets through beside
-// them ("+8") is no token that this package has ever written.
+// them ("+8") is not a token that this package has written.
 func parseHeader(values []string) (Token, error) {
 	if len(values) > 1 {
 		return 0, errors.New("header " + Header + " is repeated: send one token")

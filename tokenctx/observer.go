@@ -2,7 +2,7 @@ package tokenctx
 
 import "context"
 
-// observer is one function that hears of stale tokens. Observers form a chain
+// observer is one function that is called with stale tokens. Observers form a chain
 // as bindings do.
 type observer struct {
 	outer   *observer

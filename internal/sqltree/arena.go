@@ -1,19 +1,22 @@
 package sqltree
 
 // Arena is the memory of a tree: nodes, and the lists of their children, come from
-// large pieces, since a tree is made of hundreds of either.
+// large pieces, since a tree is made of hundreds of either. If each is allocated by itself,
+// the check of an unseen guarded UPDATE takes 1.4 times the processor time, and 104
+// allocations in place of 14 at 100 bytes, 1217 in place of 70 at 1 KB (GuardedPlan in
+// bench).
 type Arena struct {
-	nodes []Node  // what is left of a piece
-	lists []*Node // and of one of lists
+	nodes []Node  // the unused rest of a piece of nodes
+	lists []*Node // the unused rest of a piece of lists
 	open  []*Node // the children, so far, of the nodes that are being read
 
-	firstNodes []Node // the first pieces, which are used again
+	firstNodes []Node // the first pieces, which later trees use again
 	firstLists []*Node
-	spilled    bool // they weren't enough
+	isSpilled  bool // the first pieces weren't enough
 }
 
 const (
-	nodeBytes  = 16      // how much of a tree's JSON makes one node, at the least most of the time
+	nodeBytes  = 16      // of a tree's JSON for each node: most trees need more
 	morePieces = 64      // of a further piece of memory
 	keptNodes  = 1 << 14 // the largest arena that is used again
 )
@@ -26,11 +29,11 @@ func (a *Arena) reserve(jsonBytes int) {
 	a.nodes, a.lists = a.firstNodes, a.firstLists
 }
 
-// Release makes the memory ready for another tree, and reports whether it is worth
-// being kept for one. Nothing may hold on to a node by then: what is left of it has
-// no kind, so that every use of it panics.
+// Release makes the memory ready for another tree, and reports whether the arena is
+// worth keeping. Nothing may use a node of the old tree any more: its kind is cleared,
+// so that every use of it panics.
 func (a *Arena) Release() bool {
-	if a.spilled || len(a.firstNodes) > keptNodes {
+	if a.isSpilled || len(a.firstNodes) > keptNodes {
 		return false
 	}
 	clear(a.firstNodes[:len(a.firstNodes)-len(a.nodes)])
@@ -42,7 +45,7 @@ func (a *Arena) Release() bool {
 // new returns a node.
 func (a *Arena) new(of *NodeType) *Node {
 	if len(a.nodes) == 0 {
-		a.nodes, a.spilled = make([]Node, morePieces), true
+		a.nodes, a.isSpilled = make([]Node, morePieces), true
 	}
 	n := &a.nodes[0]
 	a.nodes = a.nodes[1:]
@@ -50,14 +53,14 @@ func (a *Arena) new(of *NodeType) *Node {
 	return n
 }
 
-// adopt makes what has been opened since from the children of n.
+// adopt makes the open nodes from an index on the children of n.
 func (a *Arena) adopt(n *Node, from int) {
 	kids := a.open[from:]
 	if len(kids) == 0 {
 		return
 	}
 	if len(a.lists) < len(kids) {
-		a.lists, a.spilled = make([]*Node, max(morePieces, len(kids))), true
+		a.lists, a.isSpilled = make([]*Node, max(morePieces, len(kids))), true
 	}
 	n.Kids = a.lists[:len(kids):len(kids)]
 	copy(n.Kids, kids)

@@ -30,7 +30,7 @@ func (a *Arena) Parse(sql string) ([]*Node, error) {
 	}
 	a.reserve(len(tree))
 	d := decoder{Arena: a, src: tree, sql: sql, kinds: NodeTypes()}
-	root, err := d.object(d.kinds.Named("ParseResult"))
+	root, err := d.readObject(d.kinds.Named("ParseResult"))
 	if err == nil && d.pos != len(tree) {
 		err = errForm
 	}
@@ -40,29 +40,29 @@ func (a *Arena) Parse(sql string) ([]*Node, error) {
 	return root.List("stmts"), nil
 }
 
-// object reads the fields of a node of the given kind.
-func (d *decoder) object(of *NodeType) (n *Node, err error) {
-	if !d.take('{') {
+// readObject reads the fields of a node of the given kind.
+func (d *decoder) readObject(of *NodeType) (n *Node, err error) {
+	if !d.skipByte('{') {
 		return nil, errForm
 	}
 	n = d.new(of)
 	from, next := len(d.open), 0
-	for first := true; !d.take('}'); first = false {
-		if !first && !d.take(',') {
+	for first := true; !d.skipByte('}'); first = false {
+		if !first && !d.skipByte(',') {
 			return nil, errForm
 		}
-		f, i, err := d.field(of, next)
+		f, i, err := d.readFieldName(of, next)
 		if err != nil {
 			return nil, err
 		}
 		next = i + 1
 		if f.isLocation {
-			if n.Location, err = d.place(); err != nil {
+			if n.Location, err = d.readLocation(); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		k, err := d.value(f)
+		k, err := d.readValue(f)
 		if err != nil {
 			return nil, err
 		}
@@ -71,21 +71,21 @@ func (d *decoder) object(of *NodeType) (n *Node, err error) {
 	}
 	d.adopt(n, from)
 	if of.Name == "A_Const" {
-		n.IsNonDecimal = !plainDecimal(d.sql, n.Offset())
+		n.IsNonDecimal = !isPlainDecimal(d.sql, n.Offset())
 	}
 	return n, nil
 }
 
-// field reads the name of a field. The parser writes them in order, so it is
-// looked for from the last one on.
-func (d *decoder) field(of *NodeType, next int) (*NodeField, int, error) {
+// readFieldName reads the name of a field. The parser writes fields in order, so the
+// search begins behind the field before.
+func (d *decoder) readFieldName(of *NodeType, next int) (*NodeField, int, error) {
 	for i := next; i < len(of.Fields); i++ {
 		if f := &of.Fields[i]; strings.HasPrefix(d.src[d.pos:], f.key) {
 			d.pos += len(f.key)
 			return f, i, nil
 		}
 	}
-	name, err := d.key()
+	name, err := d.readKey()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -97,9 +97,9 @@ func (d *decoder) field(of *NodeType, next int) (*NodeField, int, error) {
 	return nil, 0, fmt.Errorf("unknown field %q of %s", name, of.Name)
 }
 
-// plainDecimal reports whether a plain decimal integer stands in a text: the
-// tree doesn't tell 10 from 1_0 or 0xA, and older servers read those otherwise.
-func plainDecimal(sql string, at int) bool {
+// isPlainDecimal reports whether a number of the text is a plain decimal integer. The
+// tree doesn't tell 10 from 1_0 or 0xA, which older servers read differently.
+func isPlainDecimal(sql string, at int) bool {
 	end := at
 	for end >= 0 && end < len(sql) && sql[end] >= '0' && sql[end] <= '9' {
 		end++
@@ -107,19 +107,19 @@ func plainDecimal(sql string, at int) bool {
 	return end > at && (end == len(sql) || !sqltext.IsWordByte(sql[end]) && sql[end] != '.')
 }
 
-// wrapped reads a node that carries its kind: {"ColumnRef":{...}}. An empty
+// readTagged reads a node that carries its kind: {"ColumnRef":{...}}. An empty
 // object stands for a null, as in the list that DISTINCT makes.
-func (d *decoder) wrapped() (*Node, error) {
-	if d.word("null") {
+func (d *decoder) readTagged() (*Node, error) {
+	if d.skipWord("null") {
 		return d.new(NullType), nil
 	}
-	if !d.take('{') {
+	if !d.skipByte('{') {
 		return nil, errForm
 	}
-	if d.take('}') {
+	if d.skipByte('}') {
 		return d.new(NullType), nil
 	}
-	name, err := d.key()
+	name, err := d.readKey()
 	if err != nil {
 		return nil, err
 	}
@@ -127,45 +127,45 @@ func (d *decoder) wrapped() (*Node, error) {
 	if of == nil {
 		return nil, fmt.Errorf("unknown node %q", name)
 	}
-	n, err := d.object(of)
+	n, err := d.readObject(of)
 	if err != nil {
 		return nil, err
 	}
-	if !d.take('}') {
+	if !d.skipByte('}') {
 		return nil, errForm
 	}
 	return n, nil
 }
 
-func (d *decoder) value(f *NodeField) (*Node, error) {
+func (d *decoder) readValue(f *NodeField) (*Node, error) {
 	if d.pos >= len(d.src) {
 		return nil, errForm
 	}
 	switch c := d.src[d.pos]; {
 	case c == '[':
-		return d.array(f)
+		return d.readArray(f)
 	case f.isAny:
-		return d.wrapped()
+		return d.readTagged()
 	case f.typ != nil:
-		return d.object(f.typ)
+		return d.readObject(f.typ)
 	case c == '"':
-		s, err := d.str()
+		s, err := d.readString()
 		n := d.new(ScalarType)
 		n.Text = s
 		return n, err
 	default:
-		return d.literal()
+		return d.readLiteral()
 	}
 }
 
-func (d *decoder) array(f *NodeField) (*Node, error) {
+func (d *decoder) readArray(f *NodeField) (*Node, error) {
 	d.pos++
 	n, from := d.new(ListType), len(d.open)
-	for first := true; !d.take(']'); first = false {
-		if !first && !d.take(',') {
+	for first := true; !d.skipByte(']'); first = false {
+		if !first && !d.skipByte(',') {
 			return nil, errForm
 		}
-		k, err := d.value(f)
+		k, err := d.readValue(f)
 		if err != nil {
 			return nil, err
 		}
@@ -175,10 +175,10 @@ func (d *decoder) array(f *NodeField) (*Node, error) {
 	return n, nil
 }
 
-// literal reads a number, true or false.
-func (d *decoder) literal() (*Node, error) {
+// readLiteral reads a number, true or false.
+func (d *decoder) readLiteral() (*Node, error) {
 	n := d.new(ScalarType)
-	n.Text = d.bare()
+	n.Text = d.readUnquoted()
 	if n.Text == "true" || n.Text == "false" {
 		return n, nil
 	}
@@ -189,8 +189,8 @@ func (d *decoder) literal() (*Node, error) {
 	return n, nil
 }
 
-// place reads the number of a location.
-func (d *decoder) place() (int32, error) {
+// readLocation reads the number of a location.
+func (d *decoder) readLocation() (int32, error) {
 	v, start := int32(0), d.pos
 	for ; d.pos < len(d.src) && sqltext.IsDigit(d.src[d.pos]) && d.pos < start+9; d.pos++ {
 		v = 10*v + int32(d.src[d.pos]-'0')
@@ -199,15 +199,15 @@ func (d *decoder) place() (int32, error) {
 		return v, nil
 	}
 	d.pos = start
-	long, err := strconv.ParseInt(d.bare(), 10, 32)
+	long, err := strconv.ParseInt(d.readUnquoted(), 10, 32)
 	if err != nil {
 		return 0, errForm
 	}
 	return int32(long), nil
 }
 
-// bare reads what stands without quotes.
-func (d *decoder) bare() string {
+// readUnquoted reads a value that has no quotes.
+func (d *decoder) readUnquoted() string {
 	start := d.pos
 	for d.pos < len(d.src) && (sqltext.IsWordByte(d.src[d.pos]) || d.src[d.pos] == '-' || d.src[d.pos] == '+' || d.src[d.pos] == '.') {
 		d.pos++
@@ -215,15 +215,16 @@ func (d *decoder) bare() string {
 	return d.src[start:d.pos]
 }
 
-func (d *decoder) key() (string, error) {
-	s, err := d.str()
-	if err == nil && !d.take(':') {
+func (d *decoder) readKey() (string, error) {
+	s, err := d.readString()
+	if err == nil && !d.skipByte(':') {
 		err = errForm
 	}
 	return s, err
 }
 
-func (d *decoder) take(c byte) bool {
+// skipByte skips a byte, and reports whether it was the next one.
+func (d *decoder) skipByte(c byte) bool {
 	if d.pos < len(d.src) && d.src[d.pos] == c {
 		d.pos++
 		return true
@@ -231,7 +232,8 @@ func (d *decoder) take(c byte) bool {
 	return false
 }
 
-func (d *decoder) word(w string) bool {
+// skipWord skips a word, and reports whether it was the next one.
+func (d *decoder) skipWord(w string) bool {
 	if strings.HasPrefix(d.src[d.pos:], w) {
 		d.pos += len(w)
 		return true
@@ -239,9 +241,9 @@ func (d *decoder) word(w string) bool {
 	return false
 }
 
-// str reads a JSON string. Strings without an escape share the tree's memory.
-func (d *decoder) str() (string, error) {
-	if !d.take('"') {
+// readString reads a JSON string. Strings without an escape share the tree's memory.
+func (d *decoder) readString() (string, error) {
+	if !d.skipByte('"') {
 		return "", errForm
 	}
 	start := d.pos
@@ -251,14 +253,14 @@ func (d *decoder) str() (string, error) {
 			d.pos++
 			return d.src[start : d.pos-1], nil
 		case '\\':
-			return d.escaped(start)
+			return d.readEscapedString(start)
 		}
 		d.pos++
 	}
 	return "", errForm
 }
 
-func (d *decoder) escaped(start int) (string, error) {
+func (d *decoder) readEscapedString(start int) (string, error) {
 	buf := []byte(d.src[start:d.pos])
 	for d.pos < len(d.src) {
 		c := d.src[d.pos]
@@ -267,7 +269,7 @@ func (d *decoder) escaped(start int) (string, error) {
 		case '"':
 			return string(buf), nil
 		case '\\':
-			r, err := d.escape()
+			r, err := d.readEscape()
 			if err != nil {
 				return "", err
 			}
@@ -279,7 +281,7 @@ func (d *decoder) escaped(start int) (string, error) {
 	return "", errForm
 }
 
-func (d *decoder) escape() (rune, error) {
+func (d *decoder) readEscape() (rune, error) {
 	if d.pos >= len(d.src) {
 		return 0, errForm
 	}

@@ -19,13 +19,15 @@ const window = sqltext.MaxName + 1
 // its encoding. If there is no such word, it returns the kinds of the words that
 // there are.
 //
-// Words are told from what stands between them eight bytes at a time: a branch for
-// each byte, which a processor can't foresee, costs more than all the rest.
+// It finds the bounds of words eight bytes at a time, since a processor can't predict a
+// branch for each byte. A scanner of single bytes takes 1.4 times the processor time in
+// the check of an unseen text of 1 KB (QuickWayOut in bench), and 2.6 times if it has no
+// Bloom filter before its map; none of them allocates. BenchmarkSearch has a plain one.
 func (t *Table) Search(text string) (hit string, found Meaning) {
-	s := search{table: t, escapes: strings.IndexByte(text, '&') >= 0}
+	s := search{table: t, hasEscapes: strings.IndexByte(text, '&') >= 0}
 	bytes := unsafe.Slice(unsafe.StringData(text), len(text)) // only read
 	for len(bytes) >= window+8 {
-		n := s.window((*[window + 8]byte)(bytes))
+		n := s.searchWindow((*[window + 8]byte)(bytes))
 		if s.hit != "" {
 			return s.hit, s.found
 		}
@@ -38,7 +40,7 @@ func (t *Table) Search(text string) (hit string, found Meaning) {
 		rest[i] = ' '
 	}
 	for at := 0; at < end; {
-		n := s.window((*[window + 8]byte)(rest[at:]))
+		n := s.searchWindow((*[window + 8]byte)(rest[at:]))
 		if s.hit != "" {
 			return s.hit, s.found
 		}
@@ -55,17 +57,17 @@ func (t *Table) Search(text string) (hit string, found Meaning) {
 
 // search is what has been found in a text so far.
 type search struct {
-	table   *Table
-	escapes bool    // U&"..." may stand in it
-	union   uint64  // of all eight-byte words of the text: a high bit says that it isn't ASCII
-	found   Meaning // the kinds of its words
-	system  string  // a word that may be a catalog
-	hit     string
+	table      *Table
+	hasEscapes bool    // the text may have U&"..." in it
+	union      uint64  // of all eight-byte words of the text: a high bit says that it isn't ASCII
+	found      Meaning // the kinds of its words
+	system     string  // a word that may be a catalog
+	hit        string
 }
 
-// window looks up the words that begin in the first bytes of a text, but for one
-// that goes on behind them, and returns where to go on.
-func (s *search) window(text *[window + 8]byte) int {
+// searchWindow looks up the words that begin in the first bytes of a text, except for a
+// word that ends behind them, and returns where to continue.
+func (s *search) searchWindow(text *[window + 8]byte) int {
 	runs, union := wordBytes(text)
 	s.union |= union
 	open := window - bits.LeadingZeros64(^runs) // where a word begins that goes on, or may
@@ -79,10 +81,10 @@ func (s *search) window(text *[window + 8]byte) int {
 		runs &= after
 		hash, head := hashAt(text, start, n)
 		switch begin := uint16(head); {
-		case s.table.may(hash) || begin == systemBegin || begin == dblinkBegin || s.escapes && text[start+n] == '&':
-			s.word(text, start, n)
+		case s.table.mayHave(hash) || begin == systemBegin || begin == dblinkBegin || s.hasEscapes && text[start+n] == '&':
+			s.lookUpWord(text, start, n)
 		case sqltext.IsDigit(byte(begin)):
-			s.number(text, start, n)
+			s.lookUpBehindDigits(text, start, n)
 		default:
 			continue
 		}
@@ -93,36 +95,36 @@ func (s *search) window(text *[window + 8]byte) int {
 	return open
 }
 
-// word looks up a word that may matter.
-func (s *search) word(text *[window + 8]byte, at, n int) {
+// lookUpWord looks up a word that may matter.
+func (s *search) lookUpWord(text *[window + 8]byte, at, n int) {
 	kind := s.table.Lookup(string(text[at : at+n]))
-	if s.escapes && text[at+n] == '&' && text[at+n-1]|0x20 == 'u' {
+	if s.hasEscapes && text[at+n] == '&' && text[at+n-1]|0x20 == 'u' {
 		kind = Hit // may spell another name with escapes
 	}
 	if kind != 0 {
-		s.note(string(text[at:at+n]), kind)
+		s.noteWord(string(text[at:at+n]), kind)
 	}
 	if sqltext.IsDigit(text[at]) {
-		s.number(text, at, n)
+		s.lookUpBehindDigits(text, at, n)
 	}
 }
 
-// number looks up what begins inside a word that begins with a digit. A number may
-// end there, or a placeholder, and older servers go on with a name right behind
-// it. It ends with a digit then (only newer ones know 0xA, and they want a gap),
-// and no name begins with one that isn't quoted, and so a word of its own.
-func (s *search) number(text *[window + 8]byte, at, n int) {
+// lookUpBehindDigits looks up the names in a word that begins with a digit. A number or
+// a placeholder may end inside the word, and older servers read a name right behind it.
+// It ends with a digit then: only newer servers know 0xA, and they demand a gap. No
+// unquoted name begins with a digit, so a name begins where digits end.
+func (s *search) lookUpBehindDigits(text *[window + 8]byte, at, n int) {
 	for i, end := at+1, at+n; i < end; i++ {
 		if !sqltext.IsDigit(text[i]) && sqltext.IsDigit(text[i-1]) {
-			if hash, head := hashAt(text, i, end-i); s.table.may(hash) || uint16(head) == systemBegin || uint16(head) == dblinkBegin {
-				s.word(text, i, end-i)
+			if hash, head := hashAt(text, i, end-i); s.table.mayHave(hash) || uint16(head) == systemBegin || uint16(head) == dblinkBegin {
+				s.lookUpWord(text, i, end-i)
 			}
 		}
 	}
 }
 
-// note notes a word that matters.
-func (s *search) note(word string, kind Meaning) {
+// noteWord notes a word that matters.
+func (s *search) noteWord(word string, kind Meaning) {
 	s.found |= kind
 	if kind&Catalog != 0 {
 		s.system = word
@@ -140,20 +142,19 @@ const (
 	fold  = 0x20 * ones // has letters lower case
 )
 
-// wordBytes says which of a window's bytes are a word's, a bit each: letters,
-// digits, "_" and all beyond ASCII. "$" is none: names with one are looked for by
-// what stands on its sides. It also returns the union of its
-// eight-byte words.
+// wordBytes returns a bit for each byte of a window, set if the byte belongs to a word:
+// letters, digits, "_" and non-ASCII bytes. "$" does not: names with a "$" are looked up
+// by the parts on its sides. It also returns the union of the window's eight-byte words.
 func wordBytes(text *[window + 8]byte) (words, union uint64) {
 	for i := 0; i < window; i += 16 { // two at a time have the constants loaded once
 		a, b := binary.LittleEndian.Uint64(text[i:]), binary.LittleEndian.Uint64(text[i+8:])
-		words |= (gather(wordBits(a)) | gather(wordBits(b))<<8) << i
+		words |= (gatherHighBits(wordBits(a)) | gatherHighBits(wordBits(b))<<8) << i
 		union |= a | b
 	}
 	return words, union
 }
 
-// wordBits sets the highest bit of each of eight bytes that is a word's.
+// wordBits sets the highest bit of each of eight bytes that belongs to a word.
 func wordBits(x uint64) uint64 {
 	y := x & lows
 	letter := y | fold
@@ -163,8 +164,8 @@ func wordBits(x uint64) uint64 {
 	return letter | digit | underscore | x
 }
 
-// gather makes the highest bits of eight bytes one byte.
-func gather(x uint64) uint64 { return x & highs >> 7 * 0x0102040810204080 >> 56 }
+// gatherHighBits makes one byte of the highest bits of eight bytes.
+func gatherHighBits(x uint64) uint64 { return x & highs >> 7 * 0x0102040810204080 >> 56 }
 
 // hashAt returns a hash of the first eight of the n bytes at a place of a window
 // and of their number, and those eight. It ignores the case of letters. Words that

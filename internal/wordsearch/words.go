@@ -50,19 +50,19 @@ func New(words map[string]Meaning) Table {
 	}
 	t.bits, t.mask = make([]uint64, size), uint64(size-1)
 	for word := range t.kinds {
-		t.note(word)
+		t.addBit(word)
 	}
 	return t
 }
 
-// note sets the bit of a word's hash.
-func (t *Table) note(word string) {
+// addBit sets the bit of a word's hash.
+func (t *Table) addBit(word string) {
 	hash := hashOf(word)
 	t.bits[hash>>6&t.mask] |= 1 << (hash & 63)
 }
 
-// may reports whether a word of that hash may be in the table.
-func (t *Table) may(hash uint64) bool {
+// mayHave reports whether a word with that hash may be in the table.
+func (t *Table) mayHave(hash uint64) bool {
 	return t.bits[hash>>6&t.mask]>>(hash&63)&1 != 0
 }
 

@@ -43,7 +43,7 @@ func EachWord(sql string, found func(kind Sign, start, end int)) bool {
 			i++
 		case c == '\'' || c == '"':
 			end, ok := sqltext.QuotedEnd(sql[i:], false)
-			if i += end; !ok || c == '\'' && hasEscapes(sql, start) {
+			if i += end; !ok || c == '\'' && beginsWithE(sql, start) {
 				return false
 			}
 			if c == '\'' && !joinsString(sql, start) {
@@ -85,8 +85,8 @@ func EachWord(sql string, found func(kind Sign, start, end int)) bool {
 	return true
 }
 
-// hasEscapes reports whether the string at a place may have escapes: E'...'.
-func hasEscapes(sql string, at int) bool { return at > 0 && (sql[at-1] == 'e' || sql[at-1] == 'E') }
+// beginsWithE reports whether the string at a place may have escapes: E'...'.
+func beginsWithE(sql string, at int) bool { return at > 0 && (sql[at-1] == 'e' || sql[at-1] == 'E') }
 
 // joinsString reports whether the string at a place has a letter before it, as
 // B'1' has, or may go on from the one before.

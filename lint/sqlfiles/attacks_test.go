@@ -15,7 +15,7 @@ import (
 	"github.com/fencerow/fencerow/rewrite"
 )
 
-// What once hid a write from the check, or made one of what is none.
+// Texts that once hid a write from the check, or were taken for a write.
 func TestAttacks(t *testing.T) {
 	for _, tt := range []struct {
 		name, file, text string
@@ -70,7 +70,7 @@ func TestLongFiles(t *testing.T) {
 	} {
 		cost := func(n int) time.Duration {
 			return processorTime(t, func() {
-				(&linter{Config: Config{Policy: policy}, result: &Result{Unparsed: map[string]int{}}}).text("a.sql", text(n), false)
+				(&linter{Config: Config{Policy: policy}, result: &Result{Unparsed: map[string]int{}}}).lintText("a.sql", text(n), false)
 			})
 		}
 		short, long := cost(lines), cost(lines*times)
@@ -79,7 +79,7 @@ func TestLongFiles(t *testing.T) {
 	}
 }
 
-// processorTime is what a function takes of the processors, whatever else runs on them:
+// processorTime is the processor time of a function, without that of other programs:
 // the least of three times.
 func processorTime(t *testing.T, do func()) time.Duration {
 	t.Helper()

@@ -24,8 +24,8 @@ var writeWords = map[parser.TokenKind]bool{
 // beforeStatement are the words behind which a statement of PL/pgSQL begins.
 var beforeStatement = map[string]bool{"": true, ";": true, ">>": true, "begin": true, "then": true, "else": true, "loop": true, "in": true, "query": true}
 
-// bodies looks for plain writes in the bodies of a statement.
-func (c *fileCheck) bodies(statement int) {
+// checkBodies looks for plain writes in the bodies of a statement.
+func (c *fileCheck) checkBodies(statement int) {
 	s := c.file.statements[statement]
 	before := parser.NOTOKEN
 	runs := c.file.tokens[s.first].Kind == parser.DO
@@ -43,7 +43,7 @@ func (c *fileCheck) bodies(statement int) {
 		tokens, _ := sqltext.ScanPrefix(code)
 		code = withoutInto(code, tokens)
 		for _, w := range writesIn(code, tokens) {
-			c.bodyWrite(statement, bodyOf{code, tokens, runs}, w, func(at int) int {
+			c.checkBodyWrite(statement, bodyOf{code, tokens, runs}, w, func(at int) int {
 				if offsets != nil {
 					at = offsets[min(at, len(offsets)-1)]
 				}
@@ -122,14 +122,14 @@ func writesIn(code string, tokens []parser.Token) [][2]int {
 	return found
 }
 
-// bodyWrite judges one of them; place tells where in the file a byte of the body
+// checkBodyWrite judges one of these writes; place tells where in the file a byte of the body
 // is.
-func (c *fileCheck) bodyWrite(statement int, b bodyOf, w [2]int, place func(int) int) {
+func (c *fileCheck) checkBodyWrite(statement int, b bodyOf, w [2]int, place func(int) int) {
 	q := query{text: b.code[w[0]:w[1]]}
 	plan := c.policy.Plan(q.text)
 	isSet := func(t *rewrite.Table) bool {
 		earlier := b.tokens[:slices.IndexFunc(b.tokens, func(t parser.Token) bool { return t.Start == w[0] })]
-		return sets(compact(b.code, earlier, false), t) || b.runs && c.settingBefore(statement, t)
+		return setsToken(compactCode(b.code, earlier, false), t) || b.runs && c.hasSettingBefore(statement, t)
 	}
 	for _, v := range plan.Violations {
 		unguarded := v.Rule.Class() == rewrite.UnprovenWrite || v.Rule == rewrite.ProtectedTruncate || v.Rule == rewrite.ProtectedCopy

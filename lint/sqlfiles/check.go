@@ -21,7 +21,7 @@ type fileCheck struct {
 	suppressing  map[int][]*suppression // by statement
 }
 
-func (c *fileCheck) run() {
+func (c *fileCheck) checkStatements() {
 	c.suppressions, c.suppressing = c.file.suppressions(), map[int][]*suppression{}
 	for _, s := range c.suppressions {
 		for _, i := range s.statements {
@@ -29,7 +29,7 @@ func (c *fileCheck) run() {
 		}
 	}
 	for i := range c.file.statements {
-		c.statement(i)
+		c.checkStatement(i)
 	}
 	if c.file.fault != nil {
 		c.fault(*c.file.fault)
@@ -49,7 +49,7 @@ func (c *fileCheck) fault(f sqltext.Stop) {
 	c.result.Findings = append(c.result.Findings, finding)
 }
 
-func (c *fileCheck) statement(i int) {
+func (c *fileCheck) checkStatement(i int) {
 	s := c.file.statements[i]
 	tokens := c.file.tokens[s.first : s.last+1]
 	start := tokens[0].Start
@@ -61,7 +61,7 @@ func (c *fileCheck) statement(i int) {
 	}
 	violations := plan.Violations
 	if migration {
-		violations = c.deletes(i, plan)
+		violations = c.checkDeletes(i, plan)
 	}
 	failed := false
 	for _, v := range violations {
@@ -87,7 +87,7 @@ func (c *fileCheck) statement(i int) {
 			c.add(i, v, &q, at)
 		}
 		if migration && v.Rule == rewrite.HiddenCode {
-			c.bodies(i)
+			c.checkBodies(i)
 		}
 	}
 }

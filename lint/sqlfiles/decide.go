@@ -7,8 +7,8 @@ type verdict int
 
 const (
 	report verdict = iota + 1 // it is a finding
-	pass                      // it is none
-	count                     // it is counted among what can't be analysed
+	pass                      // it is not a finding
+	count                     // it is counted as not analysed
 )
 
 // decision is a verdict with its reason.

@@ -23,7 +23,7 @@ func FuzzText(f *testing.F) {
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, text string, migration bool) {
 		l := &linter{Config: Config{Policy: policy}, result: &Result{Unparsed: map[string]int{}}}
-		l.text("a.sql", text, migration)
+		l.lintText("a.sql", text, migration)
 		file := readFile("a.sql", text, migration)
 		require.Len(t, file.code, len(file.text))
 		for _, finding := range l.result.Findings {

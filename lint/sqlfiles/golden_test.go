@@ -112,7 +112,7 @@ func ruleMessage(t *testing.T, rule rewrite.Rule) string {
 			continue
 		}
 		linter := &linter{Config: Config{Policy: l.policy(t)}, result: &Result{Unparsed: map[string]int{}}}
-		linter.text(string(rule)+".sql", "-- name: Query :exec\n"+l.text()+";\n", false)
+		linter.lintText(string(rule)+".sql", "-- name: Query :exec\n"+l.text()+";\n", false)
 		for _, f := range linter.result.Findings {
 			if f.Rule == rule {
 				return f.String()

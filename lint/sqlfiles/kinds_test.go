@@ -152,7 +152,7 @@ func TestDeletesInMigrations(t *testing.T) {
 	policy, err := rewrite.NewPolicy(rewrite.Table{Name: "orders", Mode: rewrite.Lease, Resource: "Shop"})
 	require.NoError(t, err)
 	l := &linter{Config: Config{Policy: policy}, result: &Result{Unparsed: map[string]int{}}}
-	l.text("1_a.up.sql", "SET LOCAL \"fencing\".\"token_$53hop\" = 8;\nDELETE FROM orders;\nSET LOCAL fencing.token = 8;", false)
+	l.lintText("1_a.up.sql", "SET LOCAL \"fencing\".\"token_$53hop\" = 8;\nDELETE FROM orders;\nSET LOCAL fencing.token = 8;", false)
 	require.Empty(t, l.result.Findings)
 }
 

@@ -95,7 +95,7 @@ func Lint(ctx context.Context, c Config, paths ...string) (*Result, error) {
 		}
 	}
 	l.result.Findings = lint.Merge(l.result.Findings)
-	l.unmatched(paths)
+	l.reportUnmatched(paths)
 	return l.result, nil
 }
 
@@ -135,7 +135,7 @@ func (l *linter) find(ctx context.Context, root string) ([]string, error) {
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case l.matches(l.exclude, path) || path != root && d.IsDir() && skipped(d.Name()):
+		case l.matches(l.exclude, path) || path != root && d.IsDir() && isSkipped(d.Name()):
 			if path == root {
 				l.result.Excluded = append(l.result.Excluded, filepath.ToSlash(filepath.Clean(root)))
 			}
@@ -145,7 +145,7 @@ func (l *linter) find(ctx context.Context, root string) ([]string, error) {
 		case path == root && !d.IsDir():
 			files = append(files, path)
 		case d.Type().IsRegular() && strings.EqualFold(filepath.Ext(path), ".sql"):
-			if otherDatabase(strings.TrimPrefix(path, root)) {
+			if isOtherDatabase(strings.TrimPrefix(path, root)) {
 				l.result.Skipped++
 			} else {
 				files = append(files, path)
@@ -162,14 +162,14 @@ func (l *linter) find(ctx context.Context, root string) ([]string, error) {
 	return files, nil
 }
 
-func skipped(dir string) bool {
+func isSkipped(dir string) bool {
 	return dir == "vendor" || dir == "node_modules" || strings.HasPrefix(dir, ".") || strings.HasPrefix(dir, "_")
 }
 
 // otherDatabases are names in paths of files that are not for PostgreSQL.
 var otherDatabases = map[string]bool{"mysql": true, "mariadb": true, "sqlite": true, "sqlite3": true, "cockroach": true, "cockroachdb": true, "mssql": true, "sqlserver": true, "clickhouse": true}
 
-func otherDatabase(path string) bool {
+func isOtherDatabase(path string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(path), func(r rune) bool { return r == '.' || r == '/' || r == filepath.Separator }),
 		func(part string) bool { return otherDatabases[part] })
 }
@@ -197,9 +197,9 @@ func (l *linter) matches(patterns []pattern, path string) bool {
 	return found
 }
 
-// unmatched finds the patterns that mean nothing. One that may mean what lies
+// reportUnmatched finds the patterns that mean nothing. One that may mean what lies
 // elsewhere is left alone.
-func (l *linter) unmatched(paths []string) {
+func (l *linter) reportUnmatched(paths []string) {
 	all := slices.ContainsFunc(paths, func(path string) bool {
 		abs, err := filepath.Abs(path)
 		if err != nil {
@@ -229,16 +229,16 @@ func (l *linter) read(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("read SQL: %w", err)
 	}
-	l.text(filepath.ToSlash(path), string(data), l.matches(l.migrations, path))
+	l.lintText(filepath.ToSlash(path), string(data), l.matches(l.migrations, path))
 	return nil
 }
 
-// text checks the text of a file.
-func (l *linter) text(path, text string, migration bool) {
+// lintText checks the text of a file.
+func (l *linter) lintText(path, text string, migration bool) {
 	l.result.Files++
 	f := readFile(path, text, migration)
 	l.result.Notes = append(l.result.Notes, f.notes...)
 	l.result.Statements += len(f.statements)
 	c := &fileCheck{file: f, policy: l.Policy, result: l.result}
-	c.run()
+	c.checkStatements()
 }

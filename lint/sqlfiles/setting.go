@@ -32,9 +32,9 @@ var onlyInWhere = map[rewrite.Rule]bool{
 	rewrite.AmbiguousTarget: true, rewrite.CurrentOf: true, rewrite.TokenReuse: true,
 }
 
-// deletes finds the DELETEs of a migration's statement that lack the setting. It
+// checkDeletes finds the DELETEs of a migration's statement that lack the setting. It
 // returns the violations that are left to judge.
-func (c *fileCheck) deletes(statement int, plan *rewrite.Plan) []rewrite.Violation {
+func (c *fileCheck) checkDeletes(statement int, plan *rewrite.Plan) []rewrite.Violation {
 	s := c.file.statements[statement]
 	first := c.file.tokens[s.first].Kind
 	direct := first == parser.DELETE || first == parser.WITH
@@ -42,7 +42,7 @@ func (c *fileCheck) deletes(statement int, plan *rewrite.Plan) []rewrite.Violati
 	var lacking []*rewrite.Table
 	for _, w := range plan.Writes() {
 		others = others || w.Kind != "DELETE"
-		if w.Kind == "DELETE" && !slices.Contains(lacking, w.Table) && !c.settingBefore(statement, w.Table) {
+		if w.Kind == "DELETE" && !slices.Contains(lacking, w.Table) && !c.hasSettingBefore(statement, w.Table) {
 			lacking = append(lacking, w.Table)
 		}
 	}
@@ -99,9 +99,9 @@ func (c *fileCheck) deletedAt(s statement) int {
 	return tokens[0].Start
 }
 
-// settingBefore reports whether a statement before this one sets the token of a
+// hasSettingBefore reports whether a statement before this one sets the token of a
 // table, in the same section of a file of goose's.
-func (c *fileCheck) settingBefore(statement int, t *rewrite.Table) bool {
+func (c *fileCheck) hasSettingBefore(statement int, t *rewrite.Table) bool {
 	f := c.file
 	for i := statement - 1; i >= 0; i-- {
 		s := f.statements[i]
@@ -115,16 +115,16 @@ func (c *fileCheck) settingBefore(statement int, t *rewrite.Table) bool {
 		if !setters[tokens[0].Kind] {
 			continue // most are rows, and there may be many
 		}
-		if sets(compact(f.code, tokens, tokens[0].Kind == parser.DO), t) {
+		if setsToken(compactCode(f.code, tokens, tokens[0].Kind == parser.DO), t) {
 			return true
 		}
 	}
 	return false
 }
 
-// compact is the code of tokens in one form, without comments. Long literals
+// compactCode is the code of tokens in one form, without comments. Long literals
 // are left out, unless they are code that runs.
-func compact(code string, tokens []parser.Token, runs bool) string {
+func compactCode(code string, tokens []parser.Token, runs bool) string {
 	var b strings.Builder
 	for _, t := range tokens {
 		if t.IsComment() || t.IsLiteral() && t.End-t.Start > shortText && !runs {
@@ -133,15 +133,15 @@ func compact(code string, tokens []parser.Token, runs bool) string {
 		word := code[t.Start:t.End]
 		if inside, _ := unquote(word); runs && t.Kind == parser.SCONST {
 			in, _ := sqltext.ScanPrefix(inside)
-			word = compact(inside, in, false)
+			word = compactCode(inside, in, false)
 		}
 		b.WriteString(strings.ToLower(strings.ReplaceAll(word, `"`, "")) + " ")
 	}
 	return b.String()
 }
 
-// sets reports whether compact code sets the token of a table.
-func sets(compact string, t *rewrite.Table) bool {
+// setsToken reports whether compact code sets the token of a table.
+func setsToken(compact string, t *rewrite.Table) bool {
 	name := strings.ToLower(rewrite.SettingName(t.Resource))
 	if strings.Contains(compact, "set_config ( '"+name+"' ,") {
 		return true

@@ -22,7 +22,7 @@ type suppression struct {
 }
 
 // suppressions finds them in the comments, with the statements that each is
-// about: those with a part in its line or, if there is none, the one that
+// about: those with a part in its line or, if no statement has one, the one that
 // begins behind it, with nothing but lines of comments between.
 func (f *file) suppressions() []*suppression {
 	var found []*suppression

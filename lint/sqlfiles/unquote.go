@@ -7,7 +7,7 @@ import (
 )
 
 // unquote returns what a string literal says, and where in the literal each of
-// its bytes is, with its end. What is no string is returned as it is.
+// its bytes is, with its end. It returns a word that is not a string as it is.
 func unquote(word string) (string, []int) {
 	if tag := sqltext.DollarTag(word); tag != "" && len(word) >= 2*len(tag) && strings.HasSuffix(word, tag) {
 		text := word[len(tag) : len(word)-len(tag)]
