@@ -54,7 +54,8 @@ func TestTakeHeldUpByAPreparedTransaction(t *testing.T) {
 	conn, err := admin.Conn(t.Context())
 	require.NoError(t, err)
 	defer conn.Close()
-	for _, sql := range []string{"BEGIN", "SELECT pg_advisory_xact_lock_shared(hashtextextended('r', 1717923427))", "CREATE TABLE x ()", "PREPARE TRANSACTION 'p'"} {
+	for _, sql := range []string{"BEGIN", "SELECT pg_advisory_xact_lock_shared(hashtextextended('r', 1717923427))", "CREATE TABLE x ()",
+		"PREPARE TRANSACTION 'p'"} {
 		_, err := conn.ExecContext(t.Context(), sql)
 		require.NoError(t, err)
 	}
@@ -99,6 +100,7 @@ func TestTakeBehindAWriterSaysWhatToDo(t *testing.T) {
 // The pool is made smaller while the hub listens: the renewals of leases that
 // are held over it must not starve.
 func TestPoolMadeSmallerWhileListening(t *testing.T) {
+	t.Parallel()
 	dsn := localpg.Database(t, installed)
 	db, _ := openers["pgx"](t, dsn)
 	other := held(t, dsn, "r")

@@ -34,6 +34,7 @@ func TestSynchronousCommit(t *testing.T) {
 // A lease that was taken or renewed is held after a crash, and the next one's
 // token is larger.
 func TestLeaseSurvivesSIGKILL(t *testing.T) {
+	t.Parallel()
 	srv := localpg.StartServer(t, localpg.WithSetting("fsync", "on"), localpg.WithSetting("wal_writer_delay", "10s"))
 	dsn := srv.DSN("")
 	require.NoError(t, migrations.Up(t.Context(), dsn))
@@ -57,6 +58,7 @@ func TestLeaseSurvivesSIGKILL(t *testing.T) {
 
 // Killed while many draw: no token that was returned comes again.
 func TestTokensSurviveSIGKILLUnderLoad(t *testing.T) {
+	t.Parallel()
 	const sessions = 8
 	srv := localpg.StartServer(t, localpg.WithSetting("fsync", "on"))
 	dsn := srv.DSN("")
@@ -101,6 +103,7 @@ func TestTokensSurviveSIGKILLUnderLoad(t *testing.T) {
 
 // A standby gives none; promoted, it goes on far above what it may have missed.
 func TestStandbyAndPromotion(t *testing.T) {
+	t.Parallel()
 	srv := localpg.StartServer(t)
 	dsn := srv.DSN("")
 	require.NoError(t, migrations.Up(t.Context(), dsn))

@@ -97,6 +97,7 @@ func TestTakeRenewRelease(t *testing.T) {
 
 // Without renewal a lease ends here no later than in the database.
 func TestExpiry(t *testing.T) {
+	t.Parallel()
 	db := open(t, localpg.Database(t, installed))
 	l := take(t, db, "r", time.Second, lease.WithoutRenewal())
 	ctx := l.Context(t.Context())
@@ -118,6 +119,7 @@ func TestExpiry(t *testing.T) {
 
 // A holder whose renewals don't come through is out before another gets in.
 func TestRenewalBlocked(t *testing.T) {
+	t.Parallel()
 	db := open(t, localpg.Database(t, installed))
 	l := take(t, db, "r", 2*time.Second)
 	unlock := lockRow(t, db, "r")
@@ -134,6 +136,7 @@ func TestRenewalBlocked(t *testing.T) {
 
 // A renewal whose connection breaks is tried again, and the lease goes on.
 func TestRenewalLost(t *testing.T) {
+	t.Parallel()
 	db := open(t, localpg.Database(t, installed))
 	l := take(t, db, "r", long, lease.WithRenewEvery(renewEvery))
 	exec(t, db, "UPDATE fencing.lease SET expires_at = '2100-01-01'")

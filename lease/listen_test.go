@@ -193,6 +193,7 @@ func (o opaque) Connect(ctx context.Context) (sqldriver.Conn, error) {
 
 // Where nobody can or should listen, LISTEN is never sent, and Take polls.
 func TestTakeOnlyPolls(t *testing.T) {
+	t.Parallel()
 	pool := func(n int) func(*testing.T, *pgx.ConnConfig) *sql.DB {
 		return func(_ *testing.T, config *pgx.ConnConfig) *sql.DB {
 			db := stdlib.OpenDB(*config)
@@ -266,6 +267,7 @@ func TestTakeListensWhenThereIsAConnection(t *testing.T) {
 // A pool under the handle, of whose size the handle knows nothing, has no
 // connection for it either.
 func TestTakeOverAPoolOfOne(t *testing.T) {
+	t.Parallel()
 	dsn := localpg.Database(t, installed)
 	config, err := pgxpool.ParseConfig(dsn)
 	require.NoError(t, err)
@@ -288,6 +290,7 @@ func TestTakeOverAPoolOfOne(t *testing.T) {
 
 // The connection that listens is cut: who waits polls, and hears again later.
 func TestTakeSurvivesACutConnection(t *testing.T) {
+	t.Parallel()
 	for name, poll := range map[string]lease.Option{"polls": lease.WithPoll(tick, tick), "hears again": hourly()} {
 		t.Run(name, func(t *testing.T) {
 			dsn := localpg.Database(t, installed)

@@ -84,7 +84,9 @@ func TestRunLosesTheLease(t *testing.T) {
 func TestStaleWriteEndsTheLease(t *testing.T) {
 	dsn := localpg.Database(t, installed)
 	plain := open(t, dsn)
-	exec(t, plain, "CREATE TABLE orders (id int PRIMARY KEY, status text); CREATE TABLE invoices (LIKE orders INCLUDING ALL); INSERT INTO orders VALUES (1), (2); INSERT INTO invoices VALUES (1)")
+	exec(t, plain,
+		"CREATE TABLE orders (id int PRIMARY KEY, status text); CREATE TABLE invoices (LIKE orders INCLUDING ALL); "+
+			"INSERT INTO orders VALUES (1), (2); INSERT INTO invoices VALUES (1)")
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease},
 		migrations.Table{Name: "invoices", Mode: migrations.Lease, Resource: "billing"}))
 	db, err := sql.Open("fencerow", dsn)

@@ -78,6 +78,7 @@ func TestTakeGivesUp(t *testing.T) {
 // Many want one lease, and some of them die with it: there is one holder at a
 // time by what the holders can know, and each has a larger token than the last.
 func TestManyContenders(t *testing.T) {
+	t.Parallel()
 	const contenders, rounds = 24, 4
 	dsn := localpg.Database(t, installed)
 	var (
@@ -128,6 +129,7 @@ func TestManyContenders(t *testing.T) {
 // In sessions whose transactions are SERIALIZABLE by default the loser of a race
 // is told what it is told elsewhere.
 func TestSerializableSessions(t *testing.T) {
+	t.Parallel()
 	dsn := localpg.Database(t, installed)
 	var wg sync.WaitGroup
 	errs := make([]error, 8)
@@ -216,7 +218,8 @@ func TestTakeErrors(t *testing.T) {
 	}{
 		{"not installed", "SELECT", nil, "3F000", "schema fencing is not installed in this database: run migrations.Up"},
 		{"an older version", "CREATE SCHEMA fencing", nil, "42883", "which makes fencing.take"},
-		{"no right on the function", "GRANT USAGE ON SCHEMA fencing TO pg_monitor; SET ROLE pg_monitor", []localpg.Template{installed}, "42501", "EXECUTE ON FUNCTION fencing.take"},
+		{"no right on the function", "GRANT USAGE ON SCHEMA fencing TO pg_monitor; SET ROLE pg_monitor", []localpg.Template{installed},
+			"42501", "EXECUTE ON FUNCTION fencing.take"},
 		{"read-only", "SET default_transaction_read_only = on", []localpg.Template{installed}, "25006", "connect to the primary"},
 		{"used up", "SELECT fencing.next_token(); SELECT setval('fencing.write_epoch', 9223372036854775807)", []localpg.Template{installed}, "2200H", "NO MAXVALUE"},
 	} {

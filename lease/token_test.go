@@ -122,7 +122,8 @@ func TestNextTokenErrors(t *testing.T) {
 		{"not installed", "SELECT", nil, "3F000", "schema fencing is not installed in this database: run migrations.Up"},
 		{"an empty schema", "CREATE SCHEMA fencing", nil, "42883", "run migrations.Up"},
 		{"no right on the schema", "SET ROLE pg_monitor", []localpg.Template{installed}, "42501", "GRANT USAGE ON SCHEMA fencing"},
-		{"no right on the function", "GRANT USAGE ON SCHEMA fencing TO pg_monitor; SET ROLE pg_monitor", []localpg.Template{installed}, "42501", "EXECUTE ON FUNCTION fencing.next_token()"},
+		{"no right on the function", "GRANT USAGE ON SCHEMA fencing TO pg_monitor; SET ROLE pg_monitor", []localpg.Template{installed},
+			"42501", "EXECUTE ON FUNCTION fencing.next_token()"},
 		{"read-only", "SET default_transaction_read_only = on", []localpg.Template{installed}, "25006", "connect to the primary"},
 		{"used up", "SELECT fencing.next_token(); SELECT setval('fencing.write_epoch', 9223372036854775807)", []localpg.Template{installed}, "2200H", "NO MAXVALUE"},
 	} {

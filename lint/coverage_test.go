@@ -31,7 +31,8 @@ func TestCoverageCounts(t *testing.T) {
 		"refused by wall":  {rewrite.Refuse(rewrite.WallRefused, "an event tells of it"), []rewrite.Write{{Table: orders, Kind: "UPDATE"}}, ""},
 		"a read":           {nil, nil, ""},
 		"one table, twice": {nil, []rewrite.Write{{Table: orders, Kind: "UPDATE"}, {Table: orders, Kind: "INSERT"}}, "1 of 1; UPDATE 1 accepted"},
-		"two tables":       {nil, []rewrite.Write{{Table: orders, Kind: "UPDATE"}, {Table: payments, Kind: "INSERT"}}, "2 of 2; INSERT 1 accepted; UPDATE 1 accepted"},
+		"two tables": {nil, []rewrite.Write{{Table: orders, Kind: "UPDATE"}, {Table: payments, Kind: "INSERT"}},
+			"2 of 2; INSERT 1 accepted; UPDATE 1 accepted"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +60,8 @@ func TestCoverageShortens(t *testing.T) {
 	c := newCoverage()
 	for n := range 3 {
 		sql := `INSERT INTO größen_1 VALUES (` + strings.Repeat("ö, ", 100+n) + `$1)`
-		c.countSent(t.Context(), driver.Operation{SQL: sql, Writes: []rewrite.Write{{Table: &rewrite.Table{Schema: "public", Name: "größen_1"}, Kind: "INSERT"}}}, nil)
+		c.countSent(t.Context(),
+			driver.Operation{SQL: sql, Writes: []rewrite.Write{{Table: &rewrite.Table{Schema: "public", Name: "größen_1"}, Kind: "INSERT"}}}, nil)
 	}
 	shown := c.format(asText)
 	require.Contains(t, shown, "  unknown place: INSERT 3 accepted\n")

@@ -70,7 +70,8 @@ func TestSeededExample(t *testing.T) {
 	seeded := string(source)
 	for _, change := range [][2]string{
 		{"value = $1, last_token = $2 WHERE id = $3 AND last_token < $2`,\n\t\tvalue, tokenctx.Arg, id)", "value = $1 WHERE id = $2`,\n\t\tvalue, id)"},
-		{"\tif err != nil {\n\t\tfail(w, err)\n\t\treturn\n\t}\n\tanswer(w, result, value)\n}\n\n// forgotten", "\t_, _ = result, err\n\t_, _ = w.Write([]byte(value))\n}\n\n// forgotten"},
+		{"\tif err != nil {\n\t\tfail(w, err)\n\t\treturn\n\t}\n\tanswer(w, result, value)\n}\n\n// forgotten",
+			"\t_, _ = result, err\n\t_, _ = w.Write([]byte(value))\n}\n\n// forgotten"},
 	} {
 		require.Equal(t, 1, strings.Count(seeded, change[0]), change[0])
 		seeded = strings.Replace(seeded, change[0], change[1], 1)

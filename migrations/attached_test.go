@@ -25,7 +25,8 @@ func TestWallOverPartitionsWithTriggers(t *testing.T) {
 			DO $$ DECLARE n name; BEGIN FOR n IN SELECT tgname FROM pg_trigger WHERE tgrelid = 'fencing.registry'::regclass LOOP EXECUTE format('ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER %I', n); END LOOP; END $$;
 			CREATE TABLE p (id int NOT NULL, last_token bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id); ALTER TABLE p ATTACH PARTITION q DEFAULT;`
 		nested = `CREATE TABLE p (id int NOT NULL, last_token bigint NOT NULL DEFAULT 0); CREATE TABLE q (id int NOT NULL, last_token bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id); CREATE TABLE q1 PARTITION OF q DEFAULT;
-			SELECT fencing.register('q', 'lease'), fencing.wall('q'); DROP TABLE p; CREATE TABLE p (id int NOT NULL, last_token bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id); ALTER TABLE p ATTACH PARTITION q DEFAULT;`
+			SELECT fencing.register('q', 'lease'), fencing.wall('q'); DROP TABLE p;
+			CREATE TABLE p (id int NOT NULL, last_token bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id); ALTER TABLE p ATTACH PARTITION q DEFAULT;`
 	)
 	for name, tt := range map[string]struct{ setup, call, mode string }{
 		"a child, register":         {parent + takeOver, "SELECT fencing.register('p', 'lease')", "lease"},
@@ -43,7 +44,8 @@ func TestWallOverPartitionsWithTriggers(t *testing.T) {
 			require.Empty(t, codes(diagnose(t, dsn), "error"))
 			require.Equal(t, tt.mode, get[string](t, conn, "SELECT mode FROM fencing.registry"))
 			// the partitions have copies, and a trigger of their own only for TRUNCATE
-			require.Equal(t, []string{"~fencing_truncate"}, get[[]string](t, conn, `SELECT array_agg(DISTINCT tgname::text) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+			require.Equal(t, []string{"~fencing_truncate"},
+				get[[]string](t, conn, `SELECT array_agg(DISTINCT tgname::text) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
 				WHERE c.relispartition AND tgparentid = 0 AND tgname LIKE '%fencing%'`))
 			_, err := conn.Exec(t.Context(), "INSERT INTO q VALUES (1)")
 			requireRefused(t, err, "FN002")

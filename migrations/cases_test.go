@@ -263,6 +263,7 @@ func (c wallCase) race(t *testing.T, level, setting string) fate {
 // or does no harm: PostgreSQL itself, or the rights of an application's role,
 // stand in its way.
 func TestCasesAgainstTheWall(t *testing.T) {
+	t.Parallel()
 	cases := harmfulCases(t)
 	var table strings.Builder
 	var passed []string

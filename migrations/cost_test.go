@@ -26,11 +26,15 @@ func processorTime(t *testing.T, conn *pgx.Conn) int64 {
 func TestCostOfManyTables(t *testing.T) {
 	const few, many, batch, batches = 100, 1000, 10, 4
 	conn := open(t, localpg.Database(t, installed))
-	exec(t, conn, fmt.Sprintf(`CREATE SCHEMA app; DO $$ BEGIN FOR i IN 1..%d LOOP EXECUTE format('CREATE TABLE app.t%%s (id int PRIMARY KEY)', i); END LOOP; END $$`, many))
+	exec(t, conn,
+		fmt.Sprintf(`CREATE SCHEMA app; DO $$ BEGIN FOR i IN 1..%d LOOP EXECUTE format('CREATE TABLE app.t%%s (id int PRIMARY KEY)', i); END LOOP; END $$`,
+			many))
 	// cost is the processor time for each of the tables from one to another
 	cost := func(from, to int, each string) float64 {
 		began := processorTime(t, conn)
-		exec(t, conn, fmt.Sprintf(`DO $$ DECLARE t regclass; BEGIN FOR i IN %d..%d LOOP t := format('app.t%%s', i)::regclass; PERFORM %s; END LOOP; END $$`, from, to, each))
+		exec(t, conn,
+			fmt.Sprintf(`DO $$ DECLARE t regclass; BEGIN FOR i IN %d..%d LOOP t := format('app.t%%s', i)::regclass; PERFORM %s; END LOOP; END $$`,
+				from, to, each))
 		return float64(processorTime(t, conn)-began) / float64(to-from+1)
 	}
 	// least is that of the best of the batches before a table: a busy machine's caches make some dear

@@ -90,7 +90,8 @@ func readProtection(t *testing.T, dsn string) protection {
 	for _, write := range []string{
 		`UPDATE orders SET note = 'unguarded'`, `UPDATE orders SET note = 'stale', last_token = 1`, `DELETE FROM orders`, `TRUNCATE orders`,
 		`UPDATE jobs SET note = 'unguarded'`, `UPDATE jobs SET note = 'never issued', last_token = 99`, `DELETE FROM jobs`,
-		`UPDATE parted SET id = 2`, `UPDATE child SET more = 'unguarded'`, `UPDATE parent SET id = 1, last_token = 1`, `DELETE FROM keyed`, `UPDATE keyed SET c = 1, last_token = 1`,
+		`UPDATE parted SET id = 2`, `UPDATE child SET more = 'unguarded'`, `UPDATE parent SET id = 1, last_token = 1`,
+		`DELETE FROM keyed`, `UPDATE keyed SET c = 1, last_token = 1`,
 		`UPDATE seals SET id = 2, last_token = 1`, `UPDATE "my App"."Order ""Lines""" SET note = 'unguarded'`,
 	} {
 		tag, err := conn.Exec(t.Context(), "BEGIN; "+write)
@@ -109,7 +110,9 @@ func requireNoWeaker(t *testing.T, dsn string, before protection) {
 	conn := open(t, dsn)
 	for _, g := range before.guards {
 		// the table by that oid, what it is a partition of now, or what has the name now
-		now := collect[guard](t, conn, "SELECT "+guardColumns+" WHERE relid = $1 OR relid = pg_partition_root($1) OR (schema_name::text, table_name::text) = ($2, $3)", g.Relid, g.Schema, g.Table)
+		now := collect[guard](t, conn,
+			"SELECT "+guardColumns+" WHERE relid = $1 OR relid = pg_partition_root($1) OR (schema_name::text, table_name::text) = ($2, $3)",
+			g.Relid, g.Schema, g.Table)
 		require.True(t, slices.ContainsFunc(now, func(n guard) bool {
 			return n.Column == g.Column && n.Mode == g.Mode && n.Resource == g.Resource && (n.Tombstones || !g.Tombstones) &&
 				slices.Index(levels, n.Wall) >= slices.Index(levels, g.Wall) && slices.Index(levels, n.Driver) >= slices.Index(levels, g.Driver) &&
@@ -118,7 +121,9 @@ func requireNoWeaker(t *testing.T, dsn string, before protection) {
 	}
 	after := readProtection(t, dsn)
 	for _, trig := range before.triggers {
-		require.True(t, slices.Contains(after.triggers, trig) || !get[bool](t, conn, "SELECT EXISTS (SELECT FROM pg_class WHERE oid = $1)", trig.Relid), fmt.Sprintf("trigger %v is gone", trig))
+		require.True(t,
+			slices.Contains(after.triggers, trig) || !get[bool](t, conn, "SELECT EXISTS (SELECT FROM pg_class WHERE oid = $1)", trig.Relid),
+			fmt.Sprintf("trigger %v is gone", trig))
 	}
 	require.Subset(t, after.refused, before.refused)
 }

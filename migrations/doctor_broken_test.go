@@ -135,7 +135,8 @@ func TestDoctorOnRightsBySetRole(t *testing.T) {
 				"D405 role-create":          {"GRANT CREATE ON SCHEMA fencing TO " + power, "REVOKE CREATE ON SCHEMA fencing FROM " + power},
 				"D406 role-writes-registry": {"GRANT UPDATE ON fencing.epoch TO " + power, "REVOKE UPDATE ON fencing.epoch FROM " + power},
 				"D407 role-executes":        {"GRANT EXECUTE ON FUNCTION fencing.wall TO " + power, "REVOKE EXECUTE ON FUNCTION fencing.wall FROM " + power},
-				"D408 role-replication":     {"GRANT SET ON PARAMETER session_replication_role TO " + power, "REVOKE SET ON PARAMETER session_replication_role FROM " + power},
+				"D408 role-replication": {"GRANT SET ON PARAMETER session_replication_role TO " + power,
+					"REVOKE SET ON PARAMETER session_replication_role FROM " + power},
 			} {
 				for _, roles := range [][]string{nil, {app}} {
 					exec(t, admin, sql[0])

@@ -15,7 +15,8 @@ const sealTrigger = `trigger "~fencing_zseal" on public.seals`
 var sealFaults = []fault{
 	{"trigger dropped", `DROP TRIGGER "~fencing_zseal" ON seals`, []string{"D202 trigger-missing"}, sealTrigger},
 	{"not always", `ALTER TABLE ONLY seals ENABLE TRIGGER "~fencing_zseal"`, []string{"D203 trigger-disabled"}, sealTrigger},
-	{"disabled on a partition", `ALTER TABLE seals_eu DISABLE TRIGGER "~fencing_zseal"`, []string{"D203 trigger-disabled"}, `trigger "~fencing_zseal" on public.seals_eu`},
+	{"disabled on a partition", `ALTER TABLE seals_eu DISABLE TRIGGER "~fencing_zseal"`, []string{"D203 trigger-disabled"},
+		`trigger "~fencing_zseal" on public.seals_eu`},
 	{"another function", `CREATE FUNCTION lax() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; DROP TRIGGER "~fencing_zseal" ON seals;
 		CREATE TRIGGER "~fencing_zseal" BEFORE UPDATE ON seals FOR EACH ROW EXECUTE FUNCTION lax('enforce'); ALTER TABLE seals ENABLE ALWAYS TRIGGER "~fencing_zseal"`,
 		[]string{"D204 trigger-function", "D601 trigger-after-check"}, sealTrigger},
@@ -27,8 +28,10 @@ var sealFaults = []fault{
 	{"INSERT left out", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'seals'::regclass AND tgname = '~fencing_zseal');
 		BEGIN EXECUTE format('CREATE OR REPLACE TRIGGER "~fencing_zseal" BEFORE UPDATE OR DELETE ON seals FOR EACH ROW EXECUTE FUNCTION %s(''enforce'')', f); END $$;
 		ALTER TABLE seals ENABLE ALWAYS TRIGGER "~fencing_zseal"`, []string{"D205 trigger-changed"}, sealTrigger},
-	{"after the check", trigger + `CREATE TRIGGER "~fencing_zz" BEFORE INSERT ON seals FOR EACH ROW EXECUTE FUNCTION h()`, []string{"D601 trigger-after-check"}, `trigger "~fencing_zz" on public.seals`},
-	{"left on a child", `CREATE TABLE par (id int); CREATE TABLE kid () INHERITS (par); SELECT fencing.register('par', 'lease'), fencing.wall('par'), fencing.seal('par', 'eu');
+	{"after the check", trigger + `CREATE TRIGGER "~fencing_zz" BEFORE INSERT ON seals FOR EACH ROW EXECUTE FUNCTION h()`,
+		[]string{"D601 trigger-after-check"}, `trigger "~fencing_zz" on public.seals`},
+	{"left on a child",
+		`CREATE TABLE par (id int); CREATE TABLE kid () INHERITS (par); SELECT fencing.register('par', 'lease'), fencing.wall('par'), fencing.seal('par', 'eu');
 		ALTER TABLE kid NO INHERIT par`, []string{"D209 wall-left-over"}, "public.kid"},
 	{"registry's trigger dropped", `DROP TRIGGER seal ON fencing.registry`, []string{"D210 registry-trigger"}, "trigger seal on fencing.registry"},
 	{"epochs behind", `UPDATE fencing.epoch SET token = 1`, []string{"D221 seal-behind"}, "lease 'eu'"},
@@ -36,10 +39,12 @@ var sealFaults = []fault{
 	{"epochs gone", `TRUNCATE fencing.epoch`, []string{"D221 seal-behind"}, "lease 'eu'"},
 	{"epochs' trigger dropped", `DROP TRIGGER epoch ON fencing.lease`, []string{"D222 seal-epoch-trigger"}, "trigger epoch on fencing.lease"},
 	{"epochs' trigger not always", `ALTER TABLE fencing.lease ENABLE TRIGGER epoch`, []string{"D222 seal-epoch-trigger"}, "trigger epoch on fencing.lease"},
-	{"column nullable", `CREATE TABLE s2 (id int, region text NOT NULL); SELECT fencing.register('s2', 'lease'), fencing.wall('s2'), fencing.seal('s2', by_column => 'region');
+	{"column nullable",
+		`CREATE TABLE s2 (id int, region text NOT NULL); SELECT fencing.register('s2', 'lease'), fencing.wall('s2'), fencing.seal('s2', by_column => 'region');
 		ALTER TABLE s2 ALTER region DROP NOT NULL`, []string{"D223 seal-column"}, "public.s2"},
 	{"column renamed", `ALTER TABLE seals RENAME region TO r`, []string{"D223 seal-column"}, "public.seals_eu"},
-	{"column of another type", `CREATE TABLE s2 (id int, region text NOT NULL); SELECT fencing.register('s2', 'lease'), fencing.wall('s2'), fencing.seal('s2', by_column => 'region');
+	{"column of another type",
+		`CREATE TABLE s2 (id int, region text NOT NULL); SELECT fencing.register('s2', 'lease'), fencing.wall('s2'), fencing.seal('s2', by_column => 'region');
 		ALTER TABLE s2 ALTER region TYPE name`, []string{"D223 seal-column"}, "public.s2"},
 	{"without a wall", `SELECT fencing.wall('seals', 'off')`, []string{"D201 wall-off", "D224 seal-without-wall"}, "public.seals"},
 	{"a role that unseals", `GRANT EXECUTE ON FUNCTION fencing.unseal TO APP`, []string{"D407 role-executes"}, "role APP"},

@@ -106,7 +106,9 @@ func TestDoctorHealthy(t *testing.T) {
 	require.Empty(t, codes(findings, "error", "warning"), "%v", findings)
 	require.Contains(t, codes(findings, "info"), "D802 wall-not-tried", "it has no right to TRUNCATE")
 	require.Empty(t, get[[]string](t, open(t, roleDSN), "SELECT coalesce(array_agg(code), '{}') FROM fencing.doctor(scan => true) WHERE severity <> 'info'"))
-	require.Empty(t, get[[]string](t, open(t, with(roleDSN, "search_path", "mine, pg_catalog")), "SELECT coalesce(array_agg(code), '{}') FROM fencing.doctor(true) WHERE severity <> 'info'"))
+	require.Empty(t,
+		get[[]string](t, open(t, with(roleDSN, "search_path", "mine, pg_catalog")),
+			"SELECT coalesce(array_agg(code), '{}') FROM fencing.doctor(true) WHERE severity <> 'info'"))
 }
 
 func TestDoctorChangesNothing(t *testing.T) {
@@ -114,7 +116,9 @@ func TestDoctorChangesNothing(t *testing.T) {
 	admin := open(t, dsn)
 	const content = `SELECT concat_ws(' ', (SELECT json_agg(o ORDER BY id) FROM orders o), (SELECT json_agg(j ORDER BY id) FROM jobs j), (SELECT json_agg(p) FROM parted p),
 		(SELECT json_agg(c) FROM child c), (SELECT json_agg(r ORDER BY relid) FROM fencing.registry r), (SELECT value FROM fencing.generation), (SELECT last_value FROM fencing.write_epoch))`
-	exec(t, admin, "CREATE TABLE plain (id int, last_token bigint NOT NULL DEFAULT 0); INSERT INTO plain VALUES (1, 0); SELECT fencing.register('plain', 'lease'); SELECT fencing.wall('plain', 'report')")
+	exec(t, admin,
+		"CREATE TABLE plain (id int, last_token bigint NOT NULL DEFAULT 0); INSERT INTO plain VALUES (1, 0); "+
+			"SELECT fencing.register('plain', 'lease'); SELECT fencing.wall('plain', 'report')")
 	before := get[string](t, admin, content)
 	require.Contains(t, codes(diagnose(t, dsn), "info"), "D206 wall-report")
 	require.Equal(t, before, get[string](t, admin, content))

@@ -28,7 +28,8 @@ func requireNotForDriver(t *testing.T, err error, sql string) {
 
 // sessionTables are the tables of the schema, with an UPDATE for each.
 var sessionTables = map[string]string{
-	"registry": "SET mode = mode", "generation": "SET value = value", "incarnation": "SET tli = tli", "tombstone": "SET token = token", "repairs": "SET reason = reason",
+	"registry": "SET mode = mode", "generation": "SET value = value", "incarnation": "SET tli = tli",
+	"tombstone": "SET token = token", "repairs": "SET reason = reason",
 	"lease": "SET token = token", "epoch": "SET token = token",
 }
 
@@ -37,18 +38,23 @@ var sessionTables = map[string]string{
 func TestDriverSessionWritesNoTable(t *testing.T) {
 	dsn := localpg.Database(t, doctored)
 	admin := open(t, dsn)
-	require.Equal(t, int64(len(sessionTables)), get[int64](t, admin, "SELECT count(*) FROM pg_class WHERE relnamespace = 'fencing'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'goose_db_version'"))
+	require.Equal(t, int64(len(sessionTables)),
+		get[int64](t, admin,
+			"SELECT count(*) FROM pg_class WHERE relnamespace = 'fencing'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'goose_db_version'"))
 	exec(t, admin, `CREATE FUNCTION public.run(sql text) RETURNS void LANGUAGE plpgsql AS 'BEGIN EXECUTE sql; END';
 		CREATE FUNCTION public.take(sql text) RETURNS void LANGUAGE plpgsql SET search_path = fencing, pg_catalog AS 'BEGIN EXECUTE sql; END';
 		CREATE FUNCTION public.on_mine() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN EXECUTE TG_ARGV[0]; RETURN NULL; END$$`)
 	owner, ownerDSN := newRole(t, dsn)
-	exec(t, admin, "GRANT USAGE ON SCHEMA fencing TO "+owner+"; GRANT ALL ON ALL TABLES IN SCHEMA fencing, public TO "+owner+"; ALTER TABLE fencing.registry OWNER TO "+owner)
+	exec(t, admin,
+		"GRANT USAGE ON SCHEMA fencing TO "+owner+"; GRANT ALL ON ALL TABLES IN SCHEMA fencing, public TO "+owner+"; ALTER TABLE fencing.registry OWNER TO "+owner)
 	for role, roleDSN := range map[string]string{"superuser": dsn, "owner": ownerDSN} {
 		driver, plain := open(t, asDriver(roleDSN)), open(t, roleDSN)
 		for table, set := range sessionTables {
 			verbs := []string{
-				"INSERT INTO fencing.%[1]s SELECT * FROM fencing.%[1]s WHERE false", "INSERT INTO fencing.%[1]s SELECT * FROM fencing.%[1]s ON CONFLICT DO NOTHING", "UPDATE fencing.%[1]s %[2]s",
-				"DELETE FROM fencing.%[1]s WHERE false", "TRUNCATE fencing.%[1]s", "WITH d AS (DELETE FROM fencing.%[1]s WHERE false RETURNING 1) SELECT * FROM d", "SET search_path = fencing; UPDATE %[1]s %[2]s",
+				"INSERT INTO fencing.%[1]s SELECT * FROM fencing.%[1]s WHERE false",
+				"INSERT INTO fencing.%[1]s SELECT * FROM fencing.%[1]s ON CONFLICT DO NOTHING", "UPDATE fencing.%[1]s %[2]s",
+				"DELETE FROM fencing.%[1]s WHERE false", "TRUNCATE fencing.%[1]s",
+				"WITH d AS (DELETE FROM fencing.%[1]s WHERE false RETURNING 1) SELECT * FROM d", "SET search_path = fencing; UPDATE %[1]s %[2]s",
 				"SET session_replication_role = replica; UPDATE fencing.%[1]s %[2]s", "MERGE INTO fencing.%[1]s USING (SELECT 1) s ON false WHEN MATCHED THEN DELETE",
 				`/* PL/pgSQL function fencing.take(text,interval,text) line 20 at SQL statement */ UPDATE fencing.%[1]s %[2]s`,
 				"DISCARD ALL; UPDATE fencing.%[1]s %[2]s", "RESET ALL; UPDATE fencing.%[1]s %[2]s", "SET CONSTRAINTS ALL DEFERRED; DELETE FROM fencing.%[1]s WHERE false",
@@ -63,7 +69,8 @@ func TestDriverSessionWritesNoTable(t *testing.T) {
 				wrapped := []string{sql}
 				if !strings.HasPrefix(sql, "DISCARD") {
 					wrapped = append(wrapped, "DO $d$ BEGIN EXECUTE $e$"+sql+"$e$; END $d$", "SELECT public.run($e$"+sql+"$e$)", "SELECT public.take($e$"+sql+"$e$)",
-						"CREATE TABLE pg_temp.mine (id int); INSERT INTO pg_temp.mine VALUES (1); CREATE TRIGGER x AFTER UPDATE ON pg_temp.mine FOR EACH ROW EXECUTE FUNCTION public.on_mine($e$"+sql+"$e$); UPDATE pg_temp.mine SET id = id")
+						"CREATE TABLE pg_temp.mine (id int); INSERT INTO pg_temp.mine VALUES (1); "+
+							"CREATE TRIGGER x AFTER UPDATE ON pg_temp.mine FOR EACH ROW EXECUTE FUNCTION public.on_mine($e$"+sql+"$e$); UPDATE pg_temp.mine SET id = id")
 				}
 				for _, sql := range wrapped {
 					requireNotForDriver(t, attempt(t, driver, sql), role+": "+sql)
@@ -101,25 +108,30 @@ func TestDriverSessionCallsNoChange(t *testing.T) {
 	admin := open(t, dsn)
 	allowed := map[string]string{
 		"next_token()": "SELECT fencing.next_token() > 0", "take(text,interval,text)": "SELECT token > 0 FROM fencing.take('mine', '1 h', 'me')",
-		"renew(text,bigint,interval)": "SELECT fencing.renew('mine', token, '1 h') FROM fencing.lease WHERE resource = 'mine'", "release(text,bigint)": "SELECT fencing.release('mine', token) FROM fencing.lease WHERE resource = 'mine'",
-		"doctor(boolean,name[])": "SELECT count(*) FILTER (WHERE severity <> 'info') = 0 FROM fencing.doctor()",
+		"renew(text,bigint,interval)": "SELECT fencing.renew('mine', token, '1 h') FROM fencing.lease WHERE resource = 'mine'",
+		"release(text,bigint)":        "SELECT fencing.release('mine', token) FROM fencing.lease WHERE resource = 'mine'",
+		"doctor(boolean,name[])":      "SELECT count(*) FILTER (WHERE severity <> 'info') = 0 FROM fencing.doctor()",
 	}
 	calls := map[string]string{
 		"register": "'orders', 'lease'", "unregister": "'orders'", "claim_name": "'orders'", "driver_level": "'orders', 'off'", "driver_rewrite": "'orders', true",
-		"wall": "'orders', 'off'", "wall_functions": "'last_token', 'lease', NULL, NULL", "wall_sweep": "", "wall_apply": "'orders', 'off', 'last_token', 'strict', NULL, 'fencing.write_epoch'",
+		"wall": "'orders', 'off'", "wall_functions": "'last_token', 'lease', NULL, NULL", "wall_sweep": "",
+		"wall_apply": "'orders', 'off', 'last_token', 'strict', NULL, 'fencing.write_epoch'",
 		"tombstones": "'keyed', false", "tombstone_functions": "'keyed', 'last_token', 'lease', NULL, 'fencing.write_epoch'", "tombstone_sweep": "",
-		"tombstone_apply": "'keyed', 'off', 'last_token', 'lease', NULL, 'fencing.write_epoch'", "prune_tombstones": "'keyed', 1", "repair": `'orders', '{"id": 1}', 0, 'why'`,
-		"seal": "'jobs', 'r'", "unseal": "'seals'", "seal_function": "'last_token', NULL, 'r', NULL, NULL", "seal_sweep": "", "seal_apply": "'seals'",
+		"tombstone_apply": "'keyed', 'off', 'last_token', 'lease', NULL, 'fencing.write_epoch'", "prune_tombstones": "'keyed', 1",
+		"repair": `'orders', '{"id": 1}', 0, 'why'`,
+		"seal":   "'jobs', 'r'", "unseal": "'seals'", "seal_function": "'last_token', NULL, 'r', NULL, NULL", "seal_sweep": "", "seal_apply": "'seals'",
 	}
 	// what is neither called by name here nor allowed changes nothing
-	unknown := get[[]string](t, admin, `SELECT coalesce(array_agg(p.oid::regprocedure::text), '{}') FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace AND p.provolatile = 'v'
+	unknown := get[[]string](t, admin,
+		`SELECT coalesce(array_agg(p.oid::regprocedure::text), '{}') FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace AND p.provolatile = 'v'
 		AND p.prorettype <> 'trigger'::regtype AND p.proname NOT IN ('fail', 'seal_fail', 'incarnation_now', 'lease_wait', 'next_token', 'take', 'renew', 'release')
 		AND p.prosrc !~ ('BEGIN\n  PERFORM fencing.refuse_driver\(''fencing.' || p.proname || '\(\)''\);')`)
 	require.Empty(t, unknown)
 	driver := open(t, asDriver(dsn))
 	for name, args := range calls {
 		for _, sql := range []string{
-			"SELECT fencing." + name + "(" + args + ")", "SET search_path = fencing, public; SELECT " + name + "(" + args + ")", "DO $$ BEGIN PERFORM fencing." + name + "(" + args + "); END $$",
+			"SELECT fencing." + name + "(" + args + ")", "SET search_path = fencing, public; SELECT " + name + "(" + args + ")",
+			"DO $$ BEGIN PERFORM fencing." + name + "(" + args + "); END $$",
 			"CREATE FUNCTION pg_temp.f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM fencing." + name + "(" + args + "); END $$; SELECT pg_temp.f()",
 		} {
 			requireNotForDriver(t, attempt(t, driver, sql), sql)
@@ -145,7 +157,8 @@ func TestDriverSessionUnderAWall(t *testing.T) {
 			driver := open(t, asDriver(dsn))
 			exec(t, driver, "SET default_transaction_isolation = '"+isolation+"'")
 			for _, sql := range []string{
-				"UPDATE t SET v = 'new', last_token = 60 WHERE id = 1", "INSERT INTO t VALUES (3, '', 60)", "UPDATE t SET id = 4, last_token = 60 WHERE id = 2", "SET LOCAL fencing.token = '61'; DELETE FROM t WHERE id = 1",
+				"UPDATE t SET v = 'new', last_token = 60 WHERE id = 1", "INSERT INTO t VALUES (3, '', 60)",
+				"UPDATE t SET id = 4, last_token = 60 WHERE id = 2", "SET LOCAL fencing.token = '61'; DELETE FROM t WHERE id = 1",
 			} {
 				if mode == "lease" && sql[0] == 'S' {
 					sql = "SET LOCAL fencing.token = '60'; DELETE FROM t WHERE id = 1"

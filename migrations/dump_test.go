@@ -130,7 +130,8 @@ func TestDumpAndRestore(t *testing.T) {
 	out, err := d.restore(t, "restored")
 	require.NoError(t, err, out)
 	require.Equal(t, wallTriggers(t, src), wallTriggers(t, conn))
-	require.Equal(t, int64(1), get[int64](t, conn, "SELECT count(*) FROM fencing.registry WHERE relid = 't'::regclass AND issued_by = 'fencing.write_epoch'::regclass"))
+	require.Equal(t, int64(1),
+		get[int64](t, conn, "SELECT count(*) FROM fencing.registry WHERE relid = 't'::regclass AND issued_by = 'fencing.write_epoch'::regclass"))
 	requireWall(t, conn)
 	gen := generation(t, conn)
 	require.NoError(t, migrations.Wall(t.Context(), d.srv.DSN("restored"), "t", migrations.WallEnforce))
@@ -196,5 +197,7 @@ func TestDumpOfRowsAlone(t *testing.T) {
 	require.Equal(t, "A", get[string](t, conn, ownTriggers))
 	require.Equal(t, wallTriggers(t, open(t, d.srv.DSN("src"))), wallTriggers(t, conn))
 	requireWall(t, conn)
-	require.Empty(t, get[[]string](t, conn, "SELECT coalesce(array_agg(code || ' ' || object), '{}') FROM fencing.doctor() WHERE code ~ '^D2' AND severity = 'error'"))
+	require.Empty(t,
+		get[[]string](t, conn,
+			"SELECT coalesce(array_agg(code || ' ' || object), '{}') FROM fencing.doctor() WHERE code ~ '^D2' AND severity = 'error'"))
 }

@@ -25,6 +25,7 @@ func raising(name, args, returns, state string) string {
 // superuser installs the schema and draws all the same, and the next start of
 // the server, as after a promotion, has tokens jump.
 func TestTokensOnManagedServers(t *testing.T) {
+	t.Parallel()
 	srv := localpg.StartServer(t)
 	admin := open(t, srv.DSN(""))
 	exec(t, admin, "CREATE ROLE runs_it LOGIN")

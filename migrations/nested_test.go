@@ -18,7 +18,8 @@ func TestTombstonesAndNestedWrites(t *testing.T) {
 		"upsert": "INSERT INTO public.t VALUES (k, 'again', %s) ON CONFLICT (id) DO UPDATE SET v = 'again', last_token = excluded.last_token",
 		"merge":  "MERGE INTO public.t USING (SELECT re.k AS nr) s ON t.id = s.nr WHEN NOT MATCHED THEN INSERT VALUES (s.nr, 'again', %s)",
 		"rekey":  "UPDATE public.t SET id = k, last_token = %s WHERE id = 3",
-		"twice":  "INSERT INTO public.t VALUES (k, 'again', %s); PERFORM set_config('fencing.token', '2', true); DELETE FROM public.t WHERE id = k; INSERT INTO public.t VALUES (k, 'again', 2)",
+		"twice": "INSERT INTO public.t VALUES (k, 'again', %s); PERFORM set_config('fencing.token', '2', true); " +
+			"DELETE FROM public.t WHERE id = k; INSERT INTO public.t VALUES (k, 'again', 2)",
 	}
 	// EXECUTE in place of what is called by the row, for a key
 	outer := map[string]string{
@@ -57,7 +58,9 @@ func TestTombstonesAndNestedWrites(t *testing.T) {
 						continue
 					}
 					what := fmt.Sprint(mode, ", ", how, ", ", name, ", ", token)
-					exec(t, conn, "BEGIN; CREATE FUNCTION pg_temp.re(k int) RETURNS text LANGUAGE plpgsql AS $$ BEGIN "+fmt.Sprintf(write, token)+"; RETURN 'x'; END $$;"+triggers[name])
+					exec(t, conn,
+						"BEGIN; CREATE FUNCTION pg_temp.re(k int) RETURNS text LANGUAGE plpgsql AS $$ BEGIN "+fmt.Sprintf(write,
+							token)+"; RETURN 'x'; END $$;"+triggers[name])
 					_, err := conn.Exec(t.Context(), "SET LOCAL fencing.token = '60';"+statement)
 					if token == "2" {
 						require.Regexp(t, "^FN001 ~fencing_(tomb|rekey2) 2 60$", refusal(t, err), what)
@@ -77,7 +80,8 @@ func TestTombstonesAndNestedWrites(t *testing.T) {
 // trigger before the write.
 func TestTombstonesOfAGeneratedKeyAndNestedWrites(t *testing.T) {
 	conn := open(t, localpg.Database(t, installed))
-	exec(t, conn, `CREATE TABLE t (id int, k text GENERATED ALWAYS AS ('k' || id) STORED PRIMARY KEY); SELECT fencing.register('t', 'lease'), setval('fencing.write_epoch', 100);
+	exec(t, conn,
+		`CREATE TABLE t (id int, k text GENERATED ALWAYS AS ('k' || id) STORED PRIMARY KEY); SELECT fencing.register('t', 'lease'), setval('fencing.write_epoch', 100);
 		SELECT fencing.wall('t'), fencing.tombstones('t'); INSERT INTO t VALUES (1, DEFAULT, 50);
 		CREATE FUNCTION pg_temp.re(k int) RETURNS text LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.t VALUES (k, DEFAULT, 1); RETURN 'x'; END $$`)
 	require.Equal(t, "FN001 ~fencing_tomb 1 60", refusal(t, inTx(t, conn, "UPDATE t SET id = 8, last_token = 60 WHERE id = 1 RETURNING pg_temp.re(1)")))
@@ -100,7 +104,8 @@ func TestTombstonesOfARenamedKey(t *testing.T) {
 			require.True(t, isState(err, "0A000"), "a trigger's condition holds the type: %v", err)
 			continue
 		}
-		for _, sql := range []string{"INSERT INTO t VALUES (9, '', 60)", "SET LOCAL fencing.token = '60'; DELETE FROM t", "SELECT set_config('fencing.token', '60', true); DELETE FROM t"} {
+		for _, sql := range []string{"INSERT INTO t VALUES (9, '', 60)", "SET LOCAL fencing.token = '60'; DELETE FROM t",
+			"SELECT set_config('fencing.token', '60', true); DELETE FROM t"} {
 			err := inTx(t, conn, sql)
 			require.Regexp(t, "^FN004 ~fencing_(bury|tomb) - -$", refusal(t, err), change+sql)
 			require.ErrorContains(t, err, "fencing: the primary key of public.t is not what its tombstones were made for")

@@ -18,7 +18,8 @@ const parents = `CREATE TABLE pa (id int, v text, last_token bigint NOT NULL DEF
 
 func triggersOf(t *testing.T, conn *pgx.Conn, table string) string {
 	t.Helper()
-	return get[string](t, conn, `SELECT coalesce(string_agg(concat(tgname, ' ', proname, ' ', encode(tgargs, 'escape'), ' ', tgenabled), E'\n' ORDER BY tgname), '')
+	return get[string](t, conn,
+		`SELECT coalesce(string_agg(concat(tgname, ' ', proname, ' ', encode(tgargs, 'escape'), ' ', tgenabled), E'\n' ORDER BY tgname), '')
 		FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid WHERE tgrelid = $1::text::regclass AND pronamespace = 'fencing'::regnamespace`, table)
 }
 
@@ -57,8 +58,10 @@ func TestParentsThatAgree(t *testing.T) {
 	for _, tt := range []struct{ name, like, steps string }{
 		{"one off", `SELECT fencing.wall('pb')`, both + `SELECT fencing.wall('pa', 'off')`},
 		{"one unregistered", `SELECT fencing.wall('pb')`, both + `SELECT fencing.unregister('pa')`},
-		{"one off, the other sealed", `SELECT fencing.wall('pb'), fencing.seal('pb', 'L')`, both + `SELECT fencing.seal('pb', 'L'); SELECT fencing.wall('pa', 'off')`},
-		{"one unsealed, the other sealed", `SELECT fencing.wall('pb'), fencing.seal('pb', 'L')`, both + `SELECT fencing.seal('pb', 'L'), fencing.seal('pa', 'L'); SELECT fencing.unseal('pa')`},
+		{"one off, the other sealed", `SELECT fencing.wall('pb'), fencing.seal('pb', 'L')`,
+			both + `SELECT fencing.seal('pb', 'L'); SELECT fencing.wall('pa', 'off')`},
+		{"one unsealed, the other sealed", `SELECT fencing.wall('pb'), fencing.seal('pb', 'L')`,
+			both + `SELECT fencing.seal('pb', 'L'), fencing.seal('pa', 'L'); SELECT fencing.unseal('pa')`},
 		{"one unsealed and put up again", `SELECT fencing.wall('pb'), fencing.seal('pb', 'L')`, both + `SELECT fencing.seal('pb', 'L'); SELECT fencing.wall('pa')`},
 		{"one stricter first", `SELECT fencing.wall('pb', 'attested')`, both + `SELECT fencing.wall('pb', 'attested'); SELECT fencing.wall('pa', 'report')`},
 		{"one stricter last", `SELECT fencing.wall('pb', 'attested')`, both + `SELECT fencing.wall('pa', 'report'); SELECT fencing.wall('pb', 'attested')`},
@@ -83,7 +86,8 @@ func TestParentsThatAgree(t *testing.T) {
 // or its registration, and aren't passed over in silence.
 func TestTriggersLeftOver(t *testing.T) {
 	for name, sql := range map[string]string{
-		"tombstones off":       "SELECT fencing.register('orders', 'lease', 'fence', 'shop'), fencing.wall('orders'), fencing.tombstones('orders', false), fencing.unseal('orders'), fencing.wall('orders', 'off')",
+		"tombstones off": "SELECT fencing.register('orders', 'lease', 'fence', 'shop'), fencing.wall('orders'), fencing.tombstones('orders', " +
+			"false), fencing.unseal('orders'), fencing.wall('orders', 'off')",
 		"wall off":             "SELECT fencing.wall('orders', 'off')",
 		"wall off, registered": "SELECT fencing.register('orders', 'lease', 'fence', 'shop'); SELECT fencing.wall('orders', 'off')",
 		"unregistered":         "SELECT fencing.unregister('orders')",

@@ -43,13 +43,16 @@ func TestHostileSearchPath(t *testing.T) {
 		AND pg_identify_object(classid, objid, objsubid)::pg_catalog.text LIKE '%fencing.%'`), "nothing of fencing rests on mine")
 
 	conn := open(t, hostile)
-	exec(t, conn, "CREATE FUNCTION pg_temp.nextval(regclass) RETURNS int8 LANGUAGE sql AS 'SELECT 4712::int8'; CREATE TEMP TABLE incarnation (tli int8, sysid int8)")
+	exec(t, conn,
+		"CREATE FUNCTION pg_temp.nextval(regclass) RETURNS int8 LANGUAGE sql AS 'SELECT 4712::int8'; CREATE TEMP TABLE incarnation (tli int8, sysid int8)")
 	for want := int64(1); want <= 3; want++ {
 		require.Equal(t, want, get[int64](t, conn, "SELECT fencing.next_token()"))
 	}
 	require.NoError(t, migrations.Register(t.Context(), hostile, migrations.Table{Name: "orders", Mode: migrations.Lease}))
 	require.Equal(t, []entry{{"mine.orders", "mine", "orders", "last_token", "lease", "-", "fencing.write_epoch"}}, registry(t, admin))
-	require.True(t, get[bool](t, admin, "SELECT atttypid = 20 AND attnotnull FROM pg_attribute WHERE attrelid = 'mine.orders'::regclass AND attname = 'last_token'"))
+	require.True(t,
+		get[bool](t, admin,
+			"SELECT atttypid = 20 AND attnotnull FROM pg_attribute WHERE attrelid = 'mine.orders'::regclass AND attname = 'last_token'"))
 	require.NoError(t, migrations.SetLevel(t.Context(), hostile, "orders", migrations.Report))
 	require.Equal(t, "report", level(t, admin, "mine.orders"))
 	require.NoError(t, migrations.Unregister(t.Context(), hostile, "orders"))

@@ -195,7 +195,8 @@ func TestRegisterWithoutItsColumn(t *testing.T) {
 		for _, change := range []string{"RENAME last_token TO t", "DROP last_token CASCADE"} {
 			dsn := localpg.Database(t, installed)
 			conn := open(t, dsn)
-			exec(t, conn, "CREATE TABLE orders (id int); SELECT fencing.register('orders', 'lease'); SELECT fencing.wall('orders', '"+wall+"'); ALTER TABLE orders "+change)
+			exec(t, conn,
+				"CREATE TABLE orders (id int); SELECT fencing.register('orders', 'lease'); SELECT fencing.wall('orders', '"+wall+"'); ALTER TABLE orders "+change)
 			for _, mode := range []string{"lease", "strict"} {
 				_, err := conn.Exec(t.Context(), "SELECT fencing.register('orders', $1)", mode)
 				requireHint(t, err, "42703", "public.orders is registered and has no column last_token", "its name back", "fencing.unregister")

@@ -12,13 +12,17 @@ import (
 // by it, and else nothing is taken for a tombstone's table until somebody says
 // that they may go. What the doctor advises loses none.
 func TestTombstonesOfAnotherKey(t *testing.T) {
+	t.Parallel()
 	const key = `ALTER TABLE t DROP CONSTRAINT t_pkey; `
 	for name, tt := range map[string]struct{ change, insert string }{
-		"in another order":         {key + `ALTER TABLE t ADD PRIMARY KEY (b, a)`, "INSERT INTO t (a, b, last_token) VALUES (1, 2, 20)"},
-		"renamed":                  {`ALTER TABLE t RENAME a TO z`, "INSERT INTO t (z, b, last_token) VALUES (1, 2, 20)"},
-		"wider":                    {`SELECT fencing.tombstones('t', false); ALTER TABLE t ALTER a TYPE bigint; SELECT fencing.tombstones('t')`, "INSERT INTO t (a, b, last_token) VALUES (1, 2, 20)"},
-		"wider, in another order":  {`SELECT fencing.tombstones('t', false); ` + key + `ALTER TABLE t ALTER a TYPE bigint; ALTER TABLE t ADD PRIMARY KEY (b, a); SELECT fencing.tombstones('t')`, "INSERT INTO t (a, b, last_token) VALUES (1, 2, 20)"},
-		"off and on":               {`SELECT fencing.tombstones('t', false); ` + key + `ALTER TABLE t ADD PRIMARY KEY (b, a); SELECT fencing.tombstones('t')`, "INSERT INTO t (a, b, last_token) VALUES (1, 2, 20)"},
+		"in another order": {key + `ALTER TABLE t ADD PRIMARY KEY (b, a)`, "INSERT INTO t (a, b, last_token) VALUES (1, 2, 20)"},
+		"renamed":          {`ALTER TABLE t RENAME a TO z`, "INSERT INTO t (z, b, last_token) VALUES (1, 2, 20)"},
+		"wider": {`SELECT fencing.tombstones('t', false); ALTER TABLE t ALTER a TYPE bigint; SELECT fencing.tombstones('t')`,
+			"INSERT INTO t (a, b, last_token) VALUES (1, 2, 20)"},
+		"wider, in another order": {`SELECT fencing.tombstones('t', false); ` + key + `ALTER TABLE t ALTER a TYPE bigint; ALTER TABLE t ADD PRIMARY KEY (b, a); SELECT fencing.tombstones('t')`,
+			"INSERT INTO t (a, b, last_token) VALUES (1, 2, 20)"},
+		"off and on": {`SELECT fencing.tombstones('t', false); ` + key + `ALTER TABLE t ADD PRIMARY KEY (b, a); SELECT fencing.tombstones('t')`,
+			"INSERT INTO t (a, b, last_token) VALUES (1, 2, 20)"},
 		"fewer columns":            {key + `ALTER TABLE t ADD PRIMARY KEY (a)`, ""},
 		"more columns":             {key + `ALTER TABLE t ADD PRIMARY KEY (a, b, c)`, ""},
 		"other columns":            {key + `ALTER TABLE t ADD PRIMARY KEY (a, c)`, ""},
@@ -28,7 +32,8 @@ func TestTombstonesOfAnotherKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dsn := localpg.Database(t, installed)
 			conn := open(t, dsn)
-			exec(t, conn, `CREATE TABLE t (a int, b int, c int DEFAULT 0, PRIMARY KEY (a, b)); SELECT fencing.register('t', 'lease'), fencing.wall('t'), fencing.tombstones('t'); SELECT setval('fencing.write_epoch', 100);
+			exec(t, conn,
+				`CREATE TABLE t (a int, b int, c int DEFAULT 0, PRIMARY KEY (a, b)); SELECT fencing.register('t', 'lease'), fencing.wall('t'), fencing.tombstones('t'); SELECT setval('fencing.write_epoch', 100);
 				INSERT INTO t (a, b, last_token) VALUES (1, 2, 10), (2, 1, 10), (7, 7, 10); BEGIN; SET LOCAL fencing.token = '50'; DELETE FROM t WHERE a = 1; COMMIT; BEGIN; SET LOCAL fencing.token = '40'; DELETE FROM t WHERE a = 2; COMMIT; BEGIN; SET LOCAL fencing.token = '40'; DELETE FROM t; COMMIT`)
 			_, err := conn.Exec(t.Context(), "INSERT INTO t (a, b, last_token) VALUES (1, 2, 20)")
 			requireRefused(t, err, "FN001", "deleted under token 50")
@@ -63,7 +68,8 @@ func TestTombstonesOfAnotherKey(t *testing.T) {
 func TestTombstoneCopyLeavesOthersAlone(t *testing.T) {
 	dsn := localpg.Database(t, installed)
 	conn := open(t, dsn)
-	exec(t, conn, `CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE mine (id int PRIMARY KEY); SELECT fencing.register(r, 'lease'), fencing.wall(r), fencing.tombstones(r) FROM (VALUES ('t'::regclass), ('mine')) v(r);
+	exec(t, conn,
+		`CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE mine (id int PRIMARY KEY); SELECT fencing.register(r, 'lease'), fencing.wall(r), fencing.tombstones(r) FROM (VALUES ('t'::regclass), ('mine')) v(r);
 		SELECT setval('fencing.write_epoch', 100); INSERT INTO t VALUES (1, 10); BEGIN; SET LOCAL fencing.token = '50'; DELETE FROM t; COMMIT; SELECT fencing.unregister('t')`)
 	role, roleDSN := newRole(t, dsn)
 	exec(t, conn, "GRANT USAGE ON SCHEMA fencing TO "+role+"; GRANT EXECUTE ON FUNCTION fencing.tombstone_copy TO "+role)

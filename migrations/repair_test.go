@@ -24,7 +24,8 @@ func TestRepair(t *testing.T) {
 				require.Equal(t, int64(i+1), get[int64](t, conn, "SELECT count(*) FROM fencing.repairs WHERE xact IS NULL"))
 			}
 			require.Equal(t, "public t {\"id\": 3} 9223372036854775807 70 forged by a script", get[string](t, conn,
-				"SELECT concat_ws(' ', schema_name, table_name, key, old_token, new_token, reason) FROM fencing.repairs WHERE repaired_by = session_user ORDER BY repaired_at LIMIT 1"))
+				"SELECT concat_ws(' ', schema_name, table_name, key, old_token, new_token, reason) FROM fencing.repairs WHERE "+
+					"repaired_by = session_user ORDER BY repaired_at LIMIT 1"))
 			require.Equal(t, "(4,other,9223372036854775807)", get[string](t, conn, "SELECT t::text FROM t WHERE id = 4"))
 			if level == "enforce" {
 				require.NoError(t, inTx(t, conn, "UPDATE t SET last_token = 81 WHERE id = 3"))
@@ -41,9 +42,11 @@ func TestRepairKeys(t *testing.T) {
 	dsn := localpg.Database(t, installed)
 	conn := open(t, dsn)
 	exec(t, conn, `CREATE TABLE p ("The Id" bigint, at timestamptz, b bytea, u uuid, v text, PRIMARY KEY ("The Id", at, b, u)) PARTITION BY RANGE ("The Id");
-		CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (9223372036854775807); SELECT fencing.register('p', 'lease', 'Fence'); SELECT setval('fencing.write_epoch', 100);
+		CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (9223372036854775807); SELECT fencing.register('p', 'lease', 'Fence');
+		SELECT setval('fencing.write_epoch', 100);
 		INSERT INTO p VALUES (9007199254740993, '2020-02-03 04:05:06+00', '\x01', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 'v', 1000); SELECT fencing.wall('p')`)
-	key := map[string]any{"The Id": int64(9007199254740993), "at": time.Date(2020, 2, 3, 4, 5, 6, 0, time.UTC), "b": `\x01`, "u": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"}
+	key := map[string]any{"The Id": int64(9007199254740993), "at": time.Date(2020, 2, 3, 4, 5, 6, 0, time.UTC), "b": `\x01`,
+		"u": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"}
 	require.NoError(t, migrations.Repair(t.Context(), dsn, "p", key, 7, "why"))
 	require.Equal(t, int64(7), get[int64](t, conn, `SELECT "Fence" FROM p`))
 }
@@ -74,7 +77,8 @@ func TestRepairRefuses(t *testing.T) {
 		requireHint(t, err, tt.state, tt.words...)
 	}
 	key := map[string]any{"id": 1}
-	requireRefused(t, migrations.Repair(t.Context(), dsn, "t", map[string]any{"id": 9}, 5, "x"), "P0002", "repair a row of t: fencing: no row of public.t", "Correct the key")
+	requireRefused(t, migrations.Repair(t.Context(), dsn, "t", map[string]any{"id": 9}, 5, "x"), "P0002",
+		"repair a row of t: fencing: no row of public.t", "Correct the key")
 	for _, tt := range []struct {
 		table  string
 		key    map[string]any

@@ -113,6 +113,7 @@ func TestReplicationIntoAWall(t *testing.T) {
 // Each kind of change that stops the apply worker: rows are there on both sides
 // when it starts.
 func TestReplicationStops(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct{ before, change string }{
 		"insert, never issued here": {"", "INSERT INTO t VALUES (9, 'new', 60)"},
 		"update, never issued here": {"", "UPDATE t SET v = 'new', last_token = 60"},
@@ -195,6 +196,7 @@ func TestReplicationWithoutASequence(t *testing.T) {
 // On a subscriber it is triggers that fire always which the doctor finds, and
 // its remedy has the worker go on.
 func TestDoctorOnASubscriber(t *testing.T) {
+	t.Parallel()
 	r := newReplica(t)
 	r.write(t, 10)
 	r.subscribe(t, "")

@@ -32,7 +32,10 @@ func TestExchangedIsLookedAt(t *testing.T) {
 		{"seal's trigger disabled", `ALTER TABLE orders DISABLE TRIGGER "~fencing_zseal"`, "D203 trigger-disabled"},
 		{"column nullable", `ALTER TABLE orders ALTER fence DROP NOT NULL`, "D107 column-nullable"},
 		{"off", `SELECT fencing.unseal('orders'), fencing.tombstones('orders', false), fencing.wall('orders', 'off')`, "D105 name-taken"},
-		{"both off", `SELECT fencing.unseal('old'), fencing.tombstones('old', false), fencing.wall('old', 'off'), fencing.unseal('orders'), fencing.tombstones('orders', false), fencing.wall('orders', 'off')`, "D201 wall-off"},
+		{"both off",
+			`SELECT fencing.unseal('old'), fencing.tombstones('old', false), fencing.wall('old', 'off'), fencing.unseal('orders'), ` +
+				`fencing.tombstones('orders', false), fencing.wall('orders', 'off')`,
+			"D201 wall-off"},
 		{"a tombstone missing", `DELETE FROM fencing.tombstone WHERE relid = 'orders'::regclass`, "D105 name-taken"},
 		{"a tombstone older", `UPDATE fencing.tombstone SET token = 3 WHERE relid = 'orders'::regclass`, "D105 name-taken"},
 		{"not rewritten", `SELECT fencing.driver_rewrite('orders', false)`, "D105 name-taken"},
@@ -60,12 +63,14 @@ func TestExchangedIsLookedAt(t *testing.T) {
 
 // The doctor tries an INSERT, too: with a key, which a copy of a row breaks, and without one.
 func TestDoctorTriesAnInsert(t *testing.T) {
-	for name, key := range map[string]string{"with a key": "PRIMARY KEY", "with a key of its own": "GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "without a key": ""} {
+	for name, key := range map[string]string{"with a key": "PRIMARY KEY", "with a key of its own": "GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+		"without a key": ""} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dsn := localpg.Database(t, installed)
 			conn := open(t, dsn)
-			exec(t, conn, "CREATE TABLE t (id int "+key+", twice int GENERATED ALWAYS AS (id * 2) STORED); SELECT setval('fencing.write_epoch', 20), fencing.register('t', 'lease')")
+			exec(t, conn,
+				"CREATE TABLE t (id int "+key+", twice int GENERATED ALWAYS AS (id * 2) STORED); SELECT setval('fencing.write_epoch', 20), fencing.register('t', 'lease')")
 			exec(t, conn, "INSERT INTO t (id, last_token) OVERRIDING SYSTEM VALUE VALUES (1, 5); SELECT fencing.wall('t')")
 			require.Empty(t, codes(diagnose(t, dsn), "error"))
 			exec(t, conn, `DROP TRIGGER "~fencing_insert" ON t; DROP TRIGGER "~fencing_late_insert" ON t`)
@@ -101,7 +106,8 @@ var registersAnother = regexp.MustCompile(`fencing\.register`)
 func TestReplacedWithoutItsColumnOrSequence(t *testing.T) {
 	dsn := localpg.Database(t, installed)
 	conn := open(t, dsn)
-	exec(t, conn, `CREATE TABLE t (id int); SELECT fencing.register('t', 'lease', issued_by => NULL); DROP TABLE t; CREATE TABLE t (id int); INSERT INTO t VALUES (1)`)
+	exec(t, conn,
+		`CREATE TABLE t (id int); SELECT fencing.register('t', 'lease', issued_by => NULL); DROP TABLE t; CREATE TABLE t (id int); INSERT INTO t VALUES (1)`)
 	for _, call := range []string{"SELECT fencing.register('t', 'lease')", "SELECT fencing.register('t', 'lease', issued_by => NULL)"} {
 		_, err := conn.Exec(t.Context(), call)
 		requireHint(t, err, "42703", "have no token column", "fencing.unregister('public.t')", "ADD COLUMN last_token")
@@ -169,27 +175,33 @@ func TestSucceededByAPartitionedTable(t *testing.T) {
 	conn := open(t, dsn)
 	exec(t, conn, guarded)
 	before := get[string](t, conn, protectionOf, "orders")
-	exec(t, conn, `ALTER TABLE orders RENAME TO orders_2025; CREATE TABLE orders_all (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id);
+	exec(t, conn,
+		`ALTER TABLE orders RENAME TO orders_2025; CREATE TABLE orders_all (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id);
 		ALTER TABLE orders_all ATTACH PARTITION orders_2025 DEFAULT; CREATE TABLE orders (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0); INSERT INTO orders VALUES (2, 'two', 9)`)
 	_, err := conn.Exec(t.Context(), "SELECT fencing.register('orders_all', 'lease', 'fence', 'shop')")
 	requireHint(t, err, "55000", "orders_2025 was registered as public.orders", "SELECT fencing.register('public.orders', ...)")
 	requireAdvice(t, dsn)
 	require.Equal(t, before, get[string](t, conn, protectionOf, "orders"))
 	requireStaleRefused(t, dsn)
-	require.Equal(t, "attested true L", get[string](t, conn, "SELECT concat_ws(' ', wall_level, tombstones::text, seal_resource) FROM fencing.registry WHERE relid = 'orders_all'::regclass"))
+	require.Equal(t, "attested true L",
+		get[string](t, conn,
+			"SELECT concat_ws(' ', wall_level, tombstones::text, seal_resource) FROM fencing.registry WHERE relid = 'orders_all'::regclass"))
 	require.Equal(t, "7:9", get[string](t, conn, "SELECT string_agg(key[1] || ':' || token, ',') FROM fencing.tombstone WHERE relid = 'orders_all'::regclass"))
 }
 
 // Who had the name hands on what it has before it gives the name up.
 func TestExchangedHandsOn(t *testing.T) {
-	for _, sql := range []string{"SELECT fencing.unregister('old')", "SELECT fencing.register('old', 'lease', 'fence', 'shop')", "SELECT fencing.register('orders', 'lease', 'fence', 'shop')"} {
+	for _, sql := range []string{"SELECT fencing.unregister('old')", "SELECT fencing.register('old', 'lease', 'fence', 'shop')",
+		"SELECT fencing.register('orders', 'lease', 'fence', 'shop')"} {
 		t.Run(sql, func(t *testing.T) {
 			t.Parallel()
 			dsn := localpg.Database(t, installed)
 			conn := open(t, dsn)
 			exec(t, conn, guarded+"; "+exchanged+`; DELETE FROM fencing.tombstone WHERE relid = 'orders'::regclass; SELECT fencing.driver_rewrite('orders', false)`)
 			exec(t, conn, sql)
-			require.Equal(t, "true 7:9", get[string](t, conn, `SELECT driver_rewrite::text || ' ' || (SELECT string_agg(key[1] || ':' || token, ',') FROM fencing.tombstone WHERE relid = 'orders'::regclass)
+			require.Equal(t, "true 7:9",
+				get[string](t, conn,
+					`SELECT driver_rewrite::text || ' ' || (SELECT string_agg(key[1] || ':' || token, ',') FROM fencing.tombstone WHERE relid = 'orders'::regclass)
 				FROM fencing.registry WHERE relid = 'orders'::regclass`))
 			requireStaleRefused(t, dsn)
 			requireAdvice(t, dsn)
@@ -204,7 +216,8 @@ func TestExchangedWithAnUnfitTable(t *testing.T) {
 	exec(t, conn, guarded+`; CREATE TABLE made (id int, fence bigint NOT NULL DEFAULT 0); SELECT fencing.register('made', 'strict', 'fence', 'shop');
 		ALTER TABLE orders RENAME TO old; ALTER TABLE made RENAME TO orders`)
 	_, err := conn.Exec(t.Context(), "SELECT fencing.unregister('old')")
-	requireHint(t, err, "55000", "public.orders is sealed", "public.orders has the name under which public.old was registered", "SELECT fencing.unregister('public.orders')")
+	requireHint(t, err, "55000", "public.orders is sealed", "public.orders has the name under which public.old was registered",
+		"SELECT fencing.unregister('public.orders')")
 	exec(t, conn, "SELECT fencing.unregister('orders'); SELECT fencing.unregister('old')")
 	require.Empty(t, registry(t, conn))
 }
@@ -214,11 +227,13 @@ func TestReplacedByNoTable(t *testing.T) {
 	for _, tt := range []struct{ name, sql, want string }{
 		{"partition", `CREATE TABLE root (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id);
 			DROP TABLE orders; CREATE TABLE orders PARTITION OF root DEFAULT; INSERT INTO root VALUES (2, 'two', 9)`, "D102 table-replaced"},
-		{"partition of a registered table", `CREATE TABLE root (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id); SELECT fencing.register('root', 'lease', 'fence', 'shop');
+		{"partition of a registered table",
+			`CREATE TABLE root (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id); SELECT fencing.register('root', 'lease', 'fence', 'shop');
 			DROP TABLE orders; CREATE TABLE orders PARTITION OF root DEFAULT; INSERT INTO root VALUES (2, 'two', 9)`, "D102 table-replaced"},
 		{"partition, and the table renamed", `CREATE TABLE root (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id);
 			ALTER TABLE orders RENAME TO old; CREATE TABLE orders PARTITION OF root DEFAULT; INSERT INTO root VALUES (2, 'two', 9)`, "D105 name-taken"},
-		{"partition of a registered table, and the table renamed", `CREATE TABLE root (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id); SELECT fencing.register('root', 'lease', 'fence', 'shop');
+		{"partition of a registered table, and the table renamed",
+			`CREATE TABLE root (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id); SELECT fencing.register('root', 'lease', 'fence', 'shop');
 			ALTER TABLE orders RENAME TO old; CREATE TABLE orders PARTITION OF root DEFAULT; INSERT INTO root VALUES (2, 'two', 9)`, "D105 name-taken"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -228,7 +243,9 @@ func TestReplacedByNoTable(t *testing.T) {
 			exec(t, conn, guarded+"; "+tt.sql)
 			require.Contains(t, codes(diagnose(t, dsn), "error"), tt.want)
 			requireAdvice(t, dsn)
-			require.Equal(t, "attested true L 7:9", get[string](t, conn, `SELECT concat_ws(' ', wall_level, tombstones::text, seal_resource, (SELECT string_agg(key[1] || ':' || token, ',') FROM fencing.tombstone d WHERE d.relid = r.relid))
+			require.Equal(t, "attested true L 7:9",
+				get[string](t, conn,
+					`SELECT concat_ws(' ', wall_level, tombstones::text, seal_resource, (SELECT string_agg(key[1] || ':' || token, ',') FROM fencing.tombstone d WHERE d.relid = r.relid))
 				FROM fencing.registry r WHERE relid = 'root'::regclass`))
 			requireStaleRefused(t, dsn)
 		})
@@ -236,7 +253,8 @@ func TestReplacedByNoTable(t *testing.T) {
 	for name, sql := range map[string]string{
 		"view":              `CREATE TABLE base AS TABLE orders; DROP TABLE orders; CREATE VIEW orders AS TABLE base`,
 		"materialized view": `CREATE TABLE base AS TABLE orders; DROP TABLE orders; CREATE MATERIALIZED VIEW orders AS TABLE base`,
-		"foreign table":     `CREATE FOREIGN DATA WRAPPER w; CREATE SERVER s FOREIGN DATA WRAPPER w; DROP TABLE orders; CREATE FOREIGN TABLE orders (id int) SERVER s`,
+		"foreign table": `CREATE FOREIGN DATA WRAPPER w; CREATE SERVER s FOREIGN DATA WRAPPER w; DROP TABLE orders; ` +
+			`CREATE FOREIGN TABLE orders (id int) SERVER s`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -253,11 +271,13 @@ func TestReplacedByNoTable(t *testing.T) {
 func TestPartitionLeavesAndComes(t *testing.T) {
 	dsn := localpg.Database(t, installed)
 	conn := open(t, dsn)
-	exec(t, conn, `CREATE TABLE root (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id); CREATE TABLE part PARTITION OF root FOR VALUES FROM (50) TO (60);
+	exec(t, conn,
+		`CREATE TABLE root (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id); CREATE TABLE part PARTITION OF root FOR VALUES FROM (50) TO (60);
 		SELECT fencing.register('root', 'lease', 'fence', 'shop'), fencing.wall('root', 'attested'), fencing.tombstones('root'); ALTER TABLE root DETACH PARTITION part`)
 	require.Contains(t, codes(diagnose(t, dsn), "error"), "D209 wall-left-over")
 	exec(t, conn, "SELECT fencing.wall('part', 'off')")
-	for _, call := range []string{"SELECT fencing.wall('root', 'attested')", "SELECT fencing.register('root', 'lease', 'fence', 'shop')", "SELECT fencing.tombstones('root')"} {
+	for _, call := range []string{"SELECT fencing.wall('root', 'attested')", "SELECT fencing.register('root', 'lease', 'fence', 'shop')",
+		"SELECT fencing.tombstones('root')"} {
 		t.Run(call, func(t *testing.T) {
 			dsn := localpg.Database(t, installed)
 			conn := open(t, dsn)

@@ -52,11 +52,13 @@ var replacements = []struct {
 	name, sql string
 	want      string // the finding that is an error meanwhile
 }{
-	{"dropped and made again", `DROP TABLE orders; CREATE TABLE orders (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0); INSERT INTO orders VALUES (2, 'two', 9)`,
+	{"dropped and made again",
+		`DROP TABLE orders; CREATE TABLE orders (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0); INSERT INTO orders VALUES (2, 'two', 9)`,
 		"D102 table-replaced"},
 	{"dropped, and another that is registered renamed", `CREATE TABLE made (LIKE orders INCLUDING ALL); INSERT INTO made SELECT * FROM orders;
 		SELECT fencing.register('made', 'lease', 'fence', 'shop'); DROP TABLE orders; ALTER TABLE made RENAME TO orders`, "D102 table-replaced"},
-	{"swapped", `CREATE TABLE made (LIKE orders INCLUDING ALL); INSERT INTO made SELECT * FROM orders; ALTER TABLE orders RENAME TO old; ALTER TABLE made RENAME TO orders`,
+	{"swapped",
+		`CREATE TABLE made (LIKE orders INCLUDING ALL); INSERT INTO made SELECT * FROM orders; ALTER TABLE orders RENAME TO old; ALTER TABLE made RENAME TO orders`,
 		"D105 name-taken"},
 	{"swapped with one that is registered", `CREATE TABLE made (LIKE orders INCLUDING ALL); INSERT INTO made SELECT * FROM orders;
 		SELECT fencing.register('made', 'lease', 'fence', 'shop'); ALTER TABLE orders RENAME TO old; ALTER TABLE made RENAME TO orders`, "D105 name-taken"},
@@ -64,7 +66,8 @@ var replacements = []struct {
 		SELECT fencing.register('made', 'lease', 'fence', 'shop'); ALTER TABLE orders RENAME TO old; ALTER TABLE made RENAME TO orders; ALTER TABLE old RENAME TO made`, "D105 name-taken"},
 	{"moved to another schema, and made again", `CREATE SCHEMA archive; CREATE TABLE made (LIKE orders INCLUDING ALL); INSERT INTO made SELECT * FROM orders;
 		ALTER TABLE orders SET SCHEMA archive; ALTER TABLE made RENAME TO orders`, "D105 name-taken"},
-	{"made a partition of its successor", `ALTER TABLE orders RENAME TO first; CREATE TABLE orders (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id);
+	{"made a partition of its successor",
+		`ALTER TABLE orders RENAME TO first; CREATE TABLE orders (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id);
 		ALTER TABLE orders ATTACH PARTITION first DEFAULT`, "D103 not-a-table"},
 	{"its oid another relation's", `CREATE TABLE made (LIKE orders INCLUDING ALL); INSERT INTO made SELECT * FROM orders; CREATE VIEW v AS SELECT 1;
 		ALTER TABLE fencing.registry DISABLE TRIGGER USER; UPDATE fencing.registry SET relid = 'v'; ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall,
@@ -142,8 +145,9 @@ func TestReplacedKeepsItsColumn(t *testing.T) {
 // What can't be put on the new table is said, with the way to do without.
 func TestReplacedByAnUnfitTable(t *testing.T) {
 	for name, tt := range map[string]struct{ create, call, want string }{
-		"without a key":   {"(id int, fence bigint NOT NULL DEFAULT 0)", "SELECT fencing.register('orders', 'lease', 'fence', 'shop')", "it has no primary key"},
-		"in another mode": {"(id int PRIMARY KEY, fence bigint NOT NULL DEFAULT 0)", "SELECT fencing.register('orders', 'strict', 'fence', 'shop')", "sealed, which mode strict has no use for"},
+		"without a key": {"(id int, fence bigint NOT NULL DEFAULT 0)", "SELECT fencing.register('orders', 'lease', 'fence', 'shop')", "it has no primary key"},
+		"in another mode": {"(id int PRIMARY KEY, fence bigint NOT NULL DEFAULT 0)",
+			"SELECT fencing.register('orders', 'strict', 'fence', 'shop')", "sealed, which mode strict has no use for"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,6 +165,7 @@ func TestReplacedByAnUnfitTable(t *testing.T) {
 
 // A dump of the one table, restored: with its triggers, and another oid.
 func TestRestoredAlone(t *testing.T) {
+	t.Parallel()
 	d, ok := newDumper(t)
 	if !ok {
 		return

@@ -47,7 +47,8 @@ func TestSetRewrite(t *testing.T) {
 func TestSetRewriteRefuses(t *testing.T) {
 	dsn := localpg.Database(t, installed)
 	conn := open(t, dsn)
-	exec(t, conn, "CREATE TABLE plain (id int); CREATE TABLE a (id int); SELECT fencing.register('a', 'lease'); ALTER TABLE a RENAME TO x; CREATE TABLE a (id int)")
+	exec(t, conn,
+		"CREATE TABLE plain (id int); CREATE TABLE a (id int); SELECT fencing.register('a', 'lease'); ALTER TABLE a RENAME TO x; CREATE TABLE a (id int)")
 	for name, words := range map[string][]string{
 		"":        {"a table without a name", "choose rewriting for"},
 		"nothing": {`"nothing" does not exist`, "correct the name"},

@@ -83,7 +83,9 @@ func (a *arena) run(t *testing.T, seed uint64) (fell string) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	a.newest, a.trace = map[string]logged{}, nil
 	base := int(seed) * 10
-	exec(t, a.admin, fmt.Sprintf("BEGIN; SET LOCAL fencing.token = '1'; INSERT INTO t VALUES (%d, 0, 'first', 1); INSERT INTO t VALUES (%d, 1, 'first', 1); COMMIT", base, base+1))
+	exec(t, a.admin,
+		fmt.Sprintf("BEGIN; SET LOCAL fencing.token = '1'; INSERT INTO t VALUES (%d, 0, 'first', 1); INSERT INTO t VALUES (%d, 1, 'first', 1); COMMIT",
+			base, base+1))
 	a.check(t)
 	active := a.sessions[:2+r.IntN(3)]
 	for i, token := range r.Perm(len(active)) {
@@ -254,9 +256,11 @@ var statements = []string{
 	"UPDATE t SET part = 1 - part WHERE {k}",
 	"INSERT INTO t VALUES ({v}, 'inserted', {t})",
 	"INSERT INTO t VALUES ({v}, 'upserted', {t}) ON CONFLICT (id, part) DO UPDATE SET v = excluded.v, last_token = excluded.last_token",
-	"INSERT INTO t VALUES ({v}, 'upserted', {t}) ON CONFLICT (id, part) DO UPDATE SET v = excluded.v, last_token = excluded.last_token WHERE t.last_token {c} excluded.last_token",
+	"INSERT INTO t VALUES ({v}, 'upserted', {t}) ON CONFLICT (id, part) DO UPDATE SET v = excluded.v, last_token = " +
+		"excluded.last_token WHERE t.last_token {c} excluded.last_token",
 	"INSERT INTO t VALUES ({v}, 'upserted', {t}) ON CONFLICT (id, part) DO UPDATE SET v = excluded.v",
-	"MERGE INTO t USING (VALUES ({v})) s(id, part) ON t.id = s.id AND t.part = s.part WHEN MATCHED THEN UPDATE SET v = 'merged', last_token = {t} WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.part, 'merged', {t})",
+	"MERGE INTO t USING (VALUES ({v})) s(id, part) ON t.id = s.id AND t.part = s.part WHEN MATCHED THEN UPDATE SET v = " +
+		"'merged', last_token = {t} WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.part, 'merged', {t})",
 	"MERGE INTO t USING (VALUES ({v})) s(id, part) ON t.id = s.id AND t.part = s.part WHEN MATCHED THEN DELETE",
 	"DELETE FROM t WHERE {k} AND last_token {c} {t}",
 	"DELETE FROM t WHERE {k}",
@@ -274,6 +278,7 @@ func (a *arena) statement(r *rand.Rand, token, base int) string {
 // whatever isolation level, with rollbacks and savepoints: the committed tokens
 // of a key never fall.
 func TestWallSchedules(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"strict", "lease"} {
 		t.Run(mode, func(t *testing.T) {
 			a := newArena(t, mode, "enforce")

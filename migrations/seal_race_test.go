@@ -220,7 +220,10 @@ func TestSealManyWriters(t *testing.T) {
 						return
 					default:
 					}
-					_, err := writer.Exec(ctx, fmt.Sprintf("BEGIN ISOLATION LEVEL %s; UPDATE t SET last_token = %d WHERE id = %d; SELECT pg_sleep(0.002); COMMIT", isolation, token.Load(), 100+i))
+					_,
+						err := writer.Exec(ctx,
+						fmt.Sprintf("BEGIN ISOLATION LEVEL %s; UPDATE t SET last_token = %d WHERE id = %d; SELECT pg_sleep(0.002); COMMIT", isolation,
+							token.Load(), 100+i))
 					var pg *pgconn.PgError
 					switch {
 					case err == nil:

@@ -182,7 +182,8 @@ func (a *sealArena) program(r *rand.Rand, base int) []string {
 				"UPDATE t SET v = 'guarded', last_token = {t} WHERE id = %[1]d AND last_token <= {t}",
 				"INSERT INTO t VALUES (%[1]d, '{l}', 'inserted', {t})",
 				"INSERT INTO t VALUES (%[1]d, '{l}', 'upserted', {t}) ON CONFLICT (id) DO UPDATE SET v = excluded.v, last_token = excluded.last_token",
-				"MERGE INTO t USING (VALUES (%[1]d)) s(id) ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 'merged', last_token = {t} WHEN NOT MATCHED THEN INSERT VALUES (s.id, '{l}', 'merged', {t})",
+				"MERGE INTO t USING (VALUES (%[1]d)) s(id) ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 'merged', last_token = {t} " +
+					"WHEN NOT MATCHED THEN INSERT VALUES (s.id, '{l}', 'merged', {t})",
 				"DELETE FROM t WHERE id = %[1]d",
 			}[r.IntN(6)], base+id))
 			if saved && r.IntN(3) == 0 {
@@ -198,6 +199,7 @@ func (a *sealArena) program(r *rand.Rand, base int) []string {
 // is committed under an older token after a newer one was given, and nobody
 // ends in a deadlock.
 func TestSealSchedules(t *testing.T) {
+	t.Parallel()
 	a := newSealArena(t, true)
 	for i := range *schedules {
 		seed := *scheduleSeed + uint64(i)

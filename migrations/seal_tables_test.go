@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	sealTriggers  = `SELECT coalesce(array_agg(concat_ws(' ', tgrelid::regclass, encode(tgargs, 'escape'), tgenabled) ORDER BY tgrelid::regclass::text), '{}') FROM pg_trigger WHERE tgname = '~fencing_zseal'`
+	sealTriggers = `SELECT coalesce(array_agg(concat_ws(' ', tgrelid::regclass, encode(tgargs, 'escape'), tgenabled) ORDER BY ` +
+		`tgrelid::regclass::text), '{}') FROM pg_trigger WHERE tgname = '~fencing_zseal'`
 	sealFunctions = `SELECT count(*) FROM pg_proc WHERE proname ~ '^seal_[0-9a-f]{16}_'`
 )
 
@@ -30,7 +31,8 @@ func requireSealed(t *testing.T, dsn string, level string, tables ...string) {
 func TestSealComesAndGoes(t *testing.T) {
 	dsn := localpg.Database(t, installed)
 	conn := open(t, dsn)
-	exec(t, conn, `CREATE TABLE p (id int, res text NOT NULL, v text, PRIMARY KEY (id)) PARTITION BY RANGE (id); CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10);
+	exec(t, conn,
+		`CREATE TABLE p (id int, res text NOT NULL, v text, PRIMARY KEY (id)) PARTITION BY RANGE (id); CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10);
 		SELECT fencing.register('p', 'lease'); SELECT setval('fencing.write_epoch', 100); SELECT fencing.wall('p')`)
 	grant(t, conn, "r", 60)
 	grant(t, conn, "s", 70)
@@ -40,7 +42,9 @@ func TestSealComesAndGoes(t *testing.T) {
 		require.Equal(t, gen+1, generation(t, conn))
 		requireSealed(t, dsn, "enforce", "p", "p1")
 	}
-	exec(t, conn, "CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20); CREATE TABLE p3 (LIKE p INCLUDING ALL); ALTER TABLE p ATTACH PARTITION p3 FOR VALUES FROM (20) TO (30)")
+	exec(t, conn,
+		"CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20); CREATE TABLE p3 (LIKE p INCLUDING ALL); "+
+			"ALTER TABLE p ATTACH PARTITION p3 FOR VALUES FROM (20) TO (30)")
 	requireSealed(t, dsn, "enforce", "p", "p1", "p2", "p3")
 	require.NoError(t, inTx(t, conn, "INSERT INTO p VALUES (1, 'r', '', 60), (11, 's', '', 70)"))
 	for sql, want := range map[string]string{
@@ -77,7 +81,8 @@ func TestSealComesAndGoes(t *testing.T) {
 
 	exec(t, conn, `SELECT fencing.wall('q', 'off')`)
 	requireSealed(t, dsn, "")
-	exec(t, conn, `SELECT fencing.wall('q', 'report'); ALTER TABLE p1 DISABLE TRIGGER "~fencing_zseal"; DROP TRIGGER "~fencing_zseal" ON q; SELECT fencing.wall('q', 'report')`)
+	exec(t, conn,
+		`SELECT fencing.wall('q', 'report'); ALTER TABLE p1 DISABLE TRIGGER "~fencing_zseal"; DROP TRIGGER "~fencing_zseal" ON q; SELECT fencing.wall('q', 'report')`)
 	requireSealed(t, dsn, "report", "p1", "p2", "p3", "q")
 	require.NoError(t, migrations.Seal(t.Context(), dsn, "q", "s"))
 	requireSealed(t, dsn, "report", "p1", "p2", "p3", "q")
@@ -144,7 +149,8 @@ func TestSealRefuses(t *testing.T) {
 		{"'t', repeat('x', 256)", "22023", []string{"1 to 255 characters"}},
 		{"'t', by_column => ''", "22023", []string{"no name of a lease or of a column given"}},
 		{"'t', by_column => 'nope'", "42703", []string{"public.t has no column nope"}},
-		{"'t', by_column => 'n'", "42804", []string{"column n of public.t, which is to name the lease, is nullable", "ALTER TABLE public.t ALTER COLUMN n SET NOT NULL"}},
+		{"'t', by_column => 'n'", "42804",
+			[]string{"column n of public.t, which is to name the lease, is nullable", "ALTER TABLE public.t ALTER COLUMN n SET NOT NULL"}},
 		{"'t', by_column => 'f'", "42804", []string{"is of type double precision"}},
 		{"'d', by_column => 'res'", "42804", []string{"is of type public.dom"}},
 		{"'t', by_column => 'g'", "42804", []string{"is a generated column"}},
@@ -196,7 +202,8 @@ func TestEpochs(t *testing.T) {
 // A repair passes the seal, whatever the lease.
 func TestSealRepair(t *testing.T) {
 	dsn, conn := sealed(t, "enforce", byColumn)
-	exec(t, conn, "SELECT fencing.wall('t', 'off'); INSERT INTO t VALUES (4, 'never', '', 9223372036854775807), (5, 'r', '', 9223372036854775807); SELECT fencing.wall('t')")
+	exec(t, conn,
+		"SELECT fencing.wall('t', 'off'); INSERT INTO t VALUES (4, 'never', '', 9223372036854775807), (5, 'r', '', 9223372036854775807); SELECT fencing.wall('t')")
 	for _, id := range []int{4, 5} {
 		require.NoError(t, migrations.Repair(t.Context(), dsn, "t", map[string]any{"id": id}, 7, "forged"))
 	}
@@ -209,25 +216,32 @@ func TestSealRights(t *testing.T) {
 	app, appDSN := newRole(t, dsn)
 	plain, plainDSN := newRole(t, dsn)
 	deploy, deployDSN := newRole(t, dsn)
-	exec(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON t TO "+app+", "+plain+"; CREATE SCHEMA app AUTHORIZATION "+deploy+";"+documentedGrants(t, "app", app)+documentedGrants(t, "deploy", deploy))
+	exec(t, admin,
+		"GRANT SELECT, INSERT, UPDATE, DELETE ON t TO "+app+", "+plain+"; CREATE SCHEMA app AUTHORIZATION "+deploy+";"+documentedGrants(t,
+			"app", app)+documentedGrants(t, "deploy", deploy))
 	for _, roleDSN := range []string{appDSN, plainDSN} {
 		// an operator of one's own doesn't come into it
 		conn := open(t, with(roleDSN, "search_path", "mine, pg_catalog, public"))
 		require.NoError(t, inTx(t, conn, "UPDATE t SET last_token = 60 WHERE id = 1"))
 		for _, isolation := range isolations {
-			require.Equal(t, "FN001 ~fencing_zseal 50 60", refusal(t, inTx(t, conn, "SET TRANSACTION ISOLATION LEVEL "+isolation+"; UPDATE t SET last_token = 50 WHERE id = 2")))
-			require.Equal(t, "FN002 ~fencing_zseal 60 -", refusal(t, inTx(t, conn, "SET TRANSACTION ISOLATION LEVEL "+isolation+"; INSERT INTO t VALUES (9, 'never', '', 60)")))
+			require.Equal(t, "FN001 ~fencing_zseal 50 60",
+				refusal(t, inTx(t, conn, "SET TRANSACTION ISOLATION LEVEL "+isolation+"; UPDATE t SET last_token = 50 WHERE id = 2")))
+			require.Equal(t, "FN002 ~fencing_zseal 60 -",
+				refusal(t, inTx(t, conn, "SET TRANSACTION ISOLATION LEVEL "+isolation+"; INSERT INTO t VALUES (9, 'never', '', 60)")))
 		}
 	}
 	conn := open(t, appDSN)
 	for _, sql := range []string{
-		"SELECT * FROM fencing.epoch", "UPDATE fencing.epoch SET token = 50", "INSERT INTO fencing.epoch VALUES ('x', 0, 1)", "DELETE FROM fencing.epoch", "TRUNCATE fencing.epoch",
+		"SELECT * FROM fencing.epoch", "UPDATE fencing.epoch SET token = 50", "INSERT INTO fencing.epoch VALUES ('x', 0, 1)",
+		"DELETE FROM fencing.epoch", "TRUNCATE fencing.epoch",
 		"SELECT fencing.seal('t', 'r')", "SELECT fencing.unseal('t')", "SELECT fencing.seal_apply('t')", "SELECT fencing.doctor_seal('[]', '[]')",
 	} {
 		requireRefused(t, inTx(t, conn, sql), "42501")
 	}
 	conn = open(t, deployDSN)
-	exec(t, conn, "CREATE TABLE app.t (id int PRIMARY KEY); SELECT fencing.register('app.t', 'lease'), fencing.wall('app.t'), fencing.seal('app.t', 'r'); SELECT fencing.seal('app.t', 's')")
+	exec(t, conn,
+		"CREATE TABLE app.t (id int PRIMARY KEY); "+
+			"SELECT fencing.register('app.t', 'lease'), fencing.wall('app.t'), fencing.seal('app.t', 'r'); SELECT fencing.seal('app.t', 's')")
 	require.Equal(t, "FN001 ~fencing_zseal 60 70", refusal(t, inTx(t, conn, "INSERT INTO app.t VALUES (1, 60)")))
 	exec(t, conn, "SELECT fencing.unseal('app.t'); SELECT fencing.unregister('app.t')")
 }
@@ -236,12 +250,14 @@ func TestSealRights(t *testing.T) {
 func TestSealOperators(t *testing.T) {
 	dsn, admin := sealed(t, "enforce", byColumn)
 	exec(t, admin, `CREATE SCHEMA mine; CREATE FUNCTION mine.yes(bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true';
-		CREATE OPERATOR mine.= (FUNCTION = mine.yes, LEFTARG = bigint, RIGHTARG = bigint); CREATE FUNCTION mine.hashtextextended(text, bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 1';
+		CREATE OPERATOR mine.= (FUNCTION = mine.yes, LEFTARG = bigint, RIGHTARG = bigint);
+		CREATE FUNCTION mine.hashtextextended(text, bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 1';
 		CREATE DOMAIN mine.int8 AS int`)
 	conn := open(t, with(dsn, "search_path", "mine, pg_catalog, public"))
 	_, err := conn.Exec(context.Background(), "UPDATE public.t SET last_token = 50 WHERE public.t.v = 'old'")
 	require.Equal(t, "FN001", refusal(t, err)[:5])
-	exec(t, admin, `CREATE FUNCTION mine.yes(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR mine.= (FUNCTION = mine.yes, LEFTARG = text, RIGHTARG = text);
+	exec(t, admin,
+		`CREATE FUNCTION mine.yes(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR mine.= (FUNCTION = mine.yes, LEFTARG = text, RIGHTARG = text);
 		CREATE OPERATOR mine.<> (FUNCTION = mine.yes, LEFTARG = text, RIGHTARG = text); CREATE OPERATOR mine.> (FUNCTION = mine.yes, LEFTARG = bigint, RIGHTARG = bigint)`)
 	for _, sql := range []string{
 		"SET LOCAL fencing.token = '55'; DELETE FROM public.t WHERE id = 1", "INSERT INTO public.t VALUES (9, 'r', '', 50)", "UPDATE public.t SET last_token = 50",

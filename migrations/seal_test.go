@@ -98,15 +98,21 @@ func TestSealRefusals(t *testing.T) {
 		{"another lease's row, fixed", fix, "UPDATE t SET last_token = 60 WHERE id = 3", "", nil},
 		{"another lease's row", col, "UPDATE t SET last_token = 60 WHERE id = 3", "FN001 ~fencing_zseal 60 70", nil},
 		{"own row of the other lease", col, "UPDATE t SET last_token = 70 WHERE id = 3", "", nil},
-		{"another lease's larger token", fix, "UPDATE t SET last_token = 70 WHERE id = 1", "FN004 ~fencing_zseal 70 60", []string{"is not the one of lease 'r', which is 60: write under the token that the lease gave"}},
+		{"another lease's larger token", fix, "UPDATE t SET last_token = 70 WHERE id = 1", "FN004 ~fencing_zseal 70 60",
+			[]string{"is not the one of lease 'r', which is 60: write under the token that the lease gave"}},
 		{"two leases at once", col, "UPDATE t SET last_token = 60 WHERE id = 1; UPDATE t SET last_token = 70 WHERE id = 3", "", nil},
 		{"one token for two leases", col, "UPDATE t SET last_token = 70", "FN004 ~fencing_zseal 70 60", nil},
-		{"never taken", col, "INSERT INTO t VALUES (9, 'never', 'new', 60)", "FN002 ~fencing_zseal 60 -", []string{"the lease that res names, which was never taken: take it"}},
-		{"never taken, old snapshots", col, "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; INSERT INTO t VALUES (9, 'never', 'new', 60)", "FN002 ~fencing_zseal 60 -", nil},
-		{"moved", col, "UPDATE t SET res = 's', last_token = 70 WHERE id = 1", "FN004 ~fencing_zseal 70 -", []string{"moves a row to another lease", "leave res as it is"}},
+		{"never taken", col, "INSERT INTO t VALUES (9, 'never', 'new', 60)", "FN002 ~fencing_zseal 60 -",
+			[]string{"the lease that res names, which was never taken: take it"}},
+		{"never taken, old snapshots", col,
+			"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; INSERT INTO t VALUES (9, 'never', 'new', 60)", "FN002 ~fencing_zseal 60 -", nil},
+		{"moved", col, "UPDATE t SET res = 's', last_token = 70 WHERE id = 1", "FN004 ~fencing_zseal 70 -",
+			[]string{"moves a row to another lease", "leave res as it is"}},
 		{"moved, the same", col, "UPDATE t SET res = 'r', last_token = 60 WHERE id = 1", "", nil},
 		{"moved, fixed", fix, "UPDATE t SET res = 's', last_token = 60 WHERE id = 1", "", nil},
-		{"moved by an upsert", col, "INSERT INTO t VALUES (1, 's', '', 70) ON CONFLICT (id) DO UPDATE SET res = EXCLUDED.res, last_token = EXCLUDED.last_token", "FN004 ~fencing_zseal 70 -", nil},
+		{"moved by an upsert", col,
+			"INSERT INTO t VALUES (1, 's', '', 70) ON CONFLICT (id) DO UPDATE SET res = EXCLUDED.res, last_token = EXCLUDED.last_token",
+			"FN004 ~fencing_zseal 70 -", nil},
 		{"a null", col, "UPDATE t SET res = NULL, last_token = 60 WHERE id = 1", "FN004 ~fencing_zseal 60 -", nil},
 		{"an inserted null", col, "INSERT INTO t VALUES (9, NULL, '', 60)", "FN002 ~fencing_zseal 60 -", nil},
 		{"the wall speaks first", fix, "UPDATE t SET v = 'new' WHERE id = 1", "FN002 ~fencing_update - 50", nil},
@@ -176,9 +182,13 @@ func TestSealColumnTypes(t *testing.T) {
 	conn := open(t, dsn)
 	exec(t, conn, `SELECT setval('fencing.write_epoch', 100); CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false)`)
 	for typ, name := range map[string]string{
-		"text": "it's", "varchar(20)": "it's", "smallint": "-7", "int": "42", "bigint": "9007199254740993", "uuid": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "text COLLATE ci": "Mixed",
+		"text": "it's", "varchar(20)": "it's", "smallint": "-7", "int": "42", "bigint": "9007199254740993",
+		"uuid": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "text COLLATE ci": "Mixed",
 	} {
-		exec(t, conn, fmt.Sprintf(`DROP TABLE IF EXISTS t; CREATE TABLE t (id int PRIMARY KEY, "The %%1$s Column" %s NOT NULL); SELECT fencing.register('t', 'lease', 'Last %%s'); SELECT fencing.wall('t')`, typ))
+		exec(t, conn,
+			fmt.Sprintf(`DROP TABLE IF EXISTS t; CREATE TABLE t (id int PRIMARY KEY, "The %%1$s Column" %s NOT NULL); `+
+				`SELECT fencing.register('t', 'lease', 'Last %%s'); SELECT fencing.wall('t')`,
+				typ))
 		require.NoError(t, migrations.SealByColumn(t.Context(), dsn, "t", "The %1$s Column"))
 		literal := "'" + strings.ReplaceAll(name, "'", "''") + "'"
 		grant(t, conn, strings.Trim(literal, "'"), 60)
@@ -194,7 +204,8 @@ func TestSealColumnTypes(t *testing.T) {
 		}
 	}
 	// a type that the column gets later is not looked at
-	exec(t, conn, `SELECT fencing.unregister('t'); DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY, res text NOT NULL); SELECT fencing.register('t', 'lease'), fencing.wall('t'), fencing.seal('t', by_column => 'res');
+	exec(t, conn,
+		`SELECT fencing.unregister('t'); DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY, res text NOT NULL); SELECT fencing.register('t', 'lease'), fencing.wall('t'), fencing.seal('t', by_column => 'res');
 		ALTER TABLE t ALTER res TYPE name`)
 	_, err := try(t, conn, "INSERT INTO t VALUES (1, 'r', 60)")
 	require.Equal(t, "FN004 ~fencing_zseal - -", refusal(t, err))

@@ -11,7 +11,9 @@ import (
 // Without the sequence that bounds the tokens nothing is made that would do
 // without a bound, and the remedies bring the bound back.
 func TestSequenceGone(t *testing.T) {
-	const own = `CREATE SEQUENCE tokens; SELECT setval('tokens', 50); SELECT fencing.register('t', 'lease', issued_by => 'tokens'), fencing.wall('t'), fencing.tombstones('t'); DROP SEQUENCE tokens;`
+	t.Parallel()
+	const own = `CREATE SEQUENCE tokens; SELECT setval('tokens', 50); ` +
+		`SELECT fencing.register('t', 'lease', issued_by => 'tokens'), fencing.wall('t'), fencing.tombstones('t'); DROP SEQUENCE tokens;`
 	for name, tt := range map[string]struct{ setup, call, state, words string }{
 		"wall":              {own, "SELECT fencing.wall('t', 'attested')", "55000", "is gone"},
 		"wall as it is":     {own, "SELECT fencing.wall('t')", "55000", "is gone"},
@@ -20,9 +22,11 @@ func TestSequenceGone(t *testing.T) {
 		"tombstones afresh": {own + "SELECT fencing.tombstones('t', false);", "SELECT fencing.tombstones('t')", "55000", "is gone"},
 		"another relation has its oid": {own + "UPDATE fencing.registry SET wall_level = 'off'; CREATE VIEW v AS SELECT 1; UPDATE fencing.registry SET issued_by = 'v';",
 			"SELECT fencing.wall('t')", "55000", "is gone"},
-		"fencing.write_epoch": {`SELECT fencing.register('t', 'lease'), fencing.wall('t'), fencing.tombstones('t'); SELECT setval('fencing.write_epoch', 50); DROP SEQUENCE fencing.write_epoch CASCADE;`,
+		"fencing.write_epoch": {`SELECT fencing.register('t', 'lease'), fencing.wall('t'), fencing.tombstones('t'); ` +
+			`SELECT setval('fencing.write_epoch', 50); DROP SEQUENCE fencing.write_epoch CASCADE;`,
 			"SELECT fencing.wall('t', 'attested')", "55000", "is gone"},
-		"fencing.write_epoch, register": {`SELECT fencing.register('t', 'lease'), fencing.wall('t'), fencing.tombstones('t'); SELECT setval('fencing.write_epoch', 50); DROP SEQUENCE fencing.write_epoch CASCADE;`,
+		"fencing.write_epoch, register": {`SELECT fencing.register('t', 'lease'), fencing.wall('t'), fencing.tombstones('t'); ` +
+			`SELECT setval('fencing.write_epoch', 50); DROP SEQUENCE fencing.write_epoch CASCADE;`,
 			"SELECT fencing.register('t', 'strict')", "42P01", "fencing.write_epoch"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,9 @@ func TestWithoutStandardConformingStrings(t *testing.T) {
 			CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id); CREATE TABLE p1 PARTITION OF p DEFAULT;`
 		conn := open(t, off)
 		exec(t, conn, fmt.Sprintf(set, `\`, `\`))
-		exec(t, conn, `SELECT fencing.register('t', 'lease', 'tok', 'it''s {a} [<] (b)'), fencing.register('s', 'strict'), fencing.register('k', 'lease'), fencing.register('p', 'strict')`)
+		exec(t, conn,
+			`SELECT fencing.register('t', 'lease', 'tok', 'it''s {a} [<] (b)'), fencing.register('s', 'strict'), `+
+				`fencing.register('k', 'lease'), fencing.register('p', 'strict')`)
 		for _, level := range []string{"report", "enforce", "attested", "off", "enforce"} {
 			exec(t, conn, fmt.Sprintf(`SELECT fencing.wall('t', '%[1]s'), fencing.wall('s', '%[1]s'), fencing.wall('k', '%[1]s'), fencing.wall('p', '%[1]s')`, level))
 		}
@@ -37,7 +39,10 @@ func TestWithoutStandardConformingStrings(t *testing.T) {
 		exec(t, conn, `ALTER TABLE k ALTER v SET NOT NULL; SELECT fencing.seal('k', by_column => 'v'), fencing.unseal('k')`)
 		exec(t, conn, "SELECT setval('fencing.write_epoch', 100)")
 		grant(t, check, "r", 60)
-		require.NoError(t, inTx(t, conn, "INSERT INTO t (id, tok) VALUES (1, 60); UPDATE t SET v = 'x', tok = 60; INSERT INTO s VALUES (1, '', 50); UPDATE s SET last_token = 60; INSERT INTO k VALUES (1, '', 60)"))
+		require.NoError(t,
+			inTx(t, conn,
+				"INSERT INTO t (id, tok) VALUES (1, 60); UPDATE t SET v = 'x', tok = 60; INSERT INTO s VALUES (1, '', 50); "+
+					"UPDATE s SET last_token = 60; INSERT INTO k VALUES (1, '', 60)"))
 		require.NoError(t, inTx(t, conn, "SET LOCAL fencing.token = '60'; DELETE FROM k"))
 		require.Equal(t, "FN001 ~fencing_tomb 59 60", refusal(t, inTx(t, conn, "INSERT INTO k VALUES (1, '', 59)")))
 		require.Equal(t, "FN001 ~fencing_update 59 60", refusal(t, inTx(t, conn, "UPDATE s SET last_token = 59")))
@@ -47,7 +52,8 @@ func TestWithoutStandardConformingStrings(t *testing.T) {
 		requireHint(t, err, "22023", "no reason given")
 		exec(t, conn, `SELECT fencing.take('q', '1 h', 'me'), fencing.renew('q', 1, '1 h'), fencing.release('q', 1), fencing.prune_tombstones('k', 1000)`)
 		require.Empty(t, get[[]string](t, conn, "SELECT coalesce(array_agg(code || object), '{}') FROM fencing.doctor() WHERE severity <> 'info' AND code !~ 'D503'"))
-		require.Equal(t, get[[]string](t, check, "SELECT array_agg(code || object) FROM fencing.doctor()"), get[[]string](t, conn, "SELECT array_agg(code || object) FROM fencing.doctor()"))
+		require.Equal(t, get[[]string](t, check, "SELECT array_agg(code || object) FROM fencing.doctor()"),
+			get[[]string](t, conn, "SELECT array_agg(code || object) FROM fencing.doctor()"))
 		exec(t, conn, "SELECT fencing.unregister('t'), fencing.unregister('s'), fencing.unregister('k')")
 		require.NoError(t, migrations.Down(t.Context(), off))
 	}

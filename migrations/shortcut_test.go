@@ -14,7 +14,8 @@ import (
 // settings are what may be in the setting that carries a token; the row has 50,
 // the lease 60, and 1,000 or 100 were issued.
 var settings = []string{
-	"", "0", "1", "49", "50", "51", "60", "61", "100", "101", "1000", "1001", "060", "00", "000000000000000060", "-60", "+60", " 60", "60 ", "60\n", "6 0", "6x", "60.0", "6e1", "0x3c",
+	"", "0", "1", "49", "50", "51", "60", "61", "100", "101", "1000", "1001", "060", "00", "000000000000000060", "-60", "+60", " 60",
+	"60 ", "60\n", "6 0", "6x", "60.0", "6e1", "0x3c",
 	"６０", "٦٠", "6\u200b0", "999999999999999999", "100000000000000000", "1000000000000000000", "9223372036854775807", "9223372036854775808", "9999999999999999999",
 	"10000000000000000000", "60000000000000000000000000000", "NULL", "Infinity", "NaN", "1_000",
 }
@@ -35,6 +36,7 @@ func outcome(t *testing.T, conn *pgx.Conn, sql string) string {
 // the trigger functions for DELETE and of seals. Without these short cuts the same
 // is refused, in the same words, and nothing else.
 func TestShortCutsRefuseNothingElse(t *testing.T) {
+	t.Parallel()
 	tables := map[string]func() *pgx.Conn{}
 	for _, level := range []string{"report", "enforce", "attested"} {
 		for _, mode := range []string{"strict", "lease"} {
@@ -52,13 +54,17 @@ func TestShortCutsRefuseNothingElse(t *testing.T) {
 		}
 	}
 	statements := []string{
-		"DELETE FROM t WHERE id = 1", "DELETE FROM t WHERE id = 2", "DELETE FROM t", "UPDATE t SET v = 'new', last_token = 60 WHERE id = 1", "UPDATE t SET v = 'new'", "TRUNCATE t",
-		"UPDATE t SET v = 'new', last_token = 50 WHERE id = 1", "UPDATE t SET v = 'new', last_token = 60", "UPDATE t SET v = 'new', last_token = NULL", "UPDATE t SET last_token = -60",
-		"UPDATE t SET last_token = last_token", "INSERT INTO t (id, last_token) VALUES (9, 60)", "INSERT INTO t (id, last_token) VALUES (9, 50)", "INSERT INTO t (id) VALUES (9)",
+		"DELETE FROM t WHERE id = 1", "DELETE FROM t WHERE id = 2", "DELETE FROM t",
+		"UPDATE t SET v = 'new', last_token = 60 WHERE id = 1", "UPDATE t SET v = 'new'", "TRUNCATE t",
+		"UPDATE t SET v = 'new', last_token = 50 WHERE id = 1", "UPDATE t SET v = 'new', last_token = 60",
+		"UPDATE t SET v = 'new', last_token = NULL", "UPDATE t SET last_token = -60",
+		"UPDATE t SET last_token = last_token", "INSERT INTO t (id, last_token) VALUES (9, 60)",
+		"INSERT INTO t (id, last_token) VALUES (9, 50)", "INSERT INTO t (id) VALUES (9)",
 	}
 	ofLeases := []string{
 		"UPDATE t SET res = 's', last_token = 60 WHERE id = 1", "UPDATE t SET res = NULL, last_token = 60 WHERE id = 1", "UPDATE t SET last_token = 70 WHERE id = 3",
-		"INSERT INTO t VALUES (9, 'never', '', 60)", "INSERT INTO t VALUES (9, 'zero', '', 60)", "INSERT INTO t VALUES (9, NULL, '', 60)", "INSERT INTO t VALUES (9, '', '', 60)", "INSERT INTO t VALUES (9, 's', '', 70), (10, 'r', '', 60)",
+		"INSERT INTO t VALUES (9, 'never', '', 60)", "INSERT INTO t VALUES (9, 'zero', '', 60)",
+		"INSERT INTO t VALUES (9, NULL, '', 60)", "INSERT INTO t VALUES (9, '', '', 60)", "INSERT INTO t VALUES (9, 's', '', 70), (10, 'r', '', 60)",
 	}
 	for name, open := range tables {
 		t.Run(name, func(t *testing.T) {

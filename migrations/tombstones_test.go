@@ -16,6 +16,7 @@ import (
 
 // What may be inserted after a key was deleted, or given up, under token 60.
 func TestTombstones(t *testing.T) {
+	t.Parallel()
 	const del, rekey = "SET LOCAL fencing.token = '60'; DELETE FROM t WHERE id = 1;", "UPDATE t SET id = 9, last_token = 60 WHERE id = 1;"
 	insert := func(token int) string { return fmt.Sprintf("INSERT INTO t VALUES (1, 'new', %d);", token) }
 	for _, tt := range []struct {
@@ -32,7 +33,8 @@ func TestTombstones(t *testing.T) {
 		{"rekeyed, newer", rekey, insert(61), "", ""},
 		{"rekeyed back, older", rekey, "UPDATE t SET id = 1, last_token = 61 WHERE id = 9", "", ""},
 		{"another row rekeyed to it, older", del, "UPDATE t SET id = 1, last_token = 59 WHERE id = 2", "FN001 ~fencing_rekey2 59 60", "FN001 ~fencing_rekey2 59 60"},
-		{"upsert, older", del, "INSERT INTO t VALUES (1, 'new', 59) ON CONFLICT (id) DO UPDATE SET last_token = excluded.last_token", "FN001 ~fencing_tomb 59 60", "FN001 ~fencing_tomb 59 60"},
+		{"upsert, older", del, "INSERT INTO t VALUES (1, 'new', 59) ON CONFLICT (id) DO UPDATE SET last_token = excluded.last_token",
+			"FN001 ~fencing_tomb 59 60", "FN001 ~fencing_tomb 59 60"},
 		{"rolled back", "SAVEPOINT s;" + del + "ROLLBACK TO s", insert(59), "unique", "unique"},
 	} {
 		for mode, want := range map[string]string{"strict": tt.strict, "lease": tt.lease} {
@@ -52,6 +54,7 @@ func TestTombstones(t *testing.T) {
 // A stale holder inserts a key that is deleted meanwhile, or was since its
 // snapshot: in no isolation level it gets it.
 func TestTombstoneRaces(t *testing.T) {
+	t.Parallel()
 	const del = "BEGIN; SET LOCAL fencing.token = '60'; DELETE FROM t WHERE id = 1"
 	const insert = "INSERT INTO t VALUES (1, 'stale', 55)"
 	for _, level := range []string{"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"} {
@@ -124,7 +127,8 @@ func TestTombstonesRefuse(t *testing.T) {
 	exec(t, conn, `CREATE TABLE plain (id int PRIMARY KEY); CREATE TABLE off (id int PRIMARY KEY);
 		CREATE TABLE nokey (id int); CREATE TABLE fl (id float8 PRIMARY KEY); CREATE TABLE iv (a int, b interval, PRIMARY KEY (a, b));
 		CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false); CREATE TABLE nd (id text COLLATE ci PRIMARY KEY);
-		CREATE DOMAIN dom AS int; CREATE TABLE dm (id dom PRIMARY KEY); CREATE TABLE par (id int PRIMARY KEY); CREATE TABLE df (id int PRIMARY KEY DEFERRABLE); CREATE TABLE child () INHERITS (par);
+		CREATE DOMAIN dom AS int; CREATE TABLE dm (id dom PRIMARY KEY); CREATE TABLE par (id int PRIMARY KEY); CREATE TABLE df (id int PRIMARY KEY DEFERRABLE);
+		CREATE TABLE child () INHERITS (par);
 		SELECT fencing.register('off', 'lease')`)
 	for _, table := range []string{"nokey", "fl", "iv", "nd", "dm", "par", "df"} {
 		exec(t, conn, "SELECT fencing.register('"+table+"', 'lease'); SELECT fencing.wall('"+table+"')")
@@ -150,7 +154,8 @@ func TestTombstonesRefuse(t *testing.T) {
 		requireHint(t, err, tt.state, tt.words...)
 	}
 	require.NoError(t, migrations.Tombstones(t.Context(), dsn, "off", false), "as it is")
-	requireRefused(t, migrations.Tombstones(t.Context(), dsn, "off", true), "55000", "set the tombstones of off: fencing: no tombstones for public.off: its wall is off: A DELETE has no token")
+	requireRefused(t, migrations.Tombstones(t.Context(), dsn, "off", true), "55000",
+		"set the tombstones of off: fencing: no tombstones for public.off: its wall is off: A DELETE has no token")
 	require.ErrorContains(t, migrations.Tombstones(t.Context(), "host=/nonexistent", " ", true), "a table without a name")
 	require.Equal(t, before, generation(t, conn))
 	require.NoError(t, migrations.Down(t.Context(), dsn))
@@ -159,7 +164,8 @@ func TestTombstonesRefuse(t *testing.T) {
 
 // Tombstones on a partitioned table, through changes of it and of its row.
 func TestTombstonesComeAndGo(t *testing.T) {
-	const triggers = `SELECT count(*) FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid WHERE p.proname ~ '^tomb_[0-9a-f]{16}_' AND t.tgenabled = 'A' AND t.tgargs = convert_to($1, 'UTF8') || '\x00'`
+	const triggers = `SELECT count(*) FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid WHERE p.proname ~ '^tomb_[0-9a-f]{16}_' AND ` +
+		`t.tgenabled = 'A' AND t.tgargs = convert_to($1, 'UTF8') || '\x00'`
 	const functions = `SELECT count(*) FROM pg_proc WHERE proname ~ '^tomb_[0-9a-f]{16}_'`
 	dsn := localpg.Database(t, installed)
 	conn := open(t, dsn)
@@ -176,7 +182,8 @@ func TestTombstonesComeAndGo(t *testing.T) {
 	require.NoError(t, inTx(t, conn, "SET LOCAL fencing.token = '60'; DELETE FROM p2; UPDATE p SET id = 12, last_token = 60"))
 	require.Equal(t, "FN001 ~fencing_tomb 59 60", refusal(t, inTx(t, conn, "INSERT INTO p VALUES (11, '', 59)")))
 	require.Equal(t, "FN001 ~fencing_tomb 59 60", refusal(t, inTx(t, conn, "SET LOCAL session_replication_role = replica; INSERT INTO p1 VALUES (1, '', 59)")))
-	require.Equal(t, []string{"p {1} 60", "p {11} 60"}, get[[]string](t, conn, "SELECT array_agg(concat_ws(' ', relid, key, token) ORDER BY key) FROM fencing.tombstone"))
+	require.Equal(t, []string{"p {1} 60", "p {11} 60"},
+		get[[]string](t, conn, "SELECT array_agg(concat_ws(' ', relid, key, token) ORDER BY key) FROM fencing.tombstone"))
 
 	exec(t, conn, "ALTER TABLE p RENAME TO q")
 	require.Equal(t, "FN001 ~fencing_tomb 59 60", refusal(t, inTx(t, conn, "INSERT INTO q VALUES (11, '', 59)")))
@@ -211,7 +218,9 @@ func TestTombstoneRights(t *testing.T) {
 	exec(t, admin, "SELECT fencing.tombstones('t')")
 	app, appDSN := newRole(t, dsn)
 	deploy, deployDSN := newRole(t, dsn)
-	exec(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON t TO "+app+"; CREATE SCHEMA app AUTHORIZATION "+deploy+";"+documentedGrants(t, "app", app)+documentedGrants(t, "deploy", deploy))
+	exec(t, admin,
+		"GRANT SELECT, INSERT, UPDATE, DELETE ON t TO "+app+"; CREATE SCHEMA app AUTHORIZATION "+deploy+";"+documentedGrants(t, "app",
+			app)+documentedGrants(t, "deploy", deploy))
 	conn := open(t, appDSN)
 	require.NoError(t, inTx(t, conn, "SET LOCAL fencing.token = '60'; DELETE FROM t WHERE id = 1"))
 	require.Equal(t, "FN001 ~fencing_tomb 59 60", refusal(t, inTx(t, conn, "INSERT INTO t VALUES (1, '', 59)")))
@@ -259,7 +268,8 @@ func TestTombstonesOfDifferentKeys(t *testing.T) {
 func TestTombstoneOfALongKey(t *testing.T) {
 	dsn := localpg.Database(t, installed)
 	conn := open(t, dsn)
-	exec(t, conn, `CREATE TABLE t (id text PRIMARY KEY); SELECT fencing.register('t', 'lease'), fencing.wall('t'), fencing.tombstones('t'), setval('fencing.write_epoch', 100);
+	exec(t, conn,
+		`CREATE TABLE t (id text PRIMARY KEY); SELECT fencing.register('t', 'lease'), fencing.wall('t'), fencing.tombstones('t'), setval('fencing.write_epoch', 100);
 		CREATE TABLE long AS SELECT string_agg(md5(i::text), '') || repeat('x', 64) AS id FROM generate_series(1, 82) i; INSERT INTO t SELECT id, 50 FROM long`)
 	require.NoError(t, inTx(t, conn, "SET LOCAL fencing.token = '60'; DELETE FROM t"))
 	require.Equal(t, "FN001 ~fencing_tomb 59 60", refusal(t, inTx(t, conn, "INSERT INTO t SELECT id, 59 FROM long")))

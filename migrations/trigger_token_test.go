@@ -56,20 +56,23 @@ func theirs(t *testing.T, conn *pgx.Conn, name, body string) {
 }
 
 // hash is for EXECUTE: an operator that lowers the token of a row of t.
-const hash = `CREATE FUNCTION lower(t, int) RETURNS t LANGUAGE sql AS 'SELECT ($1).id, ($1).v, 53::bigint'; CREATE OPERATOR #= (LEFTARG = t, RIGHTARG = int, FUNCTION = lower)`
+const hash = `CREATE FUNCTION lower(t, int) RETURNS t LANGUAGE sql AS 'SELECT ($1).id, ($1).v, 53::bigint'; ` +
+	`CREATE OPERATOR #= (LEFTARG = t, RIGHTARG = int, FUNCTION = lower)`
 
 // A trigger that changes the token of a write is caught, whatever it is named
 // after the wall's first mark, and one that doesn't isn't.
 func TestWallAndTriggersThatSetTheToken(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"strict", "lease"} {
 		for _, level := range []string{"enforce", "attested"} {
 			_, conn := walled(t, mode, level)
 			exec(t, conn, `CREATE TABLE other (id int); SELECT fencing.register('other', 'lease'); SELECT fencing.wall('other');`+hash)
 			for _, name := range []string{"aaa", "zzz", "~fencing_aaa", "~fencing_v", "~zz", "\u2603"} {
 				for op, sql := range map[string]string{
-					"UPDATE": "UPDATE t SET v = 'new', last_token = 60 WHERE id = 1", "INSERT": "INSERT INTO t VALUES (3, 'new', 60)", "INSERT of two": "INSERT INTO t VALUES (3, 'new', 60), (4, 'new', 60)",
-					"upsert": "INSERT INTO t VALUES (1, 'new', 60) ON CONFLICT (id) DO UPDATE SET v = excluded.v, last_token = excluded.last_token",
-					"merge":  "MERGE INTO t USING (SELECT 3 AS k) s ON t.id = s.k WHEN NOT MATCHED THEN INSERT VALUES (3, 'new', 60)",
+					"UPDATE": "UPDATE t SET v = 'new', last_token = 60 WHERE id = 1", "INSERT": "INSERT INTO t VALUES (3, 'new', 60)",
+					"INSERT of two": "INSERT INTO t VALUES (3, 'new', 60), (4, 'new', 60)",
+					"upsert":        "INSERT INTO t VALUES (1, 'new', 60) ON CONFLICT (id) DO UPDATE SET v = excluded.v, last_token = excluded.last_token",
+					"merge":         "MERGE INTO t USING (SELECT 3 AS k) s ON t.id = s.k WHEN NOT MATCHED THEN INSERT VALUES (3, 'new', 60)",
 				} {
 					for what, body := range lowering {
 						if op == "upsert" && name > "~fencing_insert" {
@@ -142,8 +145,10 @@ func TestDoctorOnTriggersThatSetTheToken(t *testing.T) {
 			require.NotContains(t, found("aaa", body), sets, "%s: %s", level, what)
 		}
 		for _, body := range []string{
-			"NEW.v := now()::text", "IF NEW.last_token = OLD.last_token THEN RETURN NULL; END IF", "-- NEW.last_token := 3\n NEW.v := ''", "/* NEW := OLD; */ NEW.v := ''",
-			"INSERT INTO log SELECT NEW.id, NEW.last_token", "INSERT INTO log VALUES (NEW.last_token)", "RETURN coalesce(NEW, OLD)", "RETURN NULL", "NEW.old_last_token := 3", "SELECT 'x' INTO NEW.v",
+			"NEW.v := now()::text", "IF NEW.last_token = OLD.last_token THEN RETURN NULL; END IF", "-- NEW.last_token := 3\n NEW.v := ''",
+			"/* NEW := OLD; */ NEW.v := ''",
+			"INSERT INTO log SELECT NEW.id, NEW.last_token", "INSERT INTO log VALUES (NEW.last_token)", "RETURN coalesce(NEW, OLD)",
+			"RETURN NULL", "NEW.old_last_token := 3", "SELECT 'x' INTO NEW.v",
 			"IF NEW IS DISTINCT FROM OLD THEN NEW.v := ''; END IF",
 		} {
 			require.NotContains(t, found("aaa", body), sets, "%s: %s", level, body)
@@ -154,7 +159,9 @@ func TestDoctorOnTriggersThatSetTheToken(t *testing.T) {
 	require.NotContains(t, codes(diagnose(t, dsn), "error"), "D606 trigger-sets-token")
 	exec(t, conn, `CREATE TRIGGER b BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger('last_token')`)
 	require.Contains(t, codes(diagnose(t, dsn), "error"), "D606 trigger-sets-token")
-	exec(t, conn, `DROP TRIGGER b ON t; SELECT fencing.unregister('t'); ALTER TABLE t RENAME last_token TO "a [b] %s""\c"; SELECT fencing.register('t', 'lease', 'a [b] %s"\c')`)
+	exec(t, conn,
+		`DROP TRIGGER b ON t; SELECT fencing.unregister('t'); ALTER TABLE t RENAME last_token TO "a [b] %s""\c"; `+
+			`SELECT fencing.register('t', 'lease', 'a [b] %s"\c')`)
 	require.NoError(t, migrations.Wall(t.Context(), dsn, "t", migrations.WallEnforce))
 	require.NotContains(t, found("aaa", "NEW.v := ''"), sets)
 }
@@ -166,10 +173,13 @@ func TestDoctorAdvisesAPlaceForTriggers(t *testing.T) {
 		{"touch in mode lease", "lease", "keep", "NEW.v := 'x'", "warning D603 trigger-sees-mark", `RENAME TO "!a_keep"`, "!a_keep"},
 		{"a long name", "lease", "k23456789012345678901234567890123456789012345678901234567890123", "NEW.v := 'x'", "warning D603 trigger-sees-mark",
 			`RENAME TO "!a_k23456789012345678901234567890123456789012345678901234567"`, "!a_k23456789012345678901234567890123456789012345678901234567"},
-		{"the row of OLD in mode lease", "lease", "keep", "NEW := jsonb_populate_record(OLD, jsonb_build_object('v', NEW.v))", "error D603 trigger-sees-mark", "leave its name as it is", ""},
-		{"the row of OLD, returned", "lease", "keep", "RETURN jsonb_populate_record(OLD, jsonb_build_object('v', NEW.v))", "error D603 trigger-sees-mark", "leave its name as it is", ""},
+		{"the row of OLD in mode lease", "lease", "keep", "NEW := jsonb_populate_record(OLD, jsonb_build_object('v', NEW.v))",
+			"error D603 trigger-sees-mark", "leave its name as it is", ""},
+		{"the row of OLD, returned", "lease", "keep", "RETURN jsonb_populate_record(OLD, jsonb_build_object('v', NEW.v))",
+			"error D603 trigger-sees-mark", "leave its name as it is", ""},
 		{"the row of NEW in mode lease", "lease", "keep", "NEW := jsonb_populate_record(NEW, '{}')", "warning D603 trigger-sees-mark", "leave its name as it is", ""},
-		{"the row, early in mode lease", "lease", "!a", "NEW := jsonb_populate_record(OLD, jsonb_build_object('v', NEW.v))", "error D606 trigger-sets-token", "or DROP TRIGGER", ""},
+		{"the row, early in mode lease", "lease", "!a", "NEW := jsonb_populate_record(OLD, jsonb_build_object('v', NEW.v))",
+			"error D606 trigger-sets-token", "or DROP TRIGGER", ""},
 		{"the row, early in mode strict", "strict", "!a", "NEW := jsonb_populate_record(NEW, '{}')", "error D606 trigger-sets-token", `RENAME TO "!g_!a"`, "!g_!a"},
 		{"the column in mode lease", "lease", "keep", "NEW.last_token := OLD.last_token", "error D606 trigger-sets-token", "leave that column alone", ""},
 		{"the column, early in mode lease", "lease", "!a", "NEW.last_token := OLD.last_token", "error D606 trigger-sets-token", "leave that column alone", ""},
@@ -177,9 +187,11 @@ func TestDoctorAdvisesAPlaceForTriggers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dsn := localpg.Database(t, installed)
 			conn := open(t, dsn)
-			exec(t, conn, fmt.Sprintf(`CREATE TABLE t (id int PRIMARY KEY, v text); SELECT fencing.register('t', '%s'), fencing.wall('t'); SELECT setval('fencing.write_epoch', 100); INSERT INTO t VALUES (1, '', 50);
+			exec(t, conn,
+				fmt.Sprintf(`CREATE TABLE t (id int PRIMARY KEY, v text); SELECT fencing.register('t', '%s'), fencing.wall('t'); SELECT setval('fencing.write_epoch', 100); INSERT INTO t VALUES (1, '', 50);
 				CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN %s; RETURN NEW; END$$; CREATE TRIGGER %q BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION keep()`, tt.mode, tt.body, tt.trigger))
-			const sixes = `SELECT coalesce(array_agg(severity || ' ' || code ORDER BY code), '{}') FROM fencing.doctor() WHERE code IN ('D603 trigger-sees-mark', 'D606 trigger-sets-token')`
+			const sixes = `SELECT coalesce(array_agg(severity || ' ' || code ORDER BY code), '{}') FROM fencing.doctor() WHERE code IN ('D603 ` +
+				`trigger-sees-mark', 'D606 trigger-sets-token')`
 			require.Equal(t, []string{tt.want}, get[[]string](t, conn, sixes))
 			remedy := get[string](t, conn, `SELECT remedy FROM fencing.doctor() WHERE code IN ('D603 trigger-sees-mark', 'D606 trigger-sets-token')`)
 			require.Contains(t, remedy, tt.remedy)
@@ -199,7 +211,8 @@ func TestDoctorAdvisesAPlaceForTriggers(t *testing.T) {
 // The consequence says what the wall does of a function that sets the column,
 // which depends on where its trigger sorts.
 func TestDoctorOnTriggersThatSetTheColumn(t *testing.T) {
-	for trigger, words := range map[string]string{"!a": "a stale write passes", "keep": "the wall refuses each write whose token it changes", "~zz": "takes from EXCLUDED"} {
+	for trigger, words := range map[string]string{"!a": "a stale write passes", "keep": "the wall refuses each write whose token it changes",
+		"~zz": "takes from EXCLUDED"} {
 		dsn := localpg.Database(t, installed)
 		conn := open(t, dsn)
 		exec(t, conn, `CREATE TABLE t (id int PRIMARY KEY, v text); SELECT fencing.register('t', 'lease'), fencing.wall('t')`)

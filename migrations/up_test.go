@@ -23,15 +23,22 @@ func TestUpInstalls(t *testing.T) {
 	require.NoError(t, migrations.Up(t.Context(), dsn))
 	conn := open(t, dsn)
 	require.Equal(t, []string{
-		"carry_over()", "check_name()", "check_parents()", "check_seal_column()", "check_sequence()", "check_table()", "check_token_column()", "claim_name()", "doctor()",
-		"doctor_apps()", "doctor_around()", "doctor_bounds()", "doctor_columns()", "doctor_family()", "doctor_less()", "doctor_owner()", "doctor_roles()", "doctor_schema()",
-		"doctor_seal()", "doctor_sequences()", "doctor_settings()", "doctor_subscriptions()", "doctor_tables()", "doctor_tokens()", "doctor_tombstones()", "doctor_triggers()", "doctor_wall()",
+		"carry_over()", "check_name()", "check_parents()", "check_seal_column()", "check_sequence()", "check_table()",
+		"check_token_column()", "claim_name()", "doctor()",
+		"doctor_apps()", "doctor_around()", "doctor_bounds()", "doctor_columns()", "doctor_family()", "doctor_less()", "doctor_owner()",
+		"doctor_roles()", "doctor_schema()",
+		"doctor_seal()", "doctor_sequences()", "doctor_settings()", "doctor_subscriptions()", "doctor_tables()", "doctor_tokens()",
+		"doctor_tombstones()", "doctor_triggers()", "doctor_wall()",
 		"driver_level()", "driver_rewrite()", "epoch",
-		"fail()", "generation", "goose_db_version", "goose_db_version_id_seq", "incarnation", "incarnation_now()", "is_repair()", "lease", "lease_ttl()", "lease_wait()",
-		"next_token()", "prune_tombstones()", "raise_epoch()", "refuse_driver()", "refuse_driver_write()", "refuse_unregistered()", "register()", "registry", "registry_changed()", "release()", "renew()",
+		"fail()", "generation", "goose_db_version", "goose_db_version_id_seq", "incarnation", "incarnation_now()", "is_repair()",
+		"lease", "lease_ttl()", "lease_wait()",
+		"next_token()", "prune_tombstones()", "raise_epoch()", "refuse_driver()", "refuse_driver_write()", "refuse_unregistered()",
+		"register()", "registry", "registry_changed()", "release()", "renew()",
 		"repair()", "repairs", "seal()", "seal_apply()", "seal_bodies()", "seal_changed()", "seal_fail()", "seal_function()", "seal_sweep()", "setting_name()",
-		"take()", "take_over()", "tombstone", "tombstone_apply()", "tombstone_bodies()", "tombstone_copy()", "tombstone_functions()", "tombstone_key()", "tombstone_rekey()", "tombstone_sweep()", "tombstones()",
-		"tombstones_changed()", "unregister()", "unseal()", "wall()", "wall_apply()", "wall_changed()", "wall_delete_bodies()", "wall_functions()", "wall_insert_bodies()", "wall_other_bodies()",
+		"take()", "take_over()", "tombstone", "tombstone_apply()", "tombstone_bodies()", "tombstone_copy()", "tombstone_functions()",
+		"tombstone_key()", "tombstone_rekey()", "tombstone_sweep()", "tombstones()",
+		"tombstones_changed()", "unregister()", "unseal()", "wall()", "wall_apply()", "wall_changed()", "wall_delete_bodies()",
+		"wall_functions()", "wall_insert_bodies()", "wall_other_bodies()",
 		"wall_sweep()", "wall_update_bodies()", "walls_above()",
 		"write_epoch",
 	}, get[[]string](t, conn, objects))
@@ -83,7 +90,9 @@ func TestUpWaitsForTheLock(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- migrations.Up(ctx, dsn) }()
 	fencetest.Eventually(t, func() bool {
-		return get[bool](t, conn, "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))")
+		return get[bool](t, conn,
+			"SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM "+
+				"pg_database WHERE datname = current_database()))")
 	})
 	cancel()
 	err := <-done

@@ -58,7 +58,8 @@ func TestUpAndDown(t *testing.T) {
 // built something on the schema.
 func TestDownIsAllOrNothing(t *testing.T) {
 	for name, setup := range map[string]string{
-		"a wall that stays": "CREATE FUNCTION no() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '2BP01'; END $$; CREATE EVENT TRIGGER " + keep +
+		"a wall that stays": "CREATE FUNCTION no() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '2BP01'; " +
+			"END $$; CREATE EVENT TRIGGER " + keep +
 			" ON ddl_command_start WHEN TAG IN ('DROP TRIGGER') EXECUTE FUNCTION no()",
 		"a view of somebody": "CREATE VIEW theirs AS SELECT * FROM fencing.registry",
 	} {

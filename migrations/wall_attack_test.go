@@ -29,8 +29,10 @@ func TestWallWithAHostileSearchPath(t *testing.T) {
 				CREATE DOMAIN mine.int8 AS int4; CREATE DOMAIN mine.text AS varchar(1);
 				GRANT USAGE ON SCHEMA mine TO PUBLIC; GRANT SELECT, UPDATE, INSERT, DELETE ON t TO PUBLIC`)
 			for _, op := range []string{"<", "<=", ">", ">=", "=", "<>"} {
-				exec(t, conn, fmt.Sprintf("CREATE OPERATOR mine.%s (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = mine.yes); CREATE OPERATOR mine.%[1]s (LEFTARG = text, RIGHTARG = text, FUNCTION = mine.yes);"+
-					"CREATE OPERATOR mine.%[1]s (LEFTARG = int, RIGHTARG = int, FUNCTION = mine.yes)", op))
+				exec(t, conn,
+					fmt.Sprintf("CREATE OPERATOR mine.%s (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = mine.yes); "+
+						"CREATE OPERATOR mine.%[1]s (LEFTARG = text, RIGHTARG = text, FUNCTION = mine.yes);"+
+						"CREATE OPERATOR mine.%[1]s (LEFTARG = int, RIGHTARG = int, FUNCTION = mine.yes)", op))
 			}
 			_, roleDSN := newRole(t, dsn)
 			writer := open(t, with(roleDSN, "search_path", "mine, pg_catalog, public"))
@@ -67,6 +69,7 @@ func TestWallAgainstReplicaRole(t *testing.T) {
 // Triggers of the user's own that change the token, before, between and after
 // the wall's.
 func TestWallAndOtherTriggers(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, body    string
 		sql           string
@@ -121,7 +124,10 @@ func TestWallRunsNoCodeOfTheTableOwner(t *testing.T) {
 		}
 		require.Empty(t, get[[]string](t, admin, "SELECT coalesce(array_agg(who::text), '{}') FROM app.ran_as"))
 		// nor can it be had at report, where the write goes through
-		exec(t, conn, "DO $$ DECLARE f text; BEGIN FOR f IN SELECT replace(pg_get_triggerdef(oid), '''enforce''', '''report''') FROM pg_trigger WHERE tgrelid = 'app.t'::regclass AND tgname ~ '^~fencing_(update|insert|delete|late)' LOOP EXECUTE replace(f, 'CREATE TRIGGER', 'CREATE OR REPLACE TRIGGER'); END LOOP; END $$")
+		exec(t, conn,
+			"DO $$ DECLARE f text; BEGIN FOR f IN SELECT replace(pg_get_triggerdef(oid), '''enforce''', '''report''') FROM "+
+				"pg_trigger WHERE tgrelid = 'app.t'::regclass AND tgname ~ '^~fencing_(update|insert|delete|late)' LOOP EXECUTE "+
+				"replace(f, 'CREATE TRIGGER', 'CREATE OR REPLACE TRIGGER'); END LOOP; END $$")
 		if mode == "strict" {
 			exec(t, conn, "UPDATE app.t SET v = 'x', was = 7, last_token = ROW(1)")
 		}
@@ -144,7 +150,9 @@ func TestWallRights(t *testing.T) {
 		require.Equal(t, "FN002 ~fencing_insert 0 -", refusal(t, inTx(t, conn, "INSERT INTO t VALUES (3)")))
 		require.Equal(t, "FN003 ~fencing_update 101 50", refusal(t, inTx(t, conn, "UPDATE t SET last_token = 101 WHERE id = 1")))
 		require.Equal(t, "FN004 ~fencing_truncate - -", refusal(t, inTx(t, conn, "TRUNCATE t")))
-		require.NoError(t, inTx(t, conn, "SET LOCAL fencing.token = '50'; UPDATE t SET v = 'x', last_token = 50 WHERE id = 1; INSERT INTO t VALUES (3, '', 50); DELETE FROM t WHERE id = 3"))
+		require.NoError(t,
+			inTx(t, conn,
+				"SET LOCAL fencing.token = '50'; UPDATE t SET v = 'x', last_token = 50 WHERE id = 1; INSERT INTO t VALUES (3, '', 50); DELETE FROM t WHERE id = 3"))
 	}
 	check()
 	exec(t, admin, documentedGrants(t, "app", app))

@@ -23,6 +23,7 @@ func blocked(t testing.TB, conn, other *pgx.Conn) bool {
 // who commits: the older one never wins, though its own condition, if it has
 // one, was true when it began.
 func TestWallRaces(t *testing.T) {
+	t.Parallel()
 	const newer = "UPDATE t SET v = 'newer', last_token = 70 WHERE id = 1"
 	for _, level := range []string{"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"} {
 		for _, mode := range []string{"strict", "lease"} {
@@ -81,7 +82,9 @@ func TestWallRacesOfInserts(t *testing.T) {
 		exec(t, first, "BEGIN; INSERT INTO t VALUES (3, 'newer', 70)")
 		done := make(chan error, 1)
 		go func() {
-			_, err := second.Exec(context.Background(), "INSERT INTO t VALUES (3, 'older', 60) ON CONFLICT (id) DO UPDATE SET v = excluded.v, last_token = excluded.last_token")
+			_,
+				err := second.Exec(context.Background(),
+				"INSERT INTO t VALUES (3, 'older', 60) ON CONFLICT (id) DO UPDATE SET v = excluded.v, last_token = excluded.last_token")
 			done <- err
 		}()
 		fencetest.Eventually(t, func() bool { return blocked(t, conn, second) })

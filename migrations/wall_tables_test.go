@@ -17,7 +17,8 @@ import (
 // Copies on partitions count too.
 func wallTriggers(t testing.TB, conn *pgx.Conn) []string {
 	t.Helper()
-	return get[[]string](t, conn, `SELECT coalesce(array_agg(concat_ws(' ', t.tgrelid::regclass, t.tgname, t.tgenabled) ORDER BY t.tgrelid::regclass::text, t.tgname), '{}')
+	return get[[]string](t, conn,
+		`SELECT coalesce(array_agg(concat_ws(' ', t.tgrelid::regclass, t.tgname, t.tgenabled) ORDER BY t.tgrelid::regclass::text, t.tgname), '{}')
 		FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid WHERE p.proname LIKE 'wall\_%' AND t.tgrelid IS DISTINCT FROM to_regclass('fencing.registry')`)
 }
 

@@ -79,6 +79,7 @@ const attest = "SET LOCAL fencing.token = '%d';"
 // Each kind of statement at each level and in each mode, as any client may send
 // it. Row 1 has token 50, 100 is the last issued.
 func TestWallStatements(t *testing.T) {
+	t.Parallel()
 	const merge = "MERGE INTO t USING (VALUES (1)) s(id) ON t.id = s.id WHEN MATCHED THEN "
 	const upsert = "INSERT INTO t VALUES (1, 'new', %s) ON CONFLICT (id) DO UPDATE SET v = excluded.v"
 	conns := map[string]map[string]*pgx.Conn{"strict": {}, "lease": {}}
@@ -153,9 +154,12 @@ func TestWallStatements(t *testing.T) {
 		{name: "delete, forged", sql: fmt.Sprintf(attest, 101) + "DELETE FROM t WHERE id = 1",
 			strict: on("delete", "FN003 101 50"), lease: on("delete", "FN003 101 50")},
 		{name: "delete without", sql: "DELETE FROM t WHERE id = 1", strict: on("delete", "FN002 - 50"), lease: on("delete", "FN002 - 50")},
-		{name: "delete, empty", sql: "SET LOCAL fencing.token = ''; DELETE FROM t WHERE id = 1", strict: on("delete", "FN002 - 50"), lease: on("delete", "FN002 - 50")},
-		{name: "delete, no number", sql: "SET LOCAL fencing.token = '6x'; DELETE FROM t WHERE id = 1", strict: on("delete", "FN004 - 50"), lease: on("delete", "FN004 - 50")},
-		{name: "delete, no bigint", sql: "SET LOCAL fencing.token = '9999999999999999999'; DELETE FROM t WHERE id = 1", strict: on("delete", "FN004 - 50"), lease: on("delete", "FN004 - 50")},
+		{name: "delete, empty", sql: "SET LOCAL fencing.token = ''; DELETE FROM t WHERE id = 1", strict: on("delete", "FN002 - 50"),
+			lease: on("delete", "FN002 - 50")},
+		{name: "delete, no number", sql: "SET LOCAL fencing.token = '6x'; DELETE FROM t WHERE id = 1",
+			strict: on("delete", "FN004 - 50"), lease: on("delete", "FN004 - 50")},
+		{name: "delete, no bigint", sql: "SET LOCAL fencing.token = '9999999999999999999'; DELETE FROM t WHERE id = 1",
+			strict: on("delete", "FN004 - 50"), lease: on("delete", "FN004 - 50")},
 		{name: "truncate", sql: fmt.Sprintf(attest, 60) + "TRUNCATE t", strict: on("truncate", "FN004 - -"), lease: on("truncate", "FN004 - -")},
 		{name: "copy", sql: "INSERT INTO t SELECT 3, 'new', 0", strict: on("insert", "FN002 0 -"), lease: on("insert", "FN002 0 -")},
 	} {
@@ -221,11 +225,13 @@ func TestSettingNames(t *testing.T) {
 	check := func(resource string) {
 		require.Equal(t, rewrite.SettingName(resource), get[string](t, conn, "SELECT fencing.setting_name($1)", resource), "%q", resource)
 	}
-	for _, r := range []string{"", "orders", "Orders", "orders/EU", "é", "日本", "a'b", `a\b`, "\n", "$m", "{}", strings.Repeat("r", 57), strings.Repeat("r", 58), strings.Repeat("/", 19), strings.Repeat("é", 5000)} {
+	for _, r := range []string{"", "orders", "Orders", "orders/EU", "é", "日本", "a'b", `a\b`, "\n", "$m", "{}", strings.Repeat("r", 57),
+		strings.Repeat("r", 58), strings.Repeat("/", 19), strings.Repeat("é", 5000)} {
 		check(r)
 	}
 	bytes := rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 80), func(b []byte) string { return string(b) })
-	any := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z0-9_]{50,64}`), bytes).Filter(func(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") })
+	any := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z0-9_]{50,64}`),
+		bytes).Filter(func(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") })
 	rapid.Check(t, func(rt *rapid.T) { check(any.Draw(rt, "resource")) })
 }
 
@@ -254,7 +260,8 @@ func TestWallRefuses(t *testing.T) {
 		requireHint(t, err, tt.state, tt.words...)
 	}
 	require.Equal(t, before, generation(t, conn))
-	requireRefused(t, migrations.Wall(t.Context(), dsn, "plain", migrations.WallOff), "55000", "set the wall of plain: fencing: public.plain is not registered: Register it first")
+	requireRefused(t, migrations.Wall(t.Context(), dsn, "plain", migrations.WallOff), "55000",
+		"set the wall of plain: fencing: public.plain is not registered: Register it first")
 	requireRefused(t, migrations.Wall(t.Context(), dsn, "missing", migrations.WallOff), "42P01", "set the wall of missing: ", "correct the name")
 	for _, tt := range []struct {
 		table string
@@ -297,7 +304,8 @@ func TestWallMendsDefinitions(t *testing.T) {
 		ids := get[string](t, conn, `SELECT string_agg(xmin::text, ' ' ORDER BY oid) FROM pg_trigger WHERE tgrelid = 't'::regclass`)
 		exec(t, conn, "SET quote_all_identifiers = on; SELECT fencing.wall('t')")
 		require.Equal(t, ids, get[string](t, conn, `SELECT string_agg(xmin::text, ' ' ORDER BY oid) FROM pg_trigger WHERE tgrelid = 't'::regclass`), "right already")
-		exec(t, conn, "RESET quote_all_identifiers; ALTER TABLE t RENAME last_token TO was; ALTER TABLE t ADD last_token bigint NOT NULL DEFAULT 0; SELECT fencing.wall('t')")
+		exec(t, conn,
+			"RESET quote_all_identifiers; ALTER TABLE t RENAME last_token TO was; ALTER TABLE t ADD last_token bigint NOT NULL DEFAULT 0; SELECT fencing.wall('t')")
 		require.Equal(t, want, get[[]string](t, conn, triggers), "the column has another number")
 	}
 }

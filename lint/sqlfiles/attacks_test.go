@@ -33,8 +33,10 @@ func TestAttacks(t *testing.T) {
 		{"copy by psql, out", "a.sql", "\\copy orders to 'from x'\n\\copy (select * from orders) to x\n", []string{}},
 		{"a schema from the environment", "a.sql", "-- +goose Up\n-- +goose ENVSUB ON\nUPDATE ${SCHEMA}.orders SET a = '${B}';", []string{"3:18 FR101"}},
 		{"a body in plain quotes", "1.up.sql", "DO 'BEGIN UPDATE orders SET a = ''x''; END';", []string{"1:18 FR101"}},
-		{"a function's body in plain quotes", "1.up.sql", "CREATE FUNCTION f(text DEFAULT 'UPDATE orders SET a = 1') RETURNS void LANGUAGE sql AS\n'DELETE FROM orders';", []string{"2:14 FR111"}},
-		{"INTO several variables", "1.up.sql", "DO $$ BEGIN WITH x AS (UPDATE orders SET a = 1 RETURNING a, b) SELECT a, b INTO STRICT v, r.w FROM x; END $$;", []string{"1:31 FR101"}},
+		{"a function's body in plain quotes", "1.up.sql",
+			"CREATE FUNCTION f(text DEFAULT 'UPDATE orders SET a = 1') RETURNS void LANGUAGE sql AS\n'DELETE FROM orders';", []string{"2:14 FR111"}},
+		{"INTO several variables", "1.up.sql",
+			"DO $$ BEGIN WITH x AS (UPDATE orders SET a = 1 RETURNING a, b) SELECT a, b INTO STRICT v, r.w FROM x; END $$;", []string{"1:31 FR101"}},
 		{"COPY in a body", "1.up.sql", "DO $$ BEGIN COPY orders FROM '/x'; END $$;", []string{"1:18 FR203"}},
 		{"the column in a comment", "1.up.sql", "DO $$ BEGIN UPDATE orders /* last_token */ SET a = my_last_token; END $$;", []string{"1:20 FR101"}},
 	} {

@@ -67,7 +67,9 @@ func (l ruleLine) policy(t *testing.T) *rewrite.Policy {
 	)
 	require.NoError(t, err)
 	l.Closure.Views = append(l.Closure.Views, rewrite.Name{Schema: "public", Name: "v_rows"})
-	l.Closure.Cascades = append(l.Closure.Cascades, rewrite.Cascade{Name: rewrite.Name{Schema: "app", Name: "accounts"}, Into: rewrite.Name{Schema: "public", Name: "accounts_child"}, Delete: true})
+	l.Closure.Cascades = append(l.Closure.Cascades,
+		rewrite.Cascade{Name: rewrite.Name{Schema: "app", Name: "accounts"}, Into: rewrite.Name{Schema: "public", Name: "accounts_child"},
+			Delete: true})
 	p, err = p.WithClosure(l.Closure)
 	require.NoError(t, err)
 	return p

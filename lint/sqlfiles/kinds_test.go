@@ -63,9 +63,14 @@ func TestMigrationsAndQueries(t *testing.T) {
 		{"PREPARE", "EXECUTE p(1);", []string{}, []string{"1:1 FR206"}, nil},
 		{"an unguarded UPDATE", "UPDATE orders SET a = 1;", []string{"1:8 FR101"}, []string{"1:8 FR101"}, nil},
 		{"in a body", "DO $$ BEGIN\nUPDATE orders SET a = 1; END $$;", []string{"2:8 FR101"}, []string{"1:1 FR207"}, nil},
-		{"in a function", "CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $x$ DECLARE i int; BEGIN IF i > 1 THEN DELETE FROM orders RETURNING id INTO i; END IF; FOR i IN UPDATE orders SET a = (b) LOOP NULL; END LOOP; END $x$;",
+		{"in a function",
+			"CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $x$ DECLARE i int; " +
+				"BEGIN IF i > 1 THEN DELETE FROM orders RETURNING id INTO i; END IF; FOR i IN UPDATE orders SET a = (b) LOOP NULL; " +
+				"END LOOP; END $x$;",
 			[]string{"1:104 FR111", "1:156 FR101"}, []string{"1:1 FR207"}, nil},
-		{"in a body, with a token in a variable", "DO $$ DECLARE t bigint; BEGIN UPDATE orders SET a = 1, last_token = t WHERE last_token <= t; END $$;", []string{}, []string{"1:1 FR207"}, nil},
+		{"in a body, with a token in a variable",
+			"DO $$ DECLARE t bigint; BEGIN UPDATE orders SET a = 1, last_token = t WHERE last_token <= t; END $$;", []string{},
+			[]string{"1:1 FR207"}, nil},
 		{"read in a body", "DO $$ BEGIN UPDATE x SET a = 1 WHERE id IN (SELECT id FROM orders); END $$;", []string{}, []string{"1:1 FR207"}, nil},
 		{"named in a body", "DO $$ BEGIN update := 1; PERFORM 'UPDATE orders SET a = 1'; END $$;", []string{}, []string{"1:1 FR207"}, nil},
 		{"a DELETE", "DELETE FROM orders;", []string{"1:13 FR111"}, []string{"1:13 FR111"}, nil},
@@ -79,7 +84,9 @@ func TestMigrationsAndQueries(t *testing.T) {
 			"in a function in quotes", "CREATE FUNCTION f(a text DEFAULT 'UPDATE orders SET a = 1') RETURNS void LANGUAGE sql AS\n'UPDATE orders SET a = 1';",
 			[]string{"2:9 FR101"}, []string{"1:1 FR207"}, nil,
 		},
-		{"in a procedure with escapes", "CREATE PROCEDURE f() LANGUAGE sql AS E'SELECT \\'x\\';\\nINSERT INTO\n\\x6frders (a) VALUES (1)';", []string{"2:1 FR121"}, []string{"1:1 FR207"}, nil},
+		{"in a procedure with escapes",
+			"CREATE PROCEDURE f() LANGUAGE sql AS E'SELECT \\'x\\';\\nINSERT INTO\n\\x6frders (a) VALUES (1)';", []string{"2:1 FR121"},
+			[]string{"1:1 FR207"}, nil},
 		{"in a body of U&", "DO U&'BEGIN UPDATE orders SET a = 1; END';", []string{"1:20 FR101"}, []string{"1:1 FR207"}, nil},
 		{"in parts", "DO 'BEGIN '\n'DELETE FROM orders; END';", []string{"2:14 FR111"}, []string{"1:1 FR207"}, nil},
 		{"a guarded UPDATE", "UPDATE orders SET last_token = 8 WHERE last_token <= 8;", []string{}, []string{}, nil},
@@ -106,7 +113,8 @@ func TestMigrationsAndQueries(t *testing.T) {
 
 // What sqlc reads as the schema stands among its queries without a name.
 func TestSchemaAmongQueries(t *testing.T) {
-	result := lintText(t, "a.sql", "CREATE TABLE orders (id int);\n-- name: A :exec\nDROP TABLE orders;\nALTER TABLE orders ADD a int;\nTRUNCATE orders;\nSET ROLE x;")
+	result := lintText(t, "a.sql",
+		"CREATE TABLE orders (id int);\n-- name: A :exec\nDROP TABLE orders;\nALTER TABLE orders ADD a int;\nTRUNCATE orders;\nSET ROLE x;")
 	require.Equal(t, []string{"3:1 FR201", "5:10 FR202", "6:1 FR205"}, places(result.Findings))
 }
 
@@ -158,7 +166,8 @@ func TestDeletesInMigrations(t *testing.T) {
 
 // What doesn't parse and names nothing protected is listed.
 func TestNotAnalysed(t *testing.T) {
-	result := lintText(t, "1_a.up.sql", "SELECT 1;\nALTER TABLE reorders ADD a int(11); -- orders\nALTER TABLE x ADD orders int(11);\nALTER TABLE x ADD a text DEFAULT 'on ORDERS' AUTO;")
+	result := lintText(t, "1_a.up.sql",
+		"SELECT 1;\nALTER TABLE reorders ADD a int(11); -- orders\nALTER TABLE x ADD orders int(11);\nALTER TABLE x ADD a text DEFAULT 'on ORDERS' AUTO;")
 	require.Equal(t, []string{"3:29 FR901", "4:46 FR901"}, places(result.Findings))
 	require.Len(t, result.NotAnalysed, 1)
 	require.Equal(t, []any{2, "syntax error at or near ("}, []any{result.NotAnalysed[0].Line, result.NotAnalysed[0].Text})

@@ -43,7 +43,8 @@ func found(t *testing.T, dir string, result *Result) []string {
 }
 
 func TestWalk(t *testing.T) {
-	dir := tree(t, "a.sql", "b.SQL", "c.txt", "sub/d.sql", "sub/deep/e.sql", "sub/deep/e.old.sql", "sub/MySQL/k.sql", "sub/k.sqlite3.up.sql", "vendor/f.sql", "node_modules/g.sql", ".git/h.sql", "_old/i.sql", "migrations/j.sql")
+	dir := tree(t, "a.sql", "b.SQL", "c.txt", "sub/d.sql", "sub/deep/e.sql", "sub/deep/e.old.sql", "sub/MySQL/k.sql",
+		"sub/k.sqlite3.up.sql", "vendor/f.sql", "node_modules/g.sql", ".git/h.sql", "_old/i.sql", "migrations/j.sql")
 	for _, tt := range []struct {
 		name     string
 		config   Config
@@ -55,9 +56,11 @@ func TestWalk(t *testing.T) {
 		{"named files are read, whatever their name", Config{}, []string{"c.txt", "vendor/f.sql"}, []string{"c.txt 2", "vendor/f.sql 2"}, 2},
 		{"so are those for another database", Config{}, []string{"sub/k.sqlite3.up.sql", "sub/MySQL"}, []string{"sub/MySQL/k.sql 2", "sub/k.sqlite3.up.sql 1"}, 2},
 		{"a named directory, too", Config{}, []string{"vendor"}, []string{"vendor/f.sql 2"}, 1},
-		{"each once", Config{}, []string{"a.sql", ".", "sub/../a.sql"}, []string{"a.sql 2", "b.SQL 2", "migrations/j.sql 2", "sub/d.sql 2", "sub/deep/e.old.sql 2", "sub/deep/e.sql 2"}, 6},
+		{"each once", Config{}, []string{"a.sql", ".", "sub/../a.sql"},
+			[]string{"a.sql 2", "b.SQL 2", "migrations/j.sql 2", "sub/d.sql 2", "sub/deep/e.old.sql 2", "sub/deep/e.sql 2"}, 6},
 		{"excluded", Config{Exclude: []string{"sub/deep", "*.SQL", "./migrations/"}}, []string{"."}, []string{"a.sql 2", "sub/d.sql 2"}, 2},
-		{"excluded by wildcards", Config{Exclude: []string{"**/*.old.sql", "sub/*/e.sql", "[ab].*"}}, []string{"."}, []string{"migrations/j.sql 2", "sub/d.sql 2"}, 2},
+		{"excluded by wildcards", Config{Exclude: []string{"**/*.old.sql", "sub/*/e.sql", "[ab].*"}}, []string{"."},
+			[]string{"migrations/j.sql 2", "sub/d.sql 2"}, 2},
 		{"excluded by name", Config{Exclude: []string{"deep"}}, []string{"sub"}, []string{"sub/d.sql 2"}, 1},
 		{"excluded, even if named", Config{Exclude: []string{"a.sql"}}, []string{"a.sql"}, nil, 0},
 		{
@@ -99,7 +102,8 @@ func TestNamedPaths(t *testing.T) {
 
 func TestUnmatched(t *testing.T) {
 	dir := tree(t, "a.sql", "sub/b.sql", "sub/c.sql")
-	config := Config{Policy: ordersPolicy(t), Root: dir, Exclude: []string{"none.sql", "sub/b.sql", "b.sql", "sub/none"}, Migrations: []string{"sub/c.sql", "db/*.sql", "a.sql"}}
+	config := Config{Policy: ordersPolicy(t), Root: dir, Exclude: []string{"none.sql", "sub/b.sql", "b.sql", "sub/none"},
+		Migrations: []string{"sub/c.sql", "db/*.sql", "a.sql"}}
 	for path, want := range map[string][]string{".": {"none.sql", "sub/none", "db/*.sql"}, "sub": {"sub/none", "db/*.sql"}} {
 		result, err := Lint(t.Context(), config, dir+"/"+path)
 		require.NoError(t, err)

@@ -24,7 +24,8 @@ func TestPlaceholders(t *testing.T) {
 		{"a key word as @name", "SELECT @limit::int", "SELECT $1::int"},
 		{"@ as an operator", "SELECT @ -5, a @> b, a <@b, '@x', \"@y\"", "SELECT @ -5, a @> b, a <@b, '@x', \"@y\""},
 		{"@name without a blank", "UPDATE a SET b=@b WHERE c<=@c AND d>@d AND e <>@b", "UPDATE a SET b= $1 WHERE c<= $2 AND d> $3 AND e <> $1"},
-		{"psql's variables", "UPDATE a SET b = :b, c=:'c' WHERE d = :\"d\" AND e = :b AND f = :f::int", "UPDATE a SET b = $1, c=$2 WHERE d = \"d\" AND e = $1 AND f = $3::int"},
+		{"psql's variables", "UPDATE a SET b = :b, c=:'c' WHERE d = :\"d\" AND e = :b AND f = :f::int",
+			"UPDATE a SET b = $1, c=$2 WHERE d = \"d\" AND e = $1 AND f = $3::int"},
 		{"a variable's two spellings", "SELECT :a, :'a'", "SELECT $1, $1"},
 		{"a schema in a variable", "SELECT 1 FROM :s.a, :\"s\".b", "SELECT 1 FROM a, b"},
 		{"no variables", "SELECT a::int, b[1:2], b[c:d], ':x', \":y\", f(a := 1), : x", "SELECT a::int, b[1:2], b[c:d], ':x', \":y\", f(a := 1), : x"},
@@ -69,21 +70,25 @@ func TestPlaceholderOffsets(t *testing.T) {
 // Messages show a query as it is written.
 func TestSpelling(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
-		{"@name", "UPDATE orders SET a = @a,\n  b = 'x' WHERE id = @id", `q.sql:1:8: UPDATE on protected table "orders" has no last_token guard (FR101 unguarded-update)
+		{"@name", "UPDATE orders SET a = @a,\n  b = 'x' WHERE id = @id",
+			`q.sql:1:8: UPDATE on protected table "orders" has no last_token guard (FR101 unguarded-update)
     1 | UPDATE orders SET a = @a,
       |        ^^^^^^
   fix:  UPDATE orders SET a = @a, b = ?, last_token = @token WHERE id = @id AND last_token <= @token   (? stands for your literal)
   docs: rewrite/rules/FR101.md`},
-		{"psql's variables", "UPDATE orders SET a = :'a' WHERE id = :id", `q.sql:1:8: UPDATE on protected table "orders" has no last_token guard (FR101 unguarded-update)
+		{"psql's variables", "UPDATE orders SET a = :'a' WHERE id = :id",
+			`q.sql:1:8: UPDATE on protected table "orders" has no last_token guard (FR101 unguarded-update)
     1 | UPDATE orders SET a = :'a' WHERE id = :id
       |        ^^^^^^
   fix:  UPDATE orders SET a = :'a', last_token = :token WHERE id = :id AND last_token <= :token
   docs: rewrite/rules/FR101.md`},
-		{"a variable for a table", "UPDATE :t SET a = (SELECT b FROM orders)", `q.sql:1:8: SQL text cannot be parsed, so it cannot be checked (syntax error at or near ":t"): correct the syntax, or send it over a plain connection if the server's grammar is newer and it touches no protected table (FR901 unparsable)
+		{"a variable for a table", "UPDATE :t SET a = (SELECT b FROM orders)",
+			`q.sql:1:8: SQL text cannot be parsed, so it cannot be checked (syntax error at or near ":t"): correct the syntax, or send it over a plain connection if the server's grammar is newer and it touches no protected table (FR901 unparsable)
     1 | UPDATE :t SET a = (SELECT b FROM orders)
       |        ^^
   docs: rewrite/rules/FR901.md`},
-		{"sqlc.arg", "\n\n  WITH a AS (SELECT sqlc.narg(token)) DELETE FROM orders WHERE id = sqlc.arg(id)", `q.sql:3:51: DELETE from protected table "orders" has no last_token guard (FR111 unguarded-delete)
+		{"sqlc.arg", "\n\n  WITH a AS (SELECT sqlc.narg(token)) DELETE FROM orders WHERE id = sqlc.arg(id)",
+			`q.sql:3:51: DELETE from protected table "orders" has no last_token guard (FR111 unguarded-delete)
     3 | WITH a AS (SELECT sqlc.narg(token)) DELETE FROM orders WHERE id = sqlc.arg(id)
       |                                                 ^^^^^^
   fix:  WITH a AS (SELECT sqlc.narg(token)) DELETE FROM orders WHERE id = sqlc.arg(id) AND last_token <= sqlc.arg(new_token)

@@ -20,10 +20,13 @@ func TestSplit(t *testing.T) {
 		{"strings", `SELECT ';', E'\';', U&';', ";" FROM a; SELECT ''';'`, []string{`SELECT ';', E'\';', U&';', ";" FROM a`, `SELECT ''';'`}},
 		{"comments", "SELECT /* ; /* ; */ ; */ 1 -- ;\n + 2; SELECT 3", []string{"SELECT /* ; /* ; */ ; */ 1 -- ; + 2", "SELECT 3"}},
 		{"dollar quotes", "DO $a$ BEGIN; $b$;$b$ END $a$; SELECT $$;$$", []string{"DO $a$ BEGIN; $b$;$b$ END $a$", "SELECT $$;$$"}},
-		{"brackets", "CREATE RULE r AS ON UPDATE TO t DO (SELECT 1; SELECT 2); SELECT 3", []string{"CREATE RULE r AS ON UPDATE TO t DO (SELECT 1; SELECT 2)", "SELECT 3"}},
+		{"brackets", "CREATE RULE r AS ON UPDATE TO t DO (SELECT 1; SELECT 2); SELECT 3",
+			[]string{"CREATE RULE r AS ON UPDATE TO t DO (SELECT 1; SELECT 2)", "SELECT 3"}},
 		{"BEGIN ATOMIC", "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; SELECT 2; END; BEGIN; SELECT 3; END;",
 			[]string{"CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; SELECT 2; END", "BEGIN", "SELECT 3", "END"}},
-		{"goose's lines", "-- +goose Up\nSELECT 1\n-- +goose StatementBegin\nSELECT 2;\n-- +goose StatementEnd\n-- +goose Down\nSELECT 3;", []string{"SELECT 1", "SELECT 2", "SELECT 3"}},
+		{"goose's lines",
+			"-- +goose Up\nSELECT 1\n-- +goose StatementBegin\nSELECT 2;\n-- +goose StatementEnd\n-- +goose Down\nSELECT 3;",
+			[]string{"SELECT 1", "SELECT 2", "SELECT 3"}},
 		{"sqlc's names", "-- name: A :one\nSELECT 1\n\n-- name: B :one\nSELECT 2", []string{"SELECT 1", "SELECT 2"}},
 		{"an open bracket ends with the query", "-- name: A :one\nSELECT (1;\n-- name: B :one\nSELECT 2", []string{"SELECT (1;", "SELECT 2"}},
 		{"byte order mark", "\ufeffSELECT 1", []string{"SELECT 1"}},
@@ -35,7 +38,8 @@ func TestSplit(t *testing.T) {
 			[]string{"COPY a (b) FROM stdin", "SELECT 1", "COPY a FROM STDIN WITH (FORMAT csv)", "SELECT 2"}},
 		{"COPY in a string is none", "SELECT 'COPY a FROM stdin;\n1\n\\.\n'; SELECT 2", []string{"SELECT 'COPY a FROM stdin; 1 \\. '", "SELECT 2"}},
 		{"COPY behind a comment", "--\n-- it's data\n--\n\nCOPY a FROM stdin;\n1;2;3\n\\.\n", []string{"COPY a FROM stdin"}},
-		{"variables of the environment", "-- +goose ENVSUB ON\nSELECT ${A}, ${B:-2}, ${C-3};\n-- +goose ENVSUB OFF\nSELECT 4;", []string{"SELECT __A_, 2 , 3", "SELECT 4"}},
+		{"variables of the environment", "-- +goose ENVSUB ON\nSELECT ${A}, ${B:-2}, ${C-3};\n-- +goose ENVSUB OFF\nSELECT 4;",
+			[]string{"SELECT __A_, 2 , 3", "SELECT 4"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := readFile("a.sql", tt.text, false)
@@ -50,7 +54,8 @@ func TestSplit(t *testing.T) {
 // parser sees them end.
 func TestSplitAgreesWithParser(t *testing.T) {
 	parts := rapid.SampledFrom([]string{
-		"SELECT 1", "SELECT ';'", "SELECT $$;'$$", "SELECT $a$;$$;$a$", "SELECT 1 -- ; '\n", "/* ; \" */ SELECT \";\"", "BEGIN", "END", "SELECT CASE WHEN true THEN 1 END",
+		"SELECT 1", "SELECT ';'", "SELECT $$;'$$", "SELECT $a$;$$;$a$", "SELECT 1 -- ; '\n", "/* ; \" */ SELECT \";\"", "BEGIN", "END",
+		"SELECT CASE WHEN true THEN 1 END",
 		"CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1; SELECT CASE WHEN a THEN 2 END FROM t; END", "CREATE RULE r AS ON UPDATE TO t DO (SELECT 1; SELECT 2)",
 		`SELECT E'\';', 'a''b;'`, "DO $$ BEGIN NULL; END $$", "", " ", "SELECT U&\"a;\\0061\"", "SELECT 'a'\n';'",
 	})
@@ -76,7 +81,8 @@ func TestSplitAgreesWithParser(t *testing.T) {
 // has not lost its way: a command behind any code is one.
 func TestPsqlLexer(t *testing.T) {
 	parts := rapid.SampledFrom([]string{
-		"SELECT 1", "';'", "'it''s'", `E'\'\\'`, `'\'`, "$$ \\i x $$", "$a$ '$$ \\i $a$", "-- \\i ' x\n", "/* ' /* \" */ \\i */", `"a""\i"`, "a$b$", "e'x'", "ee'\\'", "1e'", "U&'\\0061'", "\n", "(", ",", ";",
+		"SELECT 1", "';'", "'it''s'", `E'\'\\'`, `'\'`, "$$ \\i x $$", "$a$ '$$ \\i $a$", "-- \\i ' x\n", "/* ' /* \" */ \\i */",
+		`"a""\i"`, "a$b$", "e'x'", "ee'\\'", "1e'", "U&'\\0061'", "\n", "(", ",", ";",
 	})
 	rapid.Check(t, func(rt *rapid.T) {
 		text := ""
