@@ -69,7 +69,7 @@ func (c *fileCheck) checkStatement(i int) {
 		if offset, ok := v.Offset(); ok {
 			at = min(start+q.offset(offset), tokens[len(tokens)-1].Start)
 		}
-		verdict := inMigrations[v.Rule].verdict
+		verdict := decide(v.Rule).verdict
 		names := v.Rule == rewrite.Unparsable && c.namesTable(tokens)
 		if verdict == count && !failed {
 			failed = true
