@@ -255,7 +255,7 @@ func (s *side) report(b *testing.B, name string) {
 	b.ReportMetric(float64(percentile(all, 99)), name+"-p99-ns")
 }
 
-// percentile of sorted values: the least that p per cent are no larger than.
+// percentile returns the smallest of the sorted values that p per cent of them don't exceed.
 func percentile(sorted []time.Duration, p int) time.Duration {
 	return sorted[max(0, (len(sorted)*p+99)/100-1)]
 }

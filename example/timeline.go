@@ -39,7 +39,7 @@ func (t *timeline) quote(message string) {
 	}
 }
 
-// note prints a paragraph that is no event.
+// note prints a paragraph that is not an event.
 func (t *timeline) note(format string, args ...any) {
 	t.print("", "", fmt.Sprintf(format, args...))
 }

@@ -138,7 +138,7 @@ type findingJSON struct {
 	Times   int    `json:"times"`
 }
 
-// unparsedJSON is one of unparsed that is no finding.
+// unparsedJSON is a statement of unparsed that is not a finding.
 type unparsedJSON struct {
 	Path   string `json:"path"`
 	Line   int    `json:"line"`

@@ -24,7 +24,7 @@ func (l *Text) Tokens() ([]parser.Token, error) {
 	return l.tokens, l.err
 }
 
-// Significant returns the tokens that are no comments.
+// Significant returns the tokens that are not comments.
 func (l *Text) Significant() []parser.Token {
 	tokens, err := l.Tokens()
 	if err != nil {

@@ -22,7 +22,7 @@ type wall struct {
 	sealed                   bool // its writes are all under the token of one lease
 }
 
-// walls, of which the first is none.
+// walls; the first entry has no wall.
 var walls = []wall{
 	{name: "no wall", table: "t_none"},
 	{name: "strict", table: "t_strict", mode: "strict", level: "enforce"},

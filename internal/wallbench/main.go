@@ -106,7 +106,7 @@ func run(ctx context.Context, rounds int, scale float64, only bool, takes time.D
 	return b.printTargets()
 }
 
-// findPgbench has pgbench from elsewhere where there is none beside the server.
+// findPgbench finds pgbench beside the server, or else elsewhere.
 // It is a client like any other, and an older one does.
 func findPgbench(srv *localpg.Server) (string, error) {
 	if path, ok := srv.Client("pgbench"); ok {

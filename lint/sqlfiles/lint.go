@@ -39,7 +39,7 @@ type Result struct {
 	Unparsed   map[string]int // statements that could not be analysed, by reason
 	Findings   []lint.Finding // sorted
 
-	// NotAnalysed are those of Unparsed that are no findings: statements of
+	// NotAnalysed are those of Unparsed that are not findings: statements of
 	// migrations that name no protected table. The text is the reason.
 	NotAnalysed []Note
 

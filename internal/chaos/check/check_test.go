@@ -82,7 +82,7 @@ func change(h *history.History, id int64, f func(*history.Op)) {
 }
 
 // truncate takes all that the database has recorded after the n-th write away,
-// as a failover does that lost it, and has the rows say so.
+// as a failover does that lost it, and makes the rows agree.
 func truncate(h *history.History, n int) {
 	h.Writes, h.Entries, h.Final = h.Writes[:n], nil, nil
 	last := h.Writes[n-1]
