@@ -83,7 +83,7 @@ var wallFaults = []fault{
 		BEGIN EXECUTE format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS ''BEGIN RETURN OLD; END''', f); END $$`,
 		[]string{"D204 trigger-function", "D801 wall-open"}, `trigger "~fencing_delete" on public.jobs`},
 	{"function given away", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'jobs'::regclass AND tgname = '~fencing_late');
-		BEGIN EXECUTE format('ALTER FUNCTION %s() OWNER TO pg_monitor', f); END $$`, []string{"D204 trigger-function"}, `trigger "~fencing_late" on public.jobs`},
+		BEGIN EXECUTE format('ALTER FUNCTION %s() OWNER TO pg_monitor', f); END $$`, []string{"D005 schema-owners", "D204 trigger-function"}, `trigger "~fencing_late" on public.jobs`},
 	{"condition", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'orders'::regclass AND tgname = '~fencing_update');
 		BEGIN EXECUTE format('CREATE OR REPLACE TRIGGER "~fencing_update" BEFORE UPDATE ON orders FOR EACH ROW WHEN (false) EXECUTE FUNCTION %s(''enforce'')', f); END $$;
 		ALTER TABLE orders ENABLE ALWAYS TRIGGER "~fencing_update"`, []string{"D205 trigger-changed"}, `trigger "~fencing_update" on public.orders`},
@@ -132,10 +132,10 @@ var wallFaults = []fault{
 	{"tombstones' trigger dropped", `DROP TRIGGER "~fencing_vacate" ON keyed`, []string{"D202 trigger-missing"}, `trigger "~fencing_vacate" on public.keyed`},
 	{"mark of INSERT dropped", `DROP TRIGGER "!fencing_mark_insert" ON orders`, []string{"D202 trigger-missing"}, `trigger "!fencing_mark_insert" on public.orders`},
 	{"a table of the schema dropped", `DROP TABLE fencing.repairs`, []string{"D001 schema-broken"}, "schema fencing"},
-	{"a function of the schema dropped", `DROP FUNCTION fencing.repair`, []string{"D001 schema-broken"}, "schema fencing"},
-	{"a column of the registry renamed", `ALTER TABLE fencing.registry RENAME seal_column TO other`, []string{"D002 doctor-stopped"}, "schema fencing"},
+	{"a function of the schema dropped", `DROP FUNCTION fencing.repair`, []string{"D001 schema-broken"}, "function fencing.repair(tbl regclass, key jsonb, token bigint, reason text)"},
+	{"a column of the registry renamed", `ALTER TABLE fencing.registry RENAME seal_column TO other`, []string{"D001 schema-broken", "D002 doctor-stopped", "D004 schema-changed"}, "schema fencing"},
 	{"refusal replaced", `CREATE OR REPLACE FUNCTION fencing.is_repair(rel oid, token bigint, current bigint) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT true'`,
-		[]string{"D801 wall-open"}, "public.orders"},
+		[]string{"D004 schema-changed", "D801 wall-open"}, "public.orders"},
 }
 
 var sequenceFaults = []fault{
@@ -154,20 +154,23 @@ var sequenceFaults = []fault{
 	{"near its end", `SELECT setval('fencing.write_epoch', 9223372032559808512)`, []string{"D314 sequence-near-end"}, "sequence fencing.write_epoch"},
 	{"behind", `SELECT setval('fencing.write_epoch', 1)`, []string{"D307 sequence-behind"}, "public.orders"},
 	{"integer", `CREATE SEQUENCE s AS int; SELECT setval('s', 9); SELECT fencing.register('jobs', 'lease', issued_by => 's')`, []string{"D308 sequence-small"}, "sequence public.s"},
-	{"not for the owner of the schema", `ALTER SCHEMA fencing OWNER TO pg_monitor`, []string{"D204 trigger-function", "D310 sequence-unreadable"}, "sequence fencing.write_epoch"},
+	{"not for the owner of the schema", `ALTER SCHEMA fencing OWNER TO pg_monitor`, []string{"D003 schema-owner"}, "schema fencing"},
+	{"unreadable for the owner of the schema", `CREATE SEQUENCE s; SELECT setval('s', 9); SELECT fencing.register('jobs', 'lease', issued_by => 's'); DO $$ DECLARE f record; BEGIN
+		FOR f IN SELECT oid::regprocedure AS name FROM pg_proc WHERE pronamespace = 'fencing'::regnamespace LOOP EXECUTE format('ALTER FUNCTION %s OWNER TO pg_monitor', f.name); END LOOP; END $$`,
+		[]string{"D003 schema-owner", "D005 schema-owners", "D310 sequence-unreadable"}, "sequence public.s"},
 	{"rights to draw", `ALTER FUNCTION fencing.next_token() OWNER TO pg_monitor; DO $$ BEGIN EXECUTE (SELECT string_agg('REVOKE EXECUTE ON FUNCTION ' || oid::regprocedure || ' FROM PUBLIC', ';') FROM pg_proc WHERE proname = 'pg_logical_emit_message'); END $$`,
-		[]string{"D311 tokens-not-drawn"}, "function fencing.next_token()"},
+		[]string{"D005 schema-owners", "D311 tokens-not-drawn"}, "function fencing.next_token()"},
 	{"rights of a managed server", `GRANT USAGE ON SCHEMA fencing TO pg_monitor; ALTER FUNCTION fencing.incarnation_now() OWNER TO pg_monitor; REVOKE EXECUTE ON FUNCTION pg_control_system(), pg_current_wal_lsn() FROM PUBLIC`,
-		[]string{"D313 incarnation-unread"}, "function fencing.incarnation_now()"},
+		[]string{"D005 schema-owners", "D313 incarnation-unread"}, "function fencing.incarnation_now()"},
 	{"not even the start", `GRANT USAGE ON SCHEMA fencing TO pg_monitor; ALTER FUNCTION fencing.incarnation_now() OWNER TO pg_monitor; REVOKE EXECUTE ON FUNCTION pg_walfile_name(pg_lsn), pg_postmaster_start_time() FROM PUBLIC`,
-		[]string{"D313 incarnation-unread"}, "function fencing.incarnation_now()"},
+		[]string{"D005 schema-owners", "D313 incarnation-unread"}, "function fencing.incarnation_now()"},
 	{"a function that the server lacks", `ALTER FUNCTION pg_control_system() RENAME TO gone`, []string{"D313 incarnation-unread"}, "function fencing.incarnation_now()"},
 	{"unlogged", `ALTER SEQUENCE fencing.write_epoch SET UNLOGGED`, []string{"D309 sequence-unlogged"}, "sequence fencing.write_epoch"},
 }
 
 var roleFaults = []fault{
 	{"owns a table", `ALTER TABLE orders OWNER TO APP`, []string{"D401 role-owns-table"}, "role APP"},
-	{"owns the schema", `ALTER SCHEMA fencing OWNER TO APP`, []string{"D204 trigger-function", "D402 role-owns-schema"}, "role APP"},
+	{"owns the schema", `ALTER SCHEMA fencing OWNER TO APP`, []string{"D003 schema-owner", "D402 role-owns-schema"}, "role APP"},
 	{"owns the sequence", `CREATE SEQUENCE s; SELECT setval('s', 9); SELECT fencing.register('jobs', 'lease', issued_by => 's'); ALTER SEQUENCE s OWNER TO APP`, []string{"D402 role-owns-schema"}, "role APP"},
 	{"member of the owner", `GRANT pg_monitor TO APP; ALTER TABLE orders OWNER TO pg_monitor`, []string{"D403 role-in-owner"}, "role APP"},
 	{"owns the database", `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO APP', current_database()); END $$`, []string{"D413 role-owns-around"}, "role APP"},
@@ -245,7 +248,7 @@ func TestDoctorNullableInAChild(t *testing.T) {
 
 func TestDoctorFaults(t *testing.T) {
 	documented := documentedCodes(t)
-	for group, faults := range map[string][]fault{"table": tableFaults, "wall": wallFaults, "sequence": sequenceFaults, "role": roleFaults, "other": otherFaults, "seal": sealFaults} {
+	for group, faults := range map[string][]fault{"table": tableFaults, "wall": wallFaults, "sequence": sequenceFaults, "role": roleFaults, "other": otherFaults, "seal": sealFaults, "schema": schemaFaults} {
 		for _, f := range faults {
 			t.Run(group+"/"+f.name, func(t *testing.T) {
 				t.Parallel()
@@ -328,8 +331,8 @@ func TestDoctorCodes(t *testing.T) {
 	require.Equal(t, slices.Compact(written), slices.Sorted(maps.Keys(documented)))
 
 	// those that are no faults, or tested by themselves
-	tested := []string{"D003 schema-owner", "D206 wall-report", "D207 lease-unattested", "D225 seal-no-timeout", "D226 seal-not-seen", "D227 seal-never-taken", "D312 incarnation-other", "D411 superuser", "D414 role-makes-roles", "D412 role-missing", "D802 wall-not-tried", "D901 version-behind"}
-	for _, f := range slices.Concat(tableFaults, wallFaults, sequenceFaults, roleFaults, otherFaults, sealFaults) {
+	tested := []string{"D206 wall-report", "D207 lease-unattested", "D225 seal-no-timeout", "D226 seal-not-seen", "D227 seal-never-taken", "D312 incarnation-other", "D411 superuser", "D414 role-makes-roles", "D412 role-missing", "D802 wall-not-tried", "D901 version-behind"}
+	for _, f := range slices.Concat(tableFaults, wallFaults, sequenceFaults, roleFaults, otherFaults, sealFaults, schemaFaults) {
 		tested = append(tested, f.want...)
 	}
 	slices.Sort(tested)

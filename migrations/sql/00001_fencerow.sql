@@ -3343,6 +3343,362 @@ END $$;
 COMMENT ON FUNCTION fencing.repair(regclass, jsonb, bigint, text) IS
   'Sets the token of one row, named by its primary key, past the wall, and keeps a record in fencing.repairs. For the owner of the schema.';
 
+-- ---- src/79_manifest.sql
+
+-- What schema fencing is made of: fencing.doctor_objects(), as the catalog has it, and fencing.doctor_manifest(), as it was when this file
+-- was built. fencing.doctor() reports each difference.
+--
+-- The manifest is made by a server that has run this file: see internal/baseline. It has nothing that differs between the major versions
+-- of PostgreSQL, and leaves itself out. Constraints of NOT NULL, which are in the catalog as of version 18 only, count as the columns' own.
+--
+-- Known limits:
+--   Who may write functions of the schema can make the doctor say what they like. migrations.Doctor has a manifest of its own for that, and
+--   compares the doctor's functions with it.
+--   The trigger functions of walls, tombstones and seals are made later: the findings about triggers compare those.
+
+-- parent is the table that an object is part of, and empty for what is in the schema itself.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_objects() RETURNS TABLE (kind text, parent text, object text, definition text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+WITH rel AS (SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'fencing' AND c.relkind IN ('r', 'p', 'v', 'm', 'f'))
+SELECT 'table', '', c.relname::text, concat_ws(', ', CASE c.relkind WHEN 'r' THEN 'table' ELSE 'relation of kind ' || c.relkind::text END,
+       CASE c.relpersistence WHEN 'p' THEN 'logged' ELSE 'unlogged' END, CASE WHEN c.relrowsecurity THEN 'row security' END,
+       CASE WHEN c.relforcerowsecurity THEN 'forced row security' END)
+  FROM rel c
+UNION ALL
+SELECT 'column', c.relname, a.attname, concat_ws(' ', format_type(a.atttypid, a.atttypmod), CASE WHEN a.attcollation <> t.typcollation THEN 'of another collation' END,
+       CASE WHEN a.attidentity <> '' THEN 'identity' END, CASE WHEN a.attgenerated <> '' THEN 'generated' END)
+  FROM rel c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
+UNION ALL
+SELECT 'not null', c.relname, a.attname, 'NOT NULL'
+  FROM rel c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attnotnull
+UNION ALL
+SELECT 'default', c.relname, a.attname, pg_get_expr(d.adbin, d.adrelid)
+  FROM rel c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attidentity = ''
+  JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+UNION ALL
+SELECT 'constraint', c.relname, k.conname, pg_get_constraintdef(k.oid)
+  FROM rel c JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype NOT IN ('n', 't')
+UNION ALL
+SELECT 'index', c.relname, x.relname, pg_get_indexdef(i.indexrelid) || CASE WHEN i.indisvalid THEN '' ELSE ' INVALID' END
+  FROM rel c JOIN pg_index i ON i.indrelid = c.oid JOIN pg_class x ON x.oid = i.indexrelid
+ WHERE NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.conrelid = c.oid)
+UNION ALL
+SELECT 'trigger', c.relname, t.tgname, pg_get_triggerdef(t.oid) || CASE t.tgenabled WHEN 'A' THEN '' ELSE ' not always' END
+  FROM rel c JOIN pg_trigger t ON t.tgrelid = c.oid AND NOT t.tgisinternal
+UNION ALL
+SELECT 'rule', c.relname, r.rulename, '' FROM rel c JOIN pg_rewrite r ON r.ev_class = c.oid AND r.rulename <> '_RETURN'
+UNION ALL
+SELECT 'policy', c.relname, p.polname, '' FROM rel c JOIN pg_policy p ON p.polrelid = c.oid
+UNION ALL
+SELECT 'sequence', '', c.relname, format('%s, INCREMENT BY %s', format_type(s.seqtypid, NULL), s.seqincrement)
+  FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'fencing'
+UNION ALL
+SELECT 'function', '', format('%s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)),
+       concat_ws(' ', md5(p.prosrc), l.lanname, md5(jsonb_build_array(pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), p.prokind,
+       p.prosecdef, p.proleakproof, p.proisstrict, p.provolatile, p.proparallel, p.proconfig)::text))
+  FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang
+ WHERE n.nspname = 'fencing' AND p.proname <> 'doctor_manifest' AND p.proname !~ '^(wall|tomb|seal)_[0-9a-f]{16}_'
+$$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.doctor_objects() IS 'What is in schema fencing, one row for each object and its definition.';
+
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_manifest() RETURNS TABLE (kind text, parent text, object text, definition text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  ('column', 'epoch', 'resource', 'text'),
+  ('column', 'epoch', 'stripe', 'smallint'),
+  ('column', 'epoch', 'token', 'bigint'),
+  ('column', 'generation', 'one', 'boolean'),
+  ('column', 'generation', 'value', 'bigint'),
+  ('column', 'incarnation', 'dbid', 'oid'),
+  ('column', 'incarnation', 'one', 'boolean'),
+  ('column', 'incarnation', 'seqid', 'oid'),
+  ('column', 'incarnation', 'sysid', 'bigint'),
+  ('column', 'incarnation', 'tli', 'bigint'),
+  ('column', 'lease', 'expires_at', 'timestamp with time zone'),
+  ('column', 'lease', 'holder', 'text'),
+  ('column', 'lease', 'resource', 'text'),
+  ('column', 'lease', 'token', 'bigint'),
+  ('column', 'registry', 'driver_level', 'text'),
+  ('column', 'registry', 'driver_rewrite', 'boolean'),
+  ('column', 'registry', 'issued_by', 'regclass'),
+  ('column', 'registry', 'mode', 'text'),
+  ('column', 'registry', 'registered_at', 'timestamp with time zone'),
+  ('column', 'registry', 'relid', 'regclass'),
+  ('column', 'registry', 'resource', 'text'),
+  ('column', 'registry', 'schema_name', 'name'),
+  ('column', 'registry', 'seal_column', 'name'),
+  ('column', 'registry', 'seal_resource', 'text'),
+  ('column', 'registry', 'table_name', 'name'),
+  ('column', 'registry', 'token_column', 'name'),
+  ('column', 'registry', 'tombstones', 'boolean'),
+  ('column', 'registry', 'wall_level', 'text'),
+  ('column', 'repairs', 'id', 'uuid'),
+  ('column', 'repairs', 'key', 'jsonb'),
+  ('column', 'repairs', 'new_token', 'bigint'),
+  ('column', 'repairs', 'old_token', 'bigint'),
+  ('column', 'repairs', 'reason', 'text'),
+  ('column', 'repairs', 'relid', 'regclass'),
+  ('column', 'repairs', 'repaired_at', 'timestamp with time zone'),
+  ('column', 'repairs', 'repaired_by', 'name'),
+  ('column', 'repairs', 'schema_name', 'name'),
+  ('column', 'repairs', 'table_name', 'name'),
+  ('column', 'repairs', 'xact', 'xid8'),
+  ('column', 'tombstone', 'columns', 'jsonb'),
+  ('column', 'tombstone', 'deleted_at', 'timestamp with time zone'),
+  ('column', 'tombstone', 'digest', 'bytea'),
+  ('column', 'tombstone', 'key', 'text[] of another collation'),
+  ('column', 'tombstone', 'relid', 'regclass'),
+  ('column', 'tombstone', 'token', 'bigint'),
+  ('column', 'tombstone', 'xact', 'xid8'),
+  ('constraint', 'epoch', 'epoch_pkey', 'PRIMARY KEY (resource, stripe)'),
+  ('constraint', 'epoch', 'epoch_stripe_check', 'CHECK (((stripe >= 0) AND (stripe <= 15)))'),
+  ('constraint', 'generation', 'generation_one_check', 'CHECK (one)'),
+  ('constraint', 'generation', 'generation_pkey', 'PRIMARY KEY (one)'),
+  ('constraint', 'incarnation', 'incarnation_one_check', 'CHECK (one)'),
+  ('constraint', 'incarnation', 'incarnation_pkey', 'PRIMARY KEY (one)'),
+  ('constraint', 'lease', 'lease_pkey', 'PRIMARY KEY (resource)'),
+  ('constraint', 'lease', 'lease_resource_check', 'CHECK (((length(resource) >= 1) AND (length(resource) <= 255)))'),
+  ('constraint', 'registry', 'registry_driver_level_check', 'CHECK ((driver_level = ANY (ARRAY[''off''::text, ''report''::text, ''enforce''::text])))'),
+  ('constraint', 'registry', 'registry_mode_check', 'CHECK ((mode = ANY (ARRAY[''strict''::text, ''lease''::text])))'),
+  ('constraint', 'registry', 'registry_pkey', 'PRIMARY KEY (relid)'),
+  ('constraint', 'registry', 'registry_resource_check', 'CHECK ((resource <> ''''::text))'),
+  ('constraint', 'registry', 'registry_schema_name_table_name_key', 'UNIQUE (schema_name, table_name) DEFERRABLE'),
+  ('constraint', 'registry', 'registry_seal_check', 'CHECK ((num_nonnulls(seal_resource, seal_column) < 2))'),
+  ('constraint', 'registry', 'registry_seal_column_check', 'CHECK ((seal_column <> ''''::name))'),
+  ('constraint', 'registry', 'registry_seal_resource_check', 'CHECK (((length(seal_resource) >= 1) AND (length(seal_resource) <= 255)))'),
+  ('constraint', 'registry', 'registry_token_column_check', 'CHECK ((token_column <> ''''::name))'),
+  ('constraint', 'registry', 'registry_wall_level_check', 'CHECK ((wall_level = ANY (ARRAY[''off''::text, ''report''::text, ''enforce''::text, ''attested''::text])))'),
+  ('constraint', 'repairs', 'repairs_new_token_check', 'CHECK ((new_token >= 0))'),
+  ('constraint', 'repairs', 'repairs_pkey', 'PRIMARY KEY (id)'),
+  ('constraint', 'repairs', 'repairs_reason_check', 'CHECK ((reason ~ ''[^[:space:]]''::text))'),
+  ('constraint', 'tombstone', 'tombstone_pkey', 'PRIMARY KEY (relid, digest)'),
+  ('default', 'generation', 'one', 'true'),
+  ('default', 'incarnation', 'one', 'true'),
+  ('default', 'registry', 'driver_level', '''enforce''::text'),
+  ('default', 'registry', 'driver_rewrite', 'false'),
+  ('default', 'registry', 'issued_by', '''fencing.write_epoch''::regclass'),
+  ('default', 'registry', 'registered_at', 'now()'),
+  ('default', 'registry', 'tombstones', 'false'),
+  ('default', 'registry', 'wall_level', '''off''::text'),
+  ('default', 'repairs', 'id', 'gen_random_uuid()'),
+  ('default', 'repairs', 'repaired_at', 'clock_timestamp()'),
+  ('default', 'repairs', 'repaired_by', 'SESSION_USER'),
+  ('default', 'tombstone', 'deleted_at', 'clock_timestamp()'),
+  ('function', '', 'carry_over(present jsonb, former jsonb)', 'f283776660ab1821b6c87c110da48810 plpgsql 3980d666ef8187a8b1c5a436db451abe'),
+  ('function', '', 'check_name(tbl regclass, schema_name name, table_name name)', '9fd5675f97520ffadb8d8abb16ca3cfc plpgsql 82c1f27a49edddf1257209bf3092b3db'),
+  ('function', '', 'check_parents(tbl regclass)', '8dc0613481496554e44e1e7e15eba8cf plpgsql acd76ba72075893e0098c5a6f951a497'),
+  ('function', '', 'check_seal_column(tbl regclass, by_column name)', '93f034672026a7320d8eb802fcba5f6c plpgsql 9caf3b4cd6c693bbbeb02067ae048dd6'),
+  ('function', '', 'check_sequence(issued_by regclass)', '55425ef77fd7ea6fd01e8b902c8f5b77 plpgsql b3a433ad53c431bac5721e281e9a7be9'),
+  ('function', '', 'check_table(tbl regclass)', '4d8b2593d46856381e63f2eb37ec47db plpgsql 9945a3963de734f8c813d1cfceb4daeb'),
+  ('function', '', 'check_token_column(tbl regclass, token_column name)', '866de38365acf745ed23cb3f50422665 plpgsql 39ebd9656cfde75ad6f8209327004461'),
+  ('function', '', 'claim_name(tbl regclass)', '7f9f2b492e4e0c89124346d13f0ec82b plpgsql cc92ce5b3e705ae39709e1836d369583'),
+  ('function', '', 'doctor(scan boolean, roles name[])', '2b3edd47bea5f746a350cfd2d148fff3 plpgsql 56004ea3a3218ec1922dcbccc77f57e5'),
+  ('function', '', 'doctor_apps(family jsonb, roles name[])', '204c75859925b86d394039478b8ca361 plpgsql ecbeee754c69f70f2de65c35a012f0d8'),
+  ('function', '', 'doctor_around(family jsonb)', '625f6c5ef04361798016a7cce595953f plpgsql 8c3e6dd9221e94fa6d5fd17974894462'),
+  ('function', '', 'doctor_bounds()', '124effd38c531ec873594d77a9671f14 plpgsql c8950d7b2aceec0cdab606496e65ed54'),
+  ('function', '', 'doctor_columns(family jsonb, apps jsonb)', '83d681f911bb8c338d291ba43eeacf2f plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_differences()', '540494276fdefc7699f89ae7f143d652 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
+  ('function', '', 'doctor_family()', 'cc67f0feb30c9967b1de6eecf6130adc plpgsql df36624d779f6462da19a6724f0ba137'),
+  ('function', '', 'doctor_less()', 'fa96bf422c403b8603ccafe04c979aca plpgsql ac2ba55746ee191cfdb16a588c2e0afd'),
+  ('function', '', 'doctor_objects()', '7f0f4e307fcd161b95d7a2aadf3a1298 sql b040abf047989985e1712773d21bd643'),
+  ('function', '', 'doctor_owner()', '8080a132bbcde6fa86a624fdccb5a5e0 plpgsql 901c54a018e24d3768ff7695c8402f4f'),
+  ('function', '', 'doctor_owners()', '40354d27e9f50deff2819fe4d1355a2b plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
+  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', 'd50b33e074186fbfc6ff75f43a0006b7 plpgsql 53d872ae380b60c0960287f91f187d47'),
+  ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '05818fd9d572e92a7a01199ee2352977 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '5a24f947fc59b73b89fa16f80be9bd99 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
+  ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '7fa4ed31097e315126850df631f5c8ff plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_settings(family jsonb, apps jsonb)', '4ae8a48f38331459ecabbe90af2e4f7a plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_subscriptions(family jsonb, apps jsonb)', '23da1060c03c98b60f7fb7beaa2b0c9e plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_tables()', 'e2ef3e601219dfb61d30850dea667fa5 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
+  ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '9b0c2f4ec6416d77e4f0e759565050fb plpgsql 5481499bfc4f34119a3fdf71abf90806'),
+  ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', '1f41006e2e015ac7e0d5f696d547838d plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', '3b816e24d4cb2f8f4b3f72ea23e4ad23 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', '15ad080e4cacd58870c245e53d1633e0 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'driver_level(tbl regclass, level text)', '2886770d6679fd87a85f2e5eea5e67a5 plpgsql d427d5f9ac6bc26452cde7c46aba2470'),
+  ('function', '', 'driver_rewrite(tbl regclass, on_off boolean)', '8ecfd7d040204828e6e66ca9944e8a3e plpgsql e9da2e3da8e5f09aa713a6297dbd2b97'),
+  ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', 'ef5a49b5e8686883b7344e198e4b4ac3 plpgsql 46be0c8b7eaa75b87d2add565b27429a'),
+  ('function', '', 'incarnation_now(OUT tli bigint, OUT sysid bigint, OUT dbid oid, OUT seqid oid, OUT unread text[])', '1dee569ae8f85fc77fa63c3e038815ba plpgsql 22a4d531633f36bede53d9af4360324e'),
+  ('function', '', 'is_repair(rel oid, token bigint, current bigint)', 'f63c01120ec76f8540bf765b2c2d6847 plpgsql eea51175aa4e429085392ea771336945'),
+  ('function', '', 'lease_ttl(ttl interval)', '7479ca91ca8b1a7e9db88ba16e628eaa plpgsql 6d2c7afe4e8e4b63d10ab10c03c4062b'),
+  ('function', '', 'lease_wait(resource text)', '9b319bce6f47539b8c6dbd0957d78e2b plpgsql 97f1dadd86a6b7dd44a769b0d157d2c4'),
+  ('function', '', 'next_token()', '3f2bdc717da4232e2630870f48f6c318 plpgsql 493797e29a72f3a0ba35d84c09b80b77'),
+  ('function', '', 'prune_tombstones(tbl regclass, below bigint)', '276a9166fd81e59b113dd8baf85989ae plpgsql 7fd7def5a5c942898fdfef9f5bc61772'),
+  ('function', '', 'raise_epoch()', 'cbefc874e490d5e83f7cdad64edb69d5 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
+  ('function', '', 'refuse_driver(what text)', '4072de0ed20071bccb2f3a8b1d0c4879 plpgsql c6ecb953cc6d1c84903dbd0035daaaf7'),
+  ('function', '', 'refuse_driver_write()', 'a33f700f4766c4752af661eda5c6189e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
+  ('function', '', 'refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean)', 'b3fd670992617874bb069e58227b5c58 plpgsql 0bdfb8a7e6a0ede0e74a3bbf0922908a'),
+  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '9409d823a44ca2cb017bfaa848108849 plpgsql bc941b2b432f826647507dbe2286e140'),
+  ('function', '', 'registry_changed()', 'de5214dc037ef2c0f1e00d91f8b8d948 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
+  ('function', '', 'release(resource text, token bigint)', '9d66b5a7684e8c0d8e84dc7ec44a8152 plpgsql d0d9fc5461b488971e6c299a23a95191'),
+  ('function', '', 'renew(resource text, token bigint, ttl interval)', '62c6083377ebedc8adfe9ccf4a73446b plpgsql 6e74c9b01cb5447304651630290e19fe'),
+  ('function', '', 'repair(tbl regclass, key jsonb, token bigint, reason text)', '07390fc63d2a1648751883aeb01ad6eb plpgsql b4dc2f67b2dd4343435b2b0c9f4734f4'),
+  ('function', '', 'seal(tbl regclass, resource text, by_column name)', 'ba8076d52e5f420075c6900abf68bbb1 plpgsql fa0b38bbd52b59de448b52763f5fb745'),
+  ('function', '', 'seal_apply(tbl regclass)', 'd7944e09efefe9cb58077b6eda50c6a7 plpgsql 595760964e5e7716b3ff5a84a282718a'),
+  ('function', '', 'seal_bodies()', '6afceb8d19573cac1652a808aab49baa sql 7bfd7a67e71cfc4fafffff35a6f280c3'),
+  ('function', '', 'seal_changed()', 'f244104b91436f26ea975e47b95a39c9 plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
+  ('function', '', 'seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text, col name, token bigint, current bigint, was bigint)', 'f051b1891c66209846be0252281a881f plpgsql 5c1b8ce3d927e8169a21725c49da40b7'),
+  ('function', '', 'seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype)', 'e90101e7ec5212caff91244b47e76d07 plpgsql 73280983504b580c235b7d2f9bb343b4'),
+  ('function', '', 'seal_sweep(names text[])', '943752c29d89fba06ae01371b2080b7d plpgsql 58a67aed99a41439caf69e18773f3ca8'),
+  ('function', '', 'setting_name(resource text)', '33715c0a0a5cfcd7c4d1e48de8edf70b plpgsql a0401152108b9105e1aef3ca319e60f2'),
+  ('function', '', 'take(resource text, ttl interval, holder text)', '75f68778be679fbb9853069d32707847 plpgsql 1b364c0b4c9ea500695f712df2eb78ae'),
+  ('function', '', 'take_over(tbl regclass, former jsonb, is_new boolean)', '4cfd946fdc24f77fbe77b039e6283cdb plpgsql a433b75e825abbc60e883910814f787a'),
+  ('function', '', 'tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', '6f36b18fdb6ce877f4d75aa075baeff6 plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
+  ('function', '', 'tombstone_bodies()', 'ffca11a7038ffc8dc8b74c9938996d8e sql 2225e7bc8acf4e4c09c2b8e3c2fcf62a'),
+  ('function', '', 'tombstone_copy(former regclass, tbl regclass)', 'd0f4395c65a18bc5d6b70b60b71cb50a plpgsql ef1ddfbf0f7f51e140b9d39ff86da796'),
+  ('function', '', 'tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass)', 'acb797687c0df6bf0ff7acc2bb9ea542 plpgsql 7a67788e09068fcff5737dc8455907a0'),
+  ('function', '', 'tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[])', '34272e2699b0cec444c98c773ff279c0 plpgsql fadcc74a08ec2367109fceb51f047a39'),
+  ('function', '', 'tombstone_rekey(tbl regclass, columns jsonb)', '6bbaabd2e8678fb0dffc98245d8261cf plpgsql 7bbc9f574f13cf734cc4b5519b56f2df'),
+  ('function', '', 'tombstone_sweep(prefixes text[])', 'abb8bcbc6f50847237487630645a1518 plpgsql 35d05058ce13759d0a7713fdf0fd4e4c'),
+  ('function', '', 'tombstones(tbl regclass, keep boolean)', '9c516422aaf7a036409c16e4f9f36593 plpgsql 898ed9a1e93ee552261fa6e0290ae4d6'),
+  ('function', '', 'tombstones_changed()', '2358ddb28889e6f68166286d1242af3e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
+  ('function', '', 'unregister(tbl regclass)', '7584e0bb647b4feb3443bdd6b22e1771 plpgsql cc92ce5b3e705ae39709e1836d369583'),
+  ('function', '', 'unseal(tbl regclass)', 'ad293536eacd4f143c25d45dbb01dc68 plpgsql cc92ce5b3e705ae39709e1836d369583'),
+  ('function', '', 'wall(tbl regclass, level text)', 'c074f49a59083aa4d2b1e5e05616a999 plpgsql 11a9b77ddc730624c7a561dc1e7b30e0'),
+  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', '014e89254f6e495fc6d9abb82028c14b plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
+  ('function', '', 'wall_changed()', 'b320d12be55e559043174f6143ec5f1e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
+  ('function', '', 'wall_delete_bodies()', '65056af0de88c628a3d8436891b0cef5 sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass)', 'c69d2a63d8f7ab8daf339b088d8ad85a plpgsql e95ca33e548862d6f143f196e2b4baaa'),
+  ('function', '', 'wall_insert_bodies()', 'a1d6a5755db0e5f888a3cd945de38e62 sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'wall_other_bodies()', 'aef4a3d7ee549d1dcf6c65512fab0c9a sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'wall_sweep(prefixes text[])', '6e0fb0f94fba73d834e002207dcb9ed0 plpgsql 35d05058ce13759d0a7713fdf0fd4e4c'),
+  ('function', '', 'wall_update_bodies()', '2dc1023ec4a57417b3318871075a0e0e sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'walls_above(rel oid)', 'ae5e81a4279665bc89576eff1efd23ef plpgsql 2200a9c23d5678134bef8f392f18963b'),
+  ('index', 'repairs', 'repairs_in_progress', 'CREATE INDEX repairs_in_progress ON fencing.repairs USING btree (xact) WHERE (xact IS NOT NULL)'),
+  ('not null', 'epoch', 'resource', 'NOT NULL'),
+  ('not null', 'epoch', 'stripe', 'NOT NULL'),
+  ('not null', 'epoch', 'token', 'NOT NULL'),
+  ('not null', 'generation', 'one', 'NOT NULL'),
+  ('not null', 'generation', 'value', 'NOT NULL'),
+  ('not null', 'incarnation', 'dbid', 'NOT NULL'),
+  ('not null', 'incarnation', 'one', 'NOT NULL'),
+  ('not null', 'incarnation', 'seqid', 'NOT NULL'),
+  ('not null', 'incarnation', 'sysid', 'NOT NULL'),
+  ('not null', 'incarnation', 'tli', 'NOT NULL'),
+  ('not null', 'lease', 'expires_at', 'NOT NULL'),
+  ('not null', 'lease', 'resource', 'NOT NULL'),
+  ('not null', 'lease', 'token', 'NOT NULL'),
+  ('not null', 'registry', 'driver_level', 'NOT NULL'),
+  ('not null', 'registry', 'driver_rewrite', 'NOT NULL'),
+  ('not null', 'registry', 'mode', 'NOT NULL'),
+  ('not null', 'registry', 'registered_at', 'NOT NULL'),
+  ('not null', 'registry', 'relid', 'NOT NULL'),
+  ('not null', 'registry', 'schema_name', 'NOT NULL'),
+  ('not null', 'registry', 'table_name', 'NOT NULL'),
+  ('not null', 'registry', 'token_column', 'NOT NULL'),
+  ('not null', 'registry', 'tombstones', 'NOT NULL'),
+  ('not null', 'registry', 'wall_level', 'NOT NULL'),
+  ('not null', 'repairs', 'id', 'NOT NULL'),
+  ('not null', 'repairs', 'key', 'NOT NULL'),
+  ('not null', 'repairs', 'new_token', 'NOT NULL'),
+  ('not null', 'repairs', 'old_token', 'NOT NULL'),
+  ('not null', 'repairs', 'reason', 'NOT NULL'),
+  ('not null', 'repairs', 'relid', 'NOT NULL'),
+  ('not null', 'repairs', 'repaired_at', 'NOT NULL'),
+  ('not null', 'repairs', 'repaired_by', 'NOT NULL'),
+  ('not null', 'repairs', 'schema_name', 'NOT NULL'),
+  ('not null', 'repairs', 'table_name', 'NOT NULL'),
+  ('not null', 'tombstone', 'columns', 'NOT NULL'),
+  ('not null', 'tombstone', 'deleted_at', 'NOT NULL'),
+  ('not null', 'tombstone', 'digest', 'NOT NULL'),
+  ('not null', 'tombstone', 'key', 'NOT NULL'),
+  ('not null', 'tombstone', 'relid', 'NOT NULL'),
+  ('not null', 'tombstone', 'token', 'NOT NULL'),
+  ('not null', 'tombstone', 'xact', 'NOT NULL'),
+  ('sequence', '', 'write_epoch', 'bigint, INCREMENT BY 1'),
+  ('table', '', 'epoch', 'table, logged'),
+  ('table', '', 'generation', 'table, logged'),
+  ('table', '', 'incarnation', 'table, logged'),
+  ('table', '', 'lease', 'table, logged'),
+  ('table', '', 'registry', 'table, logged'),
+  ('table', '', 'repairs', 'table, logged'),
+  ('table', '', 'tombstone', 'table, logged'),
+  ('trigger', 'epoch', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.epoch FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()'),
+  ('trigger', 'generation', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.generation FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()'),
+  ('trigger', 'incarnation', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.incarnation FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()'),
+  ('trigger', 'lease', 'epoch', 'CREATE TRIGGER epoch AFTER INSERT OR UPDATE OF token ON fencing.lease FOR EACH ROW EXECUTE FUNCTION fencing.raise_epoch()'),
+  ('trigger', 'lease', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.lease FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()'),
+  ('trigger', 'registry', 'changed', 'CREATE TRIGGER changed AFTER INSERT OR DELETE OR UPDATE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.registry_changed()'),
+  ('trigger', 'registry', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.registry FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()'),
+  ('trigger', 'registry', 'seal', 'CREATE TRIGGER seal AFTER DELETE OR UPDATE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.seal_changed()'),
+  ('trigger', 'registry', 'tombstones', 'CREATE TRIGGER tombstones AFTER DELETE OR UPDATE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.tombstones_changed()'),
+  ('trigger', 'registry', 'truncated', 'CREATE TRIGGER truncated AFTER TRUNCATE ON fencing.registry FOR EACH STATEMENT EXECUTE FUNCTION fencing.registry_changed()'),
+  ('trigger', 'registry', 'wall', 'CREATE TRIGGER wall AFTER DELETE OR UPDATE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.wall_changed()'),
+  ('trigger', 'repairs', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.repairs FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()'),
+  ('trigger', 'tombstone', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.tombstone FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()')
+$$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.doctor_manifest() IS 'What is in schema fencing as fencing made it; compare fencing.doctor_objects().';
+
+-- The differences. What has a code of its own is left out: the triggers of the schema's tables, a missing table, which stops the doctor, and
+-- the sequence.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_differences()
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+DECLARE
+  c_epoch CONSTANT boolean := to_regclass('fencing.write_epoch') IS NOT NULL;
+BEGIN
+  RETURN QUERY
+  WITH difference AS (
+    SELECT coalesce(m.kind, o.kind) AS kind, coalesce(m.parent, o.parent) AS parent, coalesce(m.object, o.object) AS object,
+           m.definition AS wanted, o.definition AS present
+      FROM fencing.doctor_manifest() m FULL JOIN fencing.doctor_objects() o ON o.kind = m.kind AND o.parent = m.parent AND o.object = m.object
+     WHERE m.definition IS DISTINCT FROM o.definition)
+  SELECT CASE WHEN d.wanted IS NULL AND d.kind IN ('column', 'index') THEN 'warning' ELSE 'error' END,
+         CASE WHEN d.present IS NULL THEN 'D001 schema-broken' ELSE 'D004 schema-changed' END,
+         CASE d.kind WHEN 'function' THEN format('function fencing.%s', d.object) WHEN 'sequence' THEN format('sequence fencing.%I', d.object)
+              WHEN 'table' THEN format('fencing.%I', d.object) ELSE format('%s %I of fencing.%I', d.kind, d.object, d.parent) END,
+         CASE WHEN d.present IS NULL THEN 'it is missing' WHEN d.wanted IS NULL AND d.kind = 'function' THEN 'it has the name of a function of fencing, and is none'
+              WHEN d.wanted IS NULL THEN 'fencing made none such' WHEN d.kind = 'function' THEN 'it is not as fencing made it'
+              ELSE format('it is %s, and not %s', d.present, d.wanted) END,
+         CASE WHEN d.present IS NULL AND d.kind = 'function' THEN 'what calls it fails; rights on it have to be granted again'
+              WHEN d.kind = 'function' THEN 'what it checks, if anything, is for its author to say'
+              WHEN d.kind IN ('trigger', 'rule', 'policy') THEN 'it can change or leave out what is written there'
+              WHEN d.kind = 'table' AND d.present LIKE '%unlogged%' THEN 'a crash empties it'
+              WHEN d.kind = 'table' THEN 'rows that a role doesn''t see don''t count for it'
+              WHEN d.kind = 'sequence' THEN 'tokens are given out in another order, or run out'
+              ELSE 'what the table is trusted to hold may be wrong, or its writes fail' END,
+         CASE d.kind
+           WHEN 'function' THEN CASE WHEN d.wanted IS NULL THEN format('DROP FUNCTION fencing.%s', d.object)
+             ELSE 'run migrations.Up(ctx, dsn), which makes it again' END
+           WHEN 'table' THEN format('ALTER TABLE fencing.%I %s', d.object, concat_ws(', ', CASE WHEN d.present LIKE '%unlogged%' THEN 'SET LOGGED' END,
+             CASE WHEN d.present LIKE '%row security%' THEN 'DISABLE ROW LEVEL SECURITY' END, CASE WHEN d.present LIKE '%forced%' THEN 'NO FORCE ROW LEVEL SECURITY' END))
+           WHEN 'sequence' THEN format('ALTER SEQUENCE fencing.%I AS bigint INCREMENT BY 1', d.object)
+           WHEN 'column' THEN CASE WHEN d.present IS NULL THEN format('restore it: ALTER TABLE fencing.%I RENAME COLUMN ... TO %I, or take the table from a backup', d.parent, d.object)
+             WHEN d.wanted IS NULL THEN format('if nothing of yours needs it, ALTER TABLE fencing.%I DROP COLUMN %I, or leave it, if every write may do without it', d.parent, d.object)
+             ELSE format('ALTER TABLE fencing.%I ALTER COLUMN %I TYPE %s', d.parent, d.object, d.wanted) END
+           WHEN 'not null' THEN format('ALTER TABLE fencing.%I ALTER COLUMN %I %s NOT NULL', d.parent, d.object, CASE WHEN d.wanted IS NULL THEN 'DROP' ELSE 'SET' END)
+           WHEN 'default' THEN format('ALTER TABLE fencing.%I ALTER COLUMN %I ', d.parent, d.object) || coalesce('SET DEFAULT ' || d.wanted, 'DROP DEFAULT')
+           WHEN 'constraint' THEN format('ALTER TABLE fencing.%I ', d.parent) || concat_ws(', ', CASE WHEN d.present IS NOT NULL THEN format('DROP CONSTRAINT %I', d.object) END,
+             CASE WHEN d.wanted IS NOT NULL THEN format('ADD CONSTRAINT %I %s', d.object, d.wanted) END)
+           WHEN 'index' THEN concat_ws('; ', CASE WHEN d.present IS NOT NULL THEN format('DROP INDEX fencing.%I', d.object) END, d.wanted)
+           WHEN 'trigger' THEN format('DROP TRIGGER %I ON fencing.%I', d.object, d.parent)
+           WHEN 'rule' THEN format('DROP RULE %I ON fencing.%I', d.object, d.parent)
+           ELSE format('DROP POLICY %I ON fencing.%I', d.object, d.parent) END
+    FROM difference d
+   WHERE (d.wanted IS NOT NULL AND (d.kind <> 'trigger' AND (d.kind NOT IN ('table', 'sequence') OR d.present IS NOT NULL))
+          OR d.wanted IS NULL AND CASE d.kind
+            -- what else is in the schema is for others to answer for; but not what is taken for a function of fencing's
+            WHEN 'function' THEN EXISTS (SELECT FROM fencing.doctor_manifest() f WHERE f.kind = 'function' AND split_part(f.object, '(', 1) = split_part(d.object, '(', 1))
+            WHEN 'index' THEN d.present ~ '^CREATE UNIQUE |[(].*[(]| WHERE '
+            ELSE true END AND (d.parent = '' AND d.kind = 'function' OR EXISTS (SELECT FROM fencing.doctor_manifest() t WHERE t.kind = 'table' AND t.object = d.parent)))
+     -- of a missing column all else is missing, too, and of an added one all else is new
+     AND NOT (d.kind IN ('not null', 'default') AND EXISTS (SELECT FROM difference c WHERE c.kind = 'column' AND c.parent = d.parent AND c.object = d.object
+         AND (c.wanted IS NULL OR c.present IS NULL)))
+     AND NOT (d.kind IN ('constraint', 'index') AND EXISTS (SELECT FROM difference c WHERE c.kind = 'column' AND c.parent = d.parent AND c.present IS NULL))
+     AND (c_epoch OR d.wanted IS DISTINCT FROM '''fencing.write_epoch''::regclass')  -- D301 has it
+   ORDER BY d.kind = 'constraint' AND d.wanted LIKE 'FOREIGN%', d.kind, d.parent, d.object;
+END $$;
+-- +goose StatementEnd
+
 -- ---- src/80_doctor.sql
 
 -- The doctor: fencing.doctor(), which finds what takes the protection away or will do so, and says what mends it.
@@ -3355,16 +3711,51 @@ COMMENT ON FUNCTION fencing.repair(regclass, jsonb, bigint, text) IS
 --   without the argument roles, a role that owns what is protected is a warning, and any other with too many an error.
 --   A trigger function may set the token column without naming it, and may name it without setting it: its text is searched only, and
 --   what it calls is not. The wall compares the token itself.
---   What the schema's owner has put into fencing's own functions isn't compared with anything; migrations.Doctor tries the wall.
 --   Tokens are compared with their sequence where the token column leads an index, and elsewhere only with scan => true.
 
--- Who owns what is in the schema, if another was given the schema alone: see D003.
+-- Who owns the schema and what is in it: the role that owns most of it, if something was given to another one.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.doctor_owner() RETURNS oid LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET max_parallel_workers_per_gather = 0 AS $$
 BEGIN
-  RETURN (SELECT CASE WHEN has_schema_privilege(c.relowner, n.oid, 'USAGE') THEN n.nspowner ELSE coalesce(c.relowner, n.nspowner) END
-            FROM pg_namespace n LEFT JOIN pg_class c ON c.oid = to_regclass('fencing.registry') WHERE n.oid = 'fencing'::regnamespace);
+  RETURN (SELECT o.owner
+            FROM (SELECT n.nspowner FROM pg_namespace n WHERE n.nspname = 'fencing'
+                  UNION ALL SELECT c.relowner FROM pg_class c WHERE c.relnamespace = 'fencing'::regnamespace AND c.relkind IN ('r', 'S')
+                  UNION ALL SELECT p.proowner FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace) o(owner)
+           GROUP BY o.owner ORDER BY count(*) DESC, o.owner LIMIT 1);
+END $$;
+-- +goose StatementEnd
+
+-- What of the schema belongs to another role than the rest of it.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_owners()
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+DECLARE
+  c_owner CONSTANT oid := fencing.doctor_owner();
+BEGIN
+  -- All or nothing: what one role owns and another one's functions read fails for everybody. The schema alone is given back, since to give it
+  -- the rest could make an application's role the owner of what checks its writes.
+  RETURN QUERY
+  SELECT 'error', 'D003 schema-owner', 'schema fencing',
+         format('it belongs to role %I, and what is in it to role %I', pg_get_userbyid(n.nspowner), pg_get_userbyid(c_owner)),
+         'that role can drop what is in it; and where the other may not use it, no token can be drawn and every write to a table with a wall fails',
+         format('ALTER SCHEMA fencing OWNER TO %I', pg_get_userbyid(c_owner))
+    FROM pg_namespace n WHERE n.nspname = 'fencing' AND n.nspowner <> c_owner;
+
+  RETURN QUERY
+  SELECT 'error', 'D005 schema-owners', lower(x.kind) || ' ' || x.name,
+         format('it belongs to role %I, and the rest of the schema to role %I', pg_get_userbyid(x.owner), pg_get_userbyid(c_owner)),
+         'what the functions of the schema need of it fails, or that role can change what they rest on',
+         format('ALTER %s %s OWNER TO %I', x.kind, x.name, pg_get_userbyid(c_owner))
+    FROM (SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass::text, c.relowner FROM pg_class c
+           WHERE c.relnamespace = 'fencing'::regnamespace
+             AND (CASE c.relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, c.relname::text) IN (SELECT m.kind, m.object FROM fencing.doctor_manifest() m)
+          UNION ALL
+          SELECT 'FUNCTION', p.oid::regprocedure::text, p.proowner FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace) x(kind, name, owner)
+   WHERE x.owner <> c_owner ORDER BY x.kind DESC, x.name;
 END $$;
 -- +goose StatementEnd
 
@@ -3375,8 +3766,6 @@ SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standa
     SET max_parallel_workers_per_gather = 0 AS $$
 #variable_conflict use_column
 DECLARE
-  c_schema CONSTANT oid := 'fencing'::regnamespace;
-  c_owner  CONSTANT oid := fencing.doctor_owner();
   v_family jsonb;   -- the registered tables, their partitions and their children
   v_apps   jsonb;   -- the roles that are judged
   v_tables text[];  -- of the schema, which are missing
@@ -3392,11 +3781,6 @@ BEGIN
       format('restore %s from a backup, or from a copy of the database', array_to_string(v_tables, ', '));
     RETURN;
   END IF;
-  RETURN QUERY
-  SELECT 'error', 'D001 schema-broken', 'schema fencing', format('function fencing.%I is missing', x), 'what calls it fails',
-         'make it again as the files of this version of package migrations have it, or restore it from a backup'
-    FROM unnest('{next_token,incarnation_now,register,unregister,wall,tombstones,repair}'::text[]) x
-   WHERE NOT EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = c_schema AND p.proname = x);
   IF NOT has_table_privilege('fencing.registry', 'SELECT') THEN
     RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'table fencing.registry', format('role %I may not read it', current_user),
         'nothing was looked at',
@@ -3404,13 +3788,8 @@ BEGIN
     RETURN;
   END IF;
 
-  RETURN QUERY
-  SELECT 'error', 'D003 schema-owner', 'schema fencing',
-         format('it belongs to role %I, and what is in it to role %I, which may not use it', pg_get_userbyid(n.nspowner),
-             pg_get_userbyid(c_owner)),
-         'no token can be drawn, and every write to a table with a wall fails',
-             format('ALTER SCHEMA fencing OWNER TO %I', pg_get_userbyid(c_owner))
-    FROM pg_namespace n WHERE n.oid = c_schema AND n.nspowner <> c_owner;
+  RETURN QUERY SELECT * FROM fencing.doctor_owners();
+  RETURN QUERY SELECT * FROM fencing.doctor_differences();
 
   BEGIN  -- whatever fails is a finding: see the end
     RETURN QUERY SELECT * FROM fencing.doctor_tables();
@@ -3930,7 +4309,8 @@ BEGIN
              ELSE 'it runs another function' END,
          CASE WHEN k.name IN ('changed', 'truncated') THEN 'drivers and caches don''t hear of changes'
              ELSE 'the wall doesn''t follow the registry' END,
-         CASE WHEN t.tgfoid = p.oid THEN ''
+         CASE WHEN p.oid IS NULL THEN 'run migrations.Up(ctx, dsn), which makes its function again, and then ' ELSE '' END
+         || CASE WHEN t.tgfoid = p.oid THEN ''
              ELSE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON fencing.registry FOR EACH %s EXECUTE FUNCTION fencing.%I(); ',
              k.name, k.event, k.for_each, k.func) END
          || format('ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER %I', k.name)
@@ -4303,7 +4683,8 @@ BEGIN
              NULL::oid[] AS objs, NULL::text[] AS privileges, false AS mild
         FROM (SELECT DISTINCT c.relowner, 't', format('table %s', f.name), f.name FROM jsonb_to_recordset(family) AS f(oid oid, name text)
             JOIN pg_class c ON c.oid = f.oid
-              UNION ALL SELECT c_owner, 's', 'schema fencing', 'fencing'
+              UNION SELECT o.owner, 's', 'schema fencing', 'fencing'
+                      FROM (SELECT c_owner UNION SELECT n.nspowner FROM pg_namespace n WHERE n.oid = c_schema) o(owner)
               UNION ALL SELECT w.owner, 'w', w.what, w.name FROM jsonb_to_recordset(c_own) AS w(owner oid, what text, name text)
               UNION ALL SELECT DISTINCT c.relowner, 'o', format('%s %s', CASE c.relkind WHEN 'S' THEN 'sequence'
                   ELSE 'table' END, c.oid::regclass),
@@ -4334,6 +4715,7 @@ BEGIN
              NULL, ARRAY[c_schema], ARRAY['CREATE'], false
        WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_schema_privilege(m, c_schema, 'CREATE'))
            AND NOT pg_has_role(a.oid, c_owner, 'MEMBER')
+           AND NOT pg_has_role(a.oid, (SELECT n.nspowner FROM pg_namespace n WHERE n.oid = c_schema), 'MEMBER')
       UNION ALL
       SELECT 'D406 role-writes-registry', format('it may write %s', c.oid::regclass),
           'it can let go of any table, or move what tokens rest on',
@@ -4848,7 +5230,11 @@ DROP FUNCTION fencing.doctor_tables();
 DROP FUNCTION fencing.doctor_family();
 DROP FUNCTION fencing.doctor_less();
 DROP FUNCTION fencing.doctor(scan boolean, roles name[]);
+DROP FUNCTION fencing.doctor_owners();
 DROP FUNCTION fencing.doctor_owner();
+DROP FUNCTION fencing.doctor_differences();
+DROP FUNCTION fencing.doctor_manifest();
+DROP FUNCTION fencing.doctor_objects();
 DROP FUNCTION fencing.repair(tbl regclass, key jsonb, token bigint, reason text);
 DROP FUNCTION fencing.is_repair(rel oid, token bigint, current bigint);
 DROP TRIGGER IF EXISTS refuse_driver ON fencing.repairs;

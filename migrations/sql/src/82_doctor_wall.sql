@@ -199,7 +199,8 @@ BEGIN
              ELSE 'it runs another function' END,
          CASE WHEN k.name IN ('changed', 'truncated') THEN 'drivers and caches don''t hear of changes'
              ELSE 'the wall doesn''t follow the registry' END,
-         CASE WHEN t.tgfoid = p.oid THEN ''
+         CASE WHEN p.oid IS NULL THEN 'run migrations.Up(ctx, dsn), which makes its function again, and then ' ELSE '' END
+         || CASE WHEN t.tgfoid = p.oid THEN ''
              ELSE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON fencing.registry FOR EACH %s EXECUTE FUNCTION fencing.%I(); ',
              k.name, k.event, k.for_each, k.func) END
          || format('ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER %I', k.name)

@@ -113,7 +113,8 @@ BEGIN
              NULL::oid[] AS objs, NULL::text[] AS privileges, false AS mild
         FROM (SELECT DISTINCT c.relowner, 't', format('table %s', f.name), f.name FROM jsonb_to_recordset(family) AS f(oid oid, name text)
             JOIN pg_class c ON c.oid = f.oid
-              UNION ALL SELECT c_owner, 's', 'schema fencing', 'fencing'
+              UNION SELECT o.owner, 's', 'schema fencing', 'fencing'
+                      FROM (SELECT c_owner UNION SELECT n.nspowner FROM pg_namespace n WHERE n.oid = c_schema) o(owner)
               UNION ALL SELECT w.owner, 'w', w.what, w.name FROM jsonb_to_recordset(c_own) AS w(owner oid, what text, name text)
               UNION ALL SELECT DISTINCT c.relowner, 'o', format('%s %s', CASE c.relkind WHEN 'S' THEN 'sequence'
                   ELSE 'table' END, c.oid::regclass),
@@ -144,6 +145,7 @@ BEGIN
              NULL, ARRAY[c_schema], ARRAY['CREATE'], false
        WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_schema_privilege(m, c_schema, 'CREATE'))
            AND NOT pg_has_role(a.oid, c_owner, 'MEMBER')
+           AND NOT pg_has_role(a.oid, (SELECT n.nspowner FROM pg_namespace n WHERE n.oid = c_schema), 'MEMBER')
       UNION ALL
       SELECT 'D406 role-writes-registry', format('it may write %s', c.oid::regclass),
           'it can let go of any table, or move what tokens rest on',
