@@ -28,7 +28,7 @@ func TestUpInstalls(t *testing.T) {
 		"doctor_seal()", "doctor_sequences()", "doctor_settings()", "doctor_subscriptions()", "doctor_tables()", "doctor_tokens()", "doctor_tombstones()", "doctor_triggers()", "doctor_wall()",
 		"driver_level()", "driver_rewrite()", "epoch",
 		"fail()", "generation", "goose_db_version", "goose_db_version_id_seq", "incarnation", "incarnation_now()", "is_repair()", "lease", "lease_ttl()", "lease_wait()",
-		"next_token()", "prune_tombstones()", "raise_epoch()", "refuse_driver()", "refuse_driver_write()", "refuse_unregistered()", "register()", "registry", "registry_changed()", "release()", "renew()",
+		"next_token()", "partitions()", "prune_tombstones()", "raise_epoch()", "refuse_driver()", "refuse_driver_write()", "refuse_unregistered()", "register()", "registry", "registry_changed()", "release()", "renew()",
 		"repair()", "repairs", "seal()", "seal_apply()", "seal_bodies()", "seal_changed()", "seal_fail()", "seal_function()", "seal_sweep()", "setting_name()",
 		"take()", "take_over()", "tombstone", "tombstone_apply()", "tombstone_bodies()", "tombstone_copy()", "tombstone_functions()", "tombstone_key()", "tombstone_rekey()", "tombstone_sweep()", "tombstones()",
 		"tombstones_changed()", "unregister()", "unseal()", "wall()", "wall_apply()", "wall_changed()", "wall_delete_bodies()", "wall_functions()", "wall_insert_bodies()", "wall_other_bodies()",

@@ -282,6 +282,21 @@ CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fe
 
 ALTER TABLE fencing.generation ENABLE ALWAYS TRIGGER refuse_driver;
 
+-- The partitions of a table, at every level. Unlike pg_partition_tree this takes no lock: who holds a lock of a partition and then waits for one
+-- of the partitioned table is in a deadlock with ATTACH and DETACH, which lock that first.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.partitions(tbl regclass) RETURNS SETOF oid LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY
+  WITH RECURSIVE part AS (
+    SELECT i.inhrelid AS oid FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition WHERE i.inhparent = tbl
+    UNION ALL
+    SELECT i.inhrelid FROM part p JOIN pg_inherits i ON i.inhparent = p.oid)
+  SELECT p.oid FROM part p;
+END $$;
+-- +goose StatementEnd
+
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
@@ -595,6 +610,11 @@ BEGIN
 
   -- one registration at a time; readers of the registry are not held up
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  -- its name may have become another one while this waited
+  SELECT n.nspname, c.relname INTO v_schema, v_table FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = register.tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: the table to register was dropped meanwhile' USING ERRCODE = 'undefined_table', HINT = 'Name an existing table.';
+  END IF;
   v_is_new := NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = register.tbl);
   -- A table that was dropped and made again, restored by itself or put in the place of another by renaming takes on what was registered
   -- under the name; one that has got partitions, what was registered for these.
@@ -606,12 +626,12 @@ BEGIN
                       AND pg_partition_root(c.oid) = register.tbl) AS is_ended
         FROM fencing.registry r WHERE r.schema_name = v_schema AND r.table_name = v_table AND r.relid <> register.tbl
       UNION
-      SELECT r.*, true FROM pg_partition_tree(register.tbl) p JOIN fencing.registry r ON r.relid = p.relid WHERE p.relid <> register.tbl
+      SELECT r.*, true FROM fencing.partitions(register.tbl) p(oid) JOIN fencing.registry r ON r.relid = p.oid
       UNION  -- a partition that has the name of what was registered
       SELECT r.*, NOT EXISTS (SELECT 1 FROM pg_class d WHERE d.oid = r.relid AND d.relkind IN ('r', 'p'))
-        FROM pg_partition_tree(register.tbl) p JOIN pg_class c ON c.oid = p.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+        FROM fencing.partitions(register.tbl) p(oid) JOIN pg_class c ON c.oid = p.oid JOIN pg_namespace n ON n.oid = c.relnamespace
         JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname
-       WHERE p.relid <> register.tbl AND r.relid NOT IN (SELECT q.relid FROM pg_partition_tree(register.tbl) q)) f;
+       WHERE r.relid::oid NOT IN (SELECT q.oid FROM fencing.partitions(register.tbl) q(oid))) f;
   -- What several partitions were registered for can't all hold where it differs.
   SELECT string_agg(k.what, ' and ' ORDER BY k.n) INTO v_what
     FROM (VALUES (1, 'mode'), (2, 'resource'), (3, 'issued_by'), (4, 'seal')) k(n, what)
@@ -712,7 +732,7 @@ BEGIN
   WHERE (r.token_column, r.mode, r.resource, r.issued_by)
         IS DISTINCT FROM (EXCLUDED.token_column, EXCLUDED.mode, EXCLUDED.resource, EXCLUDED.issued_by);
   -- also of partitions that have no row
-  PERFORM fencing.tombstone_copy(p.relid, register.tbl) FROM pg_partition_tree(register.tbl) p WHERE p.relid <> register.tbl;
+  PERFORM fencing.tombstone_copy(p.oid::regclass, register.tbl) FROM fencing.partitions(register.tbl) p(oid);
   IF jsonb_array_length(v_former) = 0 THEN
     RETURN;
   END IF;
@@ -3103,7 +3123,7 @@ BEGIN
     END LOOP;
   END IF;
   IF level <> 'off' THEN  -- what a partition brings along that was a table of its own
-    PERFORM fencing.tombstone_copy(p.relid, tbl) FROM pg_partition_tree(tbl) p WHERE p.relid <> tbl;
+    PERFORM fencing.tombstone_copy(p.oid::regclass, tbl) FROM fencing.partitions(tbl) p(oid);
   END IF;
   v_old := array_remove(v_old, v_prefix);
   IF cardinality(v_old) > 0 THEN
@@ -3497,13 +3517,13 @@ VALUES
   ('function', '', 'check_table(tbl regclass)', '4d8b2593d46856381e63f2eb37ec47db plpgsql 9945a3963de734f8c813d1cfceb4daeb'),
   ('function', '', 'check_token_column(tbl regclass, token_column name)', '866de38365acf745ed23cb3f50422665 plpgsql 39ebd9656cfde75ad6f8209327004461'),
   ('function', '', 'claim_name(tbl regclass)', '7f9f2b492e4e0c89124346d13f0ec82b plpgsql cc92ce5b3e705ae39709e1836d369583'),
-  ('function', '', 'doctor(scan boolean, roles name[])', '2b3edd47bea5f746a350cfd2d148fff3 plpgsql 56004ea3a3218ec1922dcbccc77f57e5'),
+  ('function', '', 'doctor(scan boolean, roles name[])', '56c556710d12a4b0de88158726db093f plpgsql 56004ea3a3218ec1922dcbccc77f57e5'),
   ('function', '', 'doctor_apps(family jsonb, roles name[])', '204c75859925b86d394039478b8ca361 plpgsql ecbeee754c69f70f2de65c35a012f0d8'),
   ('function', '', 'doctor_around(family jsonb)', '625f6c5ef04361798016a7cce595953f plpgsql 8c3e6dd9221e94fa6d5fd17974894462'),
   ('function', '', 'doctor_bounds()', '124effd38c531ec873594d77a9671f14 plpgsql c8950d7b2aceec0cdab606496e65ed54'),
   ('function', '', 'doctor_columns(family jsonb, apps jsonb)', '83d681f911bb8c338d291ba43eeacf2f plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_differences()', '540494276fdefc7699f89ae7f143d652 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
-  ('function', '', 'doctor_family()', 'cc67f0feb30c9967b1de6eecf6130adc plpgsql df36624d779f6462da19a6724f0ba137'),
+  ('function', '', 'doctor_family()', '2ea9f748090a5cd947fa49e1e352f9bb plpgsql df36624d779f6462da19a6724f0ba137'),
   ('function', '', 'doctor_less()', 'fa96bf422c403b8603ccafe04c979aca plpgsql ac2ba55746ee191cfdb16a588c2e0afd'),
   ('function', '', 'doctor_objects()', '7f0f4e307fcd161b95d7a2aadf3a1298 sql b040abf047989985e1712773d21bd643'),
   ('function', '', 'doctor_owner()', '8080a132bbcde6fa86a624fdccb5a5e0 plpgsql 901c54a018e24d3768ff7695c8402f4f'),
@@ -3514,7 +3534,7 @@ VALUES
   ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '7fa4ed31097e315126850df631f5c8ff plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_settings(family jsonb, apps jsonb)', '4ae8a48f38331459ecabbe90af2e4f7a plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_subscriptions(family jsonb, apps jsonb)', '23da1060c03c98b60f7fb7beaa2b0c9e plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_tables()', 'e2ef3e601219dfb61d30850dea667fa5 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
+  ('function', '', 'doctor_tables()', '973b458f3ccd8dc7dc6d9c3add760b2d plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '9b0c2f4ec6416d77e4f0e759565050fb plpgsql 5481499bfc4f34119a3fdf71abf90806'),
   ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', '1f41006e2e015ac7e0d5f696d547838d plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', '3b816e24d4cb2f8f4b3f72ea23e4ad23 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
@@ -3527,12 +3547,13 @@ VALUES
   ('function', '', 'lease_ttl(ttl interval)', '7479ca91ca8b1a7e9db88ba16e628eaa plpgsql 6d2c7afe4e8e4b63d10ab10c03c4062b'),
   ('function', '', 'lease_wait(resource text)', '9b319bce6f47539b8c6dbd0957d78e2b plpgsql 97f1dadd86a6b7dd44a769b0d157d2c4'),
   ('function', '', 'next_token()', '3f2bdc717da4232e2630870f48f6c318 plpgsql 493797e29a72f3a0ba35d84c09b80b77'),
+  ('function', '', 'partitions(tbl regclass)', '7dff48de25ed530d4a49ade81de8b08c plpgsql d08cd428d22d314d963c3ce3c67bd2b6'),
   ('function', '', 'prune_tombstones(tbl regclass, below bigint)', '276a9166fd81e59b113dd8baf85989ae plpgsql 7fd7def5a5c942898fdfef9f5bc61772'),
   ('function', '', 'raise_epoch()', 'cbefc874e490d5e83f7cdad64edb69d5 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
   ('function', '', 'refuse_driver(what text)', '4072de0ed20071bccb2f3a8b1d0c4879 plpgsql c6ecb953cc6d1c84903dbd0035daaaf7'),
   ('function', '', 'refuse_driver_write()', 'a33f700f4766c4752af661eda5c6189e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean)', 'b3fd670992617874bb069e58227b5c58 plpgsql 0bdfb8a7e6a0ede0e74a3bbf0922908a'),
-  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '9409d823a44ca2cb017bfaa848108849 plpgsql bc941b2b432f826647507dbe2286e140'),
+  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '0276b5e0fe0ae53e46265c518d852a52 plpgsql bc941b2b432f826647507dbe2286e140'),
   ('function', '', 'registry_changed()', 'de5214dc037ef2c0f1e00d91f8b8d948 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
   ('function', '', 'release(resource text, token bigint)', '9d66b5a7684e8c0d8e84dc7ec44a8152 plpgsql d0d9fc5461b488971e6c299a23a95191'),
   ('function', '', 'renew(resource text, token bigint, ttl interval)', '62c6083377ebedc8adfe9ccf4a73446b plpgsql 6e74c9b01cb5447304651630290e19fe'),
@@ -3547,7 +3568,7 @@ VALUES
   ('function', '', 'setting_name(resource text)', '33715c0a0a5cfcd7c4d1e48de8edf70b plpgsql a0401152108b9105e1aef3ca319e60f2'),
   ('function', '', 'take(resource text, ttl interval, holder text)', '75f68778be679fbb9853069d32707847 plpgsql 1b364c0b4c9ea500695f712df2eb78ae'),
   ('function', '', 'take_over(tbl regclass, former jsonb, is_new boolean)', '4cfd946fdc24f77fbe77b039e6283cdb plpgsql a433b75e825abbc60e883910814f787a'),
-  ('function', '', 'tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', '6f36b18fdb6ce877f4d75aa075baeff6 plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
+  ('function', '', 'tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', '7025caf24d5fe4644973cb1aa368a92a plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
   ('function', '', 'tombstone_bodies()', 'ffca11a7038ffc8dc8b74c9938996d8e sql 2225e7bc8acf4e4c09c2b8e3c2fcf62a'),
   ('function', '', 'tombstone_copy(former regclass, tbl regclass)', 'd0f4395c65a18bc5d6b70b60b71cb50a plpgsql ef1ddfbf0f7f51e140b9d39ff86da796'),
   ('function', '', 'tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass)', 'acb797687c0df6bf0ff7acc2bb9ea542 plpgsql 7a67788e09068fcff5737dc8455907a0'),
@@ -3801,7 +3822,6 @@ BEGIN
     RETURN QUERY SELECT * FROM fencing.doctor_tombstones(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_schema(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_sequences(v_family, v_apps);
-    RETURN QUERY SELECT * FROM fencing.doctor_tokens(v_family, doctor.scan);
     RETURN QUERY SELECT * FROM fencing.doctor_roles(v_family, v_apps, doctor.roles);
     RETURN QUERY SELECT * FROM fencing.doctor_settings(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_triggers(v_family, v_apps);
@@ -3813,6 +3833,8 @@ BEGIN
           format('role %I may not run it', current_user),
         'nothing was looked at about seals', format('GRANT EXECUTE ON FUNCTION fencing.doctor_seal TO %I', current_user);
     END IF;
+    -- last, because it locks tables: who waits for nothing after that is in no deadlock
+    RETURN QUERY SELECT * FROM fencing.doctor_tokens(v_family, doctor.scan);
   EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS v_what = MESSAGE_TEXT;
     RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'schema fencing',
@@ -3900,11 +3922,10 @@ BEGIN
            -- said
            g.wall_level = 'off' AND x.relid IS NOT NULL
                AND (x.relid::oid = ANY (c_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = x.relid AND y.relkind IN ('r', 'p')))
-           OR g.wall_level = 'off' AND EXISTS (  -- a partition has the name, and its root takes it over
-             SELECT FROM pg_partition_tree(rc.oid) p JOIN pg_class z ON z.oid = p.relid AND z.oid <> rc.oid
-                 JOIN pg_namespace zn ON zn.oid = z.relnamespace
-               JOIN fencing.registry h ON h.schema_name = zn.nspname AND h.table_name = z.relname AND h.relid <> z.oid
-              WHERE h.relid::oid = ANY (c_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = h.relid))
+           OR g.wall_level = 'off' AND f.root IN (  -- a partition has the name, and its root takes it over
+             SELECT pg_partition_root(z.oid) FROM fencing.registry h JOIN pg_namespace zn ON zn.nspname = h.schema_name
+               JOIN pg_class z ON z.relnamespace = zn.oid AND z.relname = h.table_name AND z.relispartition
+              WHERE h.relid <> z.oid AND (h.relid::oid = ANY (c_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = h.relid)))
            OR rc.relispartition OR f.root IN (
              SELECT pg_partition_root(y.oid) FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid
                  WHERE y.relispartition) AS is_unsettled
@@ -4002,6 +4023,17 @@ BEGIN
            WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)) x;
 
   RETURN QUERY
+  WITH member AS MATERIALIZED (
+    SELECT h.*, CASE WHEN y.relispartition THEN pg_partition_root(y.oid)::oid ELSE y.oid END AS whole
+      FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid),
+  whole AS MATERIALIZED (  -- compare fencing.register
+    SELECT m.whole AS oid, nullif(concat_ws(' and ', CASE WHEN count(DISTINCT m.token_column) > 1 THEN 'token_column' END,
+             CASE WHEN count(DISTINCT m.mode) > 1 THEN 'mode' END,
+             CASE WHEN count(DISTINCT jsonb_build_array(m.resource)) > 1 THEN 'resource' END,
+             CASE WHEN count(DISTINCT jsonb_build_array(m.issued_by)) > 1 THEN 'issued_by' END,
+             CASE WHEN count(DISTINCT jsonb_build_array(m.seal_resource, m.seal_column))
+               FILTER (WHERE coalesce(m.seal_resource, m.seal_column) IS NOT NULL) > 1 THEN 'seal' END), '') AS what
+      FROM member m GROUP BY m.whole)
   SELECT 'error', 'D103 not-a-table', format('%I.%I', n.nspname, c.relname),
          CASE WHEN c.relispartition THEN 'a partition is registered by itself' ELSE 'what is registered is not a table' END,
          CASE WHEN c.relispartition THEN 'a write through the partitioned table is not seen as one to it'
@@ -4021,16 +4053,8 @@ BEGIN
                           g.schema_name, g.table_name, format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource,
                               g.issued_by, c.oid) END
     FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid JOIN pg_namespace n ON n.oid = c.relnamespace
-    LEFT JOIN fencing.registry o ON c.relispartition AND o.relid = pg_partition_root(c.oid),
-    LATERAL (  -- compare fencing.register
-      SELECT string_agg(k.what, ' and ' ORDER BY k.n) AS what
-        FROM (VALUES (1, 'token_column'), (2, 'mode'), (3, 'resource'), (4, 'issued_by'), (5, 'seal')) k(n, what)
-       WHERE c.relispartition
-         AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(h.seal_resource, h.seal_column)
-             ELSE jsonb_build_array(to_jsonb(h) -> k.what) END)
-                    FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid
-                   WHERE (h.relid = o.relid OR y.relispartition AND pg_partition_root(y.oid) = pg_partition_root(c.oid))
-                     AND (k.what <> 'seal' OR coalesce(h.seal_resource, h.seal_column) IS NOT NULL))) z
+    LEFT JOIN fencing.registry o ON c.relispartition AND o.relid = pg_partition_root(c.oid)
+    LEFT JOIN whole z ON c.relispartition AND z.oid = pg_partition_root(c.oid)
    WHERE c.relkind NOT IN ('r', 'p') OR c.relispartition;
 END $$;
 -- +goose StatementEnd
@@ -5299,6 +5323,7 @@ DROP FUNCTION fencing.carry_over(present jsonb, former jsonb);
 DROP FUNCTION fencing.check_token_column(tbl regclass, token_column name);
 DROP FUNCTION fencing.refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean);
 DROP FUNCTION fencing.check_table(tbl regclass);
+DROP FUNCTION fencing.partitions(tbl regclass);
 DROP TRIGGER IF EXISTS refuse_driver ON fencing.generation;
 DROP TRIGGER IF EXISTS refuse_driver ON fencing.registry;
 DROP TRIGGER IF EXISTS truncated ON fencing.registry;

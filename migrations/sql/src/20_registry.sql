@@ -96,6 +96,19 @@ CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fe
 
 ALTER TABLE fencing.generation ENABLE ALWAYS TRIGGER refuse_driver;
 
+-- The partitions of a table, at every level. Unlike pg_partition_tree this takes no lock: who holds a lock of a partition and then waits for one
+-- of the partitioned table is in a deadlock with ATTACH and DETACH, which lock that first.
+CREATE FUNCTION fencing.partitions(tbl regclass) RETURNS SETOF oid LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY
+  WITH RECURSIVE part AS (
+    SELECT i.inhrelid AS oid FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition WHERE i.inhparent = tbl
+    UNION ALL
+    SELECT i.inhrelid FROM part p JOIN pg_inherits i ON i.inhparent = p.oid)
+  SELECT p.oid FROM part p;
+END $$;
+
 CREATE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -396,6 +409,11 @@ BEGIN
 
   -- one registration at a time; readers of the registry are not held up
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  -- its name may have become another one while this waited
+  SELECT n.nspname, c.relname INTO v_schema, v_table FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = register.tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: the table to register was dropped meanwhile' USING ERRCODE = 'undefined_table', HINT = 'Name an existing table.';
+  END IF;
   v_is_new := NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = register.tbl);
   -- A table that was dropped and made again, restored by itself or put in the place of another by renaming takes on what was registered
   -- under the name; one that has got partitions, what was registered for these.
@@ -407,12 +425,12 @@ BEGIN
                       AND pg_partition_root(c.oid) = register.tbl) AS is_ended
         FROM fencing.registry r WHERE r.schema_name = v_schema AND r.table_name = v_table AND r.relid <> register.tbl
       UNION
-      SELECT r.*, true FROM pg_partition_tree(register.tbl) p JOIN fencing.registry r ON r.relid = p.relid WHERE p.relid <> register.tbl
+      SELECT r.*, true FROM fencing.partitions(register.tbl) p(oid) JOIN fencing.registry r ON r.relid = p.oid
       UNION  -- a partition that has the name of what was registered
       SELECT r.*, NOT EXISTS (SELECT 1 FROM pg_class d WHERE d.oid = r.relid AND d.relkind IN ('r', 'p'))
-        FROM pg_partition_tree(register.tbl) p JOIN pg_class c ON c.oid = p.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+        FROM fencing.partitions(register.tbl) p(oid) JOIN pg_class c ON c.oid = p.oid JOIN pg_namespace n ON n.oid = c.relnamespace
         JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname
-       WHERE p.relid <> register.tbl AND r.relid NOT IN (SELECT q.relid FROM pg_partition_tree(register.tbl) q)) f;
+       WHERE r.relid::oid NOT IN (SELECT q.oid FROM fencing.partitions(register.tbl) q(oid))) f;
   -- What several partitions were registered for can't all hold where it differs.
   SELECT string_agg(k.what, ' and ' ORDER BY k.n) INTO v_what
     FROM (VALUES (1, 'mode'), (2, 'resource'), (3, 'issued_by'), (4, 'seal')) k(n, what)
@@ -513,7 +531,7 @@ BEGIN
   WHERE (r.token_column, r.mode, r.resource, r.issued_by)
         IS DISTINCT FROM (EXCLUDED.token_column, EXCLUDED.mode, EXCLUDED.resource, EXCLUDED.issued_by);
   -- also of partitions that have no row
-  PERFORM fencing.tombstone_copy(p.relid, register.tbl) FROM pg_partition_tree(register.tbl) p WHERE p.relid <> register.tbl;
+  PERFORM fencing.tombstone_copy(p.oid::regclass, register.tbl) FROM fencing.partitions(register.tbl) p(oid);
   IF jsonb_array_length(v_former) = 0 THEN
     RETURN;
   END IF;

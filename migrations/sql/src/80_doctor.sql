@@ -93,7 +93,6 @@ BEGIN
     RETURN QUERY SELECT * FROM fencing.doctor_tombstones(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_schema(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_sequences(v_family, v_apps);
-    RETURN QUERY SELECT * FROM fencing.doctor_tokens(v_family, doctor.scan);
     RETURN QUERY SELECT * FROM fencing.doctor_roles(v_family, v_apps, doctor.roles);
     RETURN QUERY SELECT * FROM fencing.doctor_settings(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_triggers(v_family, v_apps);
@@ -105,6 +104,8 @@ BEGIN
           format('role %I may not run it', current_user),
         'nothing was looked at about seals', format('GRANT EXECUTE ON FUNCTION fencing.doctor_seal TO %I', current_user);
     END IF;
+    -- last, because it locks tables: who waits for nothing after that is in no deadlock
+    RETURN QUERY SELECT * FROM fencing.doctor_tokens(v_family, doctor.scan);
   EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS v_what = MESSAGE_TEXT;
     RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'schema fencing',

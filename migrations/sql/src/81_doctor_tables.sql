@@ -67,11 +67,10 @@ BEGIN
            -- said
            g.wall_level = 'off' AND x.relid IS NOT NULL
                AND (x.relid::oid = ANY (c_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = x.relid AND y.relkind IN ('r', 'p')))
-           OR g.wall_level = 'off' AND EXISTS (  -- a partition has the name, and its root takes it over
-             SELECT FROM pg_partition_tree(rc.oid) p JOIN pg_class z ON z.oid = p.relid AND z.oid <> rc.oid
-                 JOIN pg_namespace zn ON zn.oid = z.relnamespace
-               JOIN fencing.registry h ON h.schema_name = zn.nspname AND h.table_name = z.relname AND h.relid <> z.oid
-              WHERE h.relid::oid = ANY (c_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = h.relid))
+           OR g.wall_level = 'off' AND f.root IN (  -- a partition has the name, and its root takes it over
+             SELECT pg_partition_root(z.oid) FROM fencing.registry h JOIN pg_namespace zn ON zn.nspname = h.schema_name
+               JOIN pg_class z ON z.relnamespace = zn.oid AND z.relname = h.table_name AND z.relispartition
+              WHERE h.relid <> z.oid AND (h.relid::oid = ANY (c_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = h.relid)))
            OR rc.relispartition OR f.root IN (
              SELECT pg_partition_root(y.oid) FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid
                  WHERE y.relispartition) AS is_unsettled
@@ -167,6 +166,17 @@ BEGIN
            WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)) x;
 
   RETURN QUERY
+  WITH member AS MATERIALIZED (
+    SELECT h.*, CASE WHEN y.relispartition THEN pg_partition_root(y.oid)::oid ELSE y.oid END AS whole
+      FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid),
+  whole AS MATERIALIZED (  -- compare fencing.register
+    SELECT m.whole AS oid, nullif(concat_ws(' and ', CASE WHEN count(DISTINCT m.token_column) > 1 THEN 'token_column' END,
+             CASE WHEN count(DISTINCT m.mode) > 1 THEN 'mode' END,
+             CASE WHEN count(DISTINCT jsonb_build_array(m.resource)) > 1 THEN 'resource' END,
+             CASE WHEN count(DISTINCT jsonb_build_array(m.issued_by)) > 1 THEN 'issued_by' END,
+             CASE WHEN count(DISTINCT jsonb_build_array(m.seal_resource, m.seal_column))
+               FILTER (WHERE coalesce(m.seal_resource, m.seal_column) IS NOT NULL) > 1 THEN 'seal' END), '') AS what
+      FROM member m GROUP BY m.whole)
   SELECT 'error', 'D103 not-a-table', format('%I.%I', n.nspname, c.relname),
          CASE WHEN c.relispartition THEN 'a partition is registered by itself' ELSE 'what is registered is not a table' END,
          CASE WHEN c.relispartition THEN 'a write through the partitioned table is not seen as one to it'
@@ -186,16 +196,8 @@ BEGIN
                           g.schema_name, g.table_name, format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource,
                               g.issued_by, c.oid) END
     FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid JOIN pg_namespace n ON n.oid = c.relnamespace
-    LEFT JOIN fencing.registry o ON c.relispartition AND o.relid = pg_partition_root(c.oid),
-    LATERAL (  -- compare fencing.register
-      SELECT string_agg(k.what, ' and ' ORDER BY k.n) AS what
-        FROM (VALUES (1, 'token_column'), (2, 'mode'), (3, 'resource'), (4, 'issued_by'), (5, 'seal')) k(n, what)
-       WHERE c.relispartition
-         AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(h.seal_resource, h.seal_column)
-             ELSE jsonb_build_array(to_jsonb(h) -> k.what) END)
-                    FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid
-                   WHERE (h.relid = o.relid OR y.relispartition AND pg_partition_root(y.oid) = pg_partition_root(c.oid))
-                     AND (k.what <> 'seal' OR coalesce(h.seal_resource, h.seal_column) IS NOT NULL))) z
+    LEFT JOIN fencing.registry o ON c.relispartition AND o.relid = pg_partition_root(c.oid)
+    LEFT JOIN whole z ON c.relispartition AND z.oid = pg_partition_root(c.oid)
    WHERE c.relkind NOT IN ('r', 'p') OR c.relispartition;
 END $$;
 
