@@ -632,25 +632,24 @@ BEGIN
         FROM fencing.partitions(register.tbl) p(oid) JOIN pg_class c ON c.oid = p.oid JOIN pg_namespace n ON n.oid = c.relnamespace
         JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname
        WHERE r.relid::oid NOT IN (SELECT q.oid FROM fencing.partitions(register.tbl) q(oid))) f;
-  -- What several partitions were registered for can't all hold where it differs.
+  -- What several rows ask for can't all hold where it differs. If the table has only its own name from another one, what the caller says counts.
   SELECT string_agg(k.what, ' and ' ORDER BY k.n) INTO v_what
     FROM (VALUES (1, 'mode'), (2, 'resource'), (3, 'issued_by'), (4, 'seal')) k(n, what)
-   WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid WHERE c.relispartition)
+   WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(v_former) e WHERE (e ->> 'schema_name', e ->> 'table_name') <> (v_schema::text, v_table::text))
      AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(e -> 'seal_resource', e -> 'seal_column')
          ELSE jsonb_build_array(e -> k.what) END)
                 FROM (SELECT e FROM jsonb_array_elements(v_former) e
                       UNION ALL
-                      SELECT to_jsonb(r) || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by',
-                          register.issued_by)
-                        FROM fencing.registry r WHERE r.relid = register.tbl) x(e)
+                      SELECT coalesce((SELECT to_jsonb(r) FROM fencing.registry r WHERE r.relid = register.tbl), '{}')
+                             || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by', register.issued_by)) x(e)
                WHERE k.what <> 'seal' OR coalesce(e ->> 'seal_resource', e ->> 'seal_column') IS NOT NULL);
   IF v_what IS NOT NULL THEN
-    SELECT string_agg(format('%I.%I', n.nspname, c.relname), ', ' ORDER BY c.oid) INTO v_hint
-      FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid JOIN pg_namespace n ON n.oid = c.relnamespace
-          WHERE c.relispartition;
-    RAISE EXCEPTION 'fencing: the partitions of %.% are registered with different %', quote_ident(v_schema), quote_ident(v_table), v_what
+    SELECT string_agg(CASE WHEN c.oid IS NOT NULL THEN format('%I.%I', n.nspname, c.relname)
+        ELSE format('%I.%I, which is gone (%s)', e ->> 'schema_name', e ->> 'table_name', e ->> 'oid') END, ', ' ORDER BY e ->> 'oid') INTO v_hint
+      FROM jsonb_array_elements(v_former) e LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace) ON c.oid = (e ->> 'oid')::oid;
+    RAISE EXCEPTION 'fencing: what %.% takes the place of was registered with different %', quote_ident(v_schema), quote_ident(v_table), v_what
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
-            HINT = format('Only one can hold for all of them. Of %s, call fencing.unregister for those that are to take on what the others have, and register %I.%I in the same transaction.',
+            HINT = format('Only one can hold for all, and the arguments have to say so. Of %s, call fencing.unregister for those that are to take on what the others have, or DELETE FROM fencing.registry WHERE relid::oid = ... for one that is gone, and register %I.%I in the same transaction.',
                           v_hint, v_schema, v_table);
   END IF;
   -- A name that another table has by now isn't to fall out with the row of a partition.
@@ -1999,8 +1998,9 @@ CREATE TRIGGER wall AFTER UPDATE OR DELETE ON fencing.registry FOR EACH ROW EXEC
 
 ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
 
+-- Without a level it is enforce, or attested where the wall is at that: who calls it again to mend the wall doesn't lower it.
 -- +goose StatementBegin
-CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'enforce') RETURNS void LANGUAGE plpgsql VOLATILE
+CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'at least enforce') RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_table   record;
@@ -2015,6 +2015,9 @@ BEGIN
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to put a wall on' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+  END IF;
+  IF level = 'at least enforce' THEN
+    level := CASE v_table.wall_level WHEN 'attested' THEN 'attested' ELSE 'enforce' END;
   END IF;
   IF level IS NULL OR level NOT IN ('off', 'report', 'enforce', 'attested') THEN
     RAISE EXCEPTION 'fencing: % for the wall of %.%', CASE WHEN level IS NULL THEN 'no level given'
@@ -2063,7 +2066,7 @@ END $$;
 -- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.wall(regclass, text) IS
-  'Has PostgreSQL itself refuse stale and unguarded writes to a registered table: off, report, enforce or attested. Calling it again mends what is missing.';
+  'Has PostgreSQL itself refuse stale and unguarded writes to a registered table: off, report, enforce or attested; by default enforce, or attested where it is that. Calling it again mends what is missing.';
 
 -- ---- src/50_seal.sql
 
@@ -3517,28 +3520,31 @@ VALUES
   ('function', '', 'check_table(tbl regclass)', '4d8b2593d46856381e63f2eb37ec47db plpgsql 9945a3963de734f8c813d1cfceb4daeb'),
   ('function', '', 'check_token_column(tbl regclass, token_column name)', '866de38365acf745ed23cb3f50422665 plpgsql 39ebd9656cfde75ad6f8209327004461'),
   ('function', '', 'claim_name(tbl regclass)', '7f9f2b492e4e0c89124346d13f0ec82b plpgsql cc92ce5b3e705ae39709e1836d369583'),
-  ('function', '', 'doctor(scan boolean, roles name[])', '56c556710d12a4b0de88158726db093f plpgsql 56004ea3a3218ec1922dcbccc77f57e5'),
+  ('function', '', 'doctor(scan boolean, roles name[])', 'efb17375cc1faf019b0b5352d2133535 plpgsql 56004ea3a3218ec1922dcbccc77f57e5'),
   ('function', '', 'doctor_apps(family jsonb, roles name[])', '204c75859925b86d394039478b8ca361 plpgsql ecbeee754c69f70f2de65c35a012f0d8'),
   ('function', '', 'doctor_around(family jsonb)', '625f6c5ef04361798016a7cce595953f plpgsql 8c3e6dd9221e94fa6d5fd17974894462'),
   ('function', '', 'doctor_bounds()', '124effd38c531ec873594d77a9671f14 plpgsql c8950d7b2aceec0cdab606496e65ed54'),
-  ('function', '', 'doctor_columns(family jsonb, apps jsonb)', '83d681f911bb8c338d291ba43eeacf2f plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_columns(family jsonb, apps jsonb)', '004e5ac3de90537f3b12be2cbe2a1c7e plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_differences()', '540494276fdefc7699f89ae7f143d652 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_family()', '2ea9f748090a5cd947fa49e1e352f9bb plpgsql df36624d779f6462da19a6724f0ba137'),
-  ('function', '', 'doctor_less()', 'fa96bf422c403b8603ccafe04c979aca plpgsql ac2ba55746ee191cfdb16a588c2e0afd'),
+  ('function', '', 'doctor_less()', 'a8b2d3cc2cd5a5ab85640c6833ae2db6 plpgsql ac2ba55746ee191cfdb16a588c2e0afd'),
   ('function', '', 'doctor_objects()', '7f0f4e307fcd161b95d7a2aadf3a1298 sql b040abf047989985e1712773d21bd643'),
   ('function', '', 'doctor_owner()', '8080a132bbcde6fa86a624fdccb5a5e0 plpgsql 901c54a018e24d3768ff7695c8402f4f'),
   ('function', '', 'doctor_owners()', '40354d27e9f50deff2819fe4d1355a2b plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
+  ('function', '', 'doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass)', 'fef62604da7ad7a3c463b8ec5bb037f6 plpgsql 3e814fd0573b5022590579cbd88d96fe'),
+  ('function', '', 'doctor_registered_less(former jsonb, present jsonb)', 'c41440749b0da641c6a0c72955dadb25 plpgsql d03f82d1bbd689948d48d7ae8eb137f4'),
   ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', 'd50b33e074186fbfc6ff75f43a0006b7 plpgsql 53d872ae380b60c0960287f91f187d47'),
   ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '05818fd9d572e92a7a01199ee2352977 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '5a24f947fc59b73b89fa16f80be9bd99 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
-  ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '7fa4ed31097e315126850df631f5c8ff plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '6ac4acd8c8d82e490a441f62636a7cb0 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
+  ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '6256aeb581bcbba40b13184d6981b48e plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_settings(family jsonb, apps jsonb)', '4ae8a48f38331459ecabbe90af2e4f7a plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_subscriptions(family jsonb, apps jsonb)', '23da1060c03c98b60f7fb7beaa2b0c9e plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_tables()', '973b458f3ccd8dc7dc6d9c3add760b2d plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
-  ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '9b0c2f4ec6416d77e4f0e759565050fb plpgsql 5481499bfc4f34119a3fdf71abf90806'),
-  ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', '1f41006e2e015ac7e0d5f696d547838d plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', '3b816e24d4cb2f8f4b3f72ea23e4ad23 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', '15ad080e4cacd58870c245e53d1633e0 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_tables()', '4a063b0263a8eaa02c25e475f3d30c2d plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
+  ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '155f5ce9117ec5ea9a0b333f0d2fde21 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
+  ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', 'c2a5658bfd7e91e278fda1abfd01902d plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', 'bbe34dc2a596ef47e6067480f909e6a5 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', '19c9f5fb24100b9d541733103de92758 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_without_wall(tbl text, sql text)', '97c9c9416bc7e67096ebe8e3a29373cc plpgsql 8c1a5e1950b7aa42bf68eb05de08b846'),
   ('function', '', 'driver_level(tbl regclass, level text)', '2886770d6679fd87a85f2e5eea5e67a5 plpgsql d427d5f9ac6bc26452cde7c46aba2470'),
   ('function', '', 'driver_rewrite(tbl regclass, on_off boolean)', '8ecfd7d040204828e6e66ca9944e8a3e plpgsql e9da2e3da8e5f09aa713a6297dbd2b97'),
   ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', 'ef5a49b5e8686883b7344e198e4b4ac3 plpgsql 46be0c8b7eaa75b87d2add565b27429a'),
@@ -3553,7 +3559,7 @@ VALUES
   ('function', '', 'refuse_driver(what text)', '4072de0ed20071bccb2f3a8b1d0c4879 plpgsql c6ecb953cc6d1c84903dbd0035daaaf7'),
   ('function', '', 'refuse_driver_write()', 'a33f700f4766c4752af661eda5c6189e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean)', 'b3fd670992617874bb069e58227b5c58 plpgsql 0bdfb8a7e6a0ede0e74a3bbf0922908a'),
-  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '0276b5e0fe0ae53e46265c518d852a52 plpgsql bc941b2b432f826647507dbe2286e140'),
+  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', 'f59960ec8e1ac31300f3da23d31a3f25 plpgsql bc941b2b432f826647507dbe2286e140'),
   ('function', '', 'registry_changed()', 'de5214dc037ef2c0f1e00d91f8b8d948 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
   ('function', '', 'release(resource text, token bigint)', '9d66b5a7684e8c0d8e84dc7ec44a8152 plpgsql d0d9fc5461b488971e6c299a23a95191'),
   ('function', '', 'renew(resource text, token bigint, ttl interval)', '62c6083377ebedc8adfe9ccf4a73446b plpgsql 6e74c9b01cb5447304651630290e19fe'),
@@ -3579,7 +3585,7 @@ VALUES
   ('function', '', 'tombstones_changed()', '2358ddb28889e6f68166286d1242af3e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'unregister(tbl regclass)', '7584e0bb647b4feb3443bdd6b22e1771 plpgsql cc92ce5b3e705ae39709e1836d369583'),
   ('function', '', 'unseal(tbl regclass)', 'ad293536eacd4f143c25d45dbb01dc68 plpgsql cc92ce5b3e705ae39709e1836d369583'),
-  ('function', '', 'wall(tbl regclass, level text)', 'c074f49a59083aa4d2b1e5e05616a999 plpgsql 11a9b77ddc730624c7a561dc1e7b30e0'),
+  ('function', '', 'wall(tbl regclass, level text)', '305e0d5b1c59ea41b78c2a4ed5ef0b9e plpgsql 97f5ee05316ce35f0a59037fdb9f6c7c'),
   ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', '014e89254f6e495fc6d9abb82028c14b plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
   ('function', '', 'wall_changed()', 'b320d12be55e559043174f6143ec5f1e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'wall_delete_bodies()', '65056af0de88c628a3d8436891b0cef5 sql f3dc027e5815f0fac52554b12e4319ff'),
@@ -3813,11 +3819,11 @@ BEGIN
   RETURN QUERY SELECT * FROM fencing.doctor_differences();
 
   BEGIN  -- whatever fails is a finding: see the end
-    RETURN QUERY SELECT * FROM fencing.doctor_tables();
     v_family := fencing.doctor_family();
     v_apps := fencing.doctor_apps(v_family, doctor.roles);
-    -- each by itself: what was found before an error stays found
+    -- Each by itself: what was found before an error stays found. What stands in the way of registering a table comes before that.
     RETURN QUERY SELECT * FROM fencing.doctor_columns(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_tables();
     RETURN QUERY SELECT * FROM fencing.doctor_wall(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_tombstones(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_schema(v_family, v_apps);
@@ -3850,6 +3856,41 @@ COMMENT ON FUNCTION fencing.doctor(boolean, name[]) IS
 
 -- ---- src/81_doctor_tables.sql
 
+-- The statement that registers a table so. A sequence that is gone is left out, which is fencing.write_epoch then: D301.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass) RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
+BEGIN
+  IF issued_by IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
+    RETURN format('SELECT fencing.register(%L, %L, %L, %L)', tbl, mode, token_column, resource);
+  END IF;
+  RETURN format('SELECT fencing.register(%L, %L, %L, %L, %L)', tbl, mode, token_column, resource, issued_by);
+END $$;
+-- +goose StatementEnd
+
+-- The statement that does something, if anything, while the wall of a table is off. It puts the wall up at the level that the registry has when
+-- it is run.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_without_wall(tbl text, sql text) RETURNS text LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+  RETURN format('DO $fencing$ DECLARE v_level text := (SELECT r.wall_level FROM fencing.registry r WHERE r.relid = %1$L::regclass); '
+                'BEGIN PERFORM fencing.wall(%1$L, ''off''); %2$sPERFORM fencing.wall(%1$L, v_level); END $fencing$', tbl, coalesce(sql || '; ', ''));
+END $$;
+-- +goose StatementEnd
+
+-- Whether a table is registered for less than another one was, or for other tokens, so that somebody has to say which it is to be; both are
+-- rows of the registry. Levels are for fencing.carry_over to compare.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_registered_less(former jsonb, present jsonb) RETURNS boolean LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN former ->> 'token_column' <> present ->> 'token_column' OR former ->> 'resource' IS DISTINCT FROM present ->> 'resource'
+      OR former ->> 'mode' = 'strict' AND present ->> 'mode' = 'lease' OR former ->> 'issued_by' IS NOT NULL AND present ->> 'issued_by' IS NULL
+      OR present ->> 'mode' = 'strict' AND coalesce(former ->> 'seal_resource', former ->> 'seal_column') IS NOT NULL;
+END $$;
+-- +goose StatementEnd
+
 -- The registered tables that have a name which another table has now, and ask for more protection than that one has; compare
 -- fencing.carry_over.
 -- +goose StatementBegin
@@ -3866,7 +3907,8 @@ BEGIN
     LEFT JOIN fencing.registry o ON o.relid = CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid END
    WHERE array_position(c_levels, g.wall_level) > coalesce(array_position(c_levels, o.wall_level), 1)
       OR o.relid IS NOT NULL AND (array_position(c_levels, g.driver_level) > array_position(c_levels, o.driver_level)
-                                  OR g.driver_rewrite AND NOT o.driver_rewrite)
+                                  OR g.driver_rewrite AND NOT o.driver_rewrite
+                                  OR fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o)))
       OR g.tombstones AND o.tombstones IS NOT TRUE
       OR coalesce(g.seal_resource, g.seal_column) IS NOT NULL
          AND coalesce(o.seal_resource, o.seal_column) IS NULL;
@@ -3961,7 +4003,7 @@ BEGIN
   RETURN QUERY
   SELECT CASE WHEN x.now IS NULL AND x.instead IS NULL THEN 'warning' ELSE 'error' END,
          CASE WHEN x.now IS NULL THEN 'D101 table-gone' ELSE 'D102 table-replaced' END, x.name,
-         CASE WHEN x.now IS NULL THEN 'the registered table is gone' || coalesce(format(', and a %s has its name now', x.instead), '')
+         CASE WHEN x.now IS NULL THEN 'the registered table is gone' || coalesce(', and a ' || x.instead || ' has its name now', '')
               WHEN x.root IS NOT NULL THEN format('the registered table was dropped, and a partition of %s has its name now', x.root)
                   WHEN x.relid IS NULL THEN 'the registered table was dropped and made again'
               ELSE 'the registered table was dropped, and another registered one has its name now' END,
@@ -3974,10 +4016,12 @@ BEGIN
              THEN format('name what is to be protected in its place: SELECT fencing.register(..., %L, %L, %L, %L) and SELECT fencing.wall(..., ...), and then DELETE FROM fencing.registry WHERE relid::oid = %s',
                                                      x.mode, x.token_column, x.resource, x.issued_by, x.dead)
               WHEN x.now IS NULL THEN
-                  format('make or restore the table, and then SELECT fencing.register(%L, %L, %L, %L, %L), or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
-                                             x.name, x.mode, x.token_column, x.resource, x.issued_by, x.dead)
-              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.name), x.mode, x.token_column, x.resource,
-                  x.issued_by) END
+                  format('make or restore the table, and then %s, or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
+                         fencing.doctor_register(x.name, x.mode, x.token_column, x.resource, x.issued_by), x.dead)
+              WHEN x.is_other THEN format('if it is to be protected as what was dropped, %s, or, if it is right as it is registered, %s',
+                         fencing.doctor_register(coalesce(x.root, x.name), x.g_mode, x.g_column, x.g_resource, x.g_issued),
+                         fencing.doctor_register(coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by))
+              ELSE fencing.doctor_register(coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by) END
     FROM (SELECT CASE WHEN c.relispartition
         THEN (SELECT format('%I.%I', m.nspname, p.relname) FROM pg_class p JOIN pg_namespace m ON m.oid = p.relnamespace
         WHERE p.oid = pg_partition_root(c.oid)) END AS root,
@@ -3988,7 +4032,9 @@ BEGIN
                      coalesce(o.mode, g.mode) AS mode,
                  coalesce(o.token_column, g.token_column) AS token_column, CASE WHEN o.relid IS NULL THEN g.resource
                      ELSE o.resource END AS resource,
-                 CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END AS issued_by
+                 CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END AS issued_by,
+                 g.mode AS g_mode, g.token_column AS g_column, g.resource AS g_resource, g.issued_by AS g_issued,
+                 o.relid IS NOT NULL AND fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o)) AS is_other
             FROM fencing.registry g
             LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND c.relkind IN ('r', 'p')) ON n.nspname = g.schema_name
                 AND c.relname = g.table_name
@@ -4004,23 +4050,27 @@ BEGIN
               WHEN x.o_relid IS NULL THEN
                   'the driver holds the other table for a protected one, and nothing keeps a wall on that: it has the triggers that came with it, or none'
               ELSE 'the other table is registered, too, and what protects this one doesn''t protect that' END,
-         CASE WHEN x.other IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.now, x.mode, x.token_column, x.resource,
-             x.issued_by)
-              WHEN x.o_relid IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.was), x.mode,
-                  x.token_column, x.resource, x.issued_by)
-              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.was), x.o_mode, x.o_column, x.o_resource,
-                  x.o_issued) END
+         CASE WHEN x.other IS NULL THEN fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by)
+              WHEN x.o_relid IS NULL THEN fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by)
+              WHEN x.is_other THEN format('if %s is to be protected as this one is, %s, or, if it is right as it is registered, %s', coalesce(x.root, x.was),
+                         fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by),
+                         fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by))
+              ELSE fencing.doctor_register(coalesce(x.root, x.was), x.o_mode, x.o_column, x.o_resource, x.o_issued) END
     FROM (SELECT g.*, format('%I.%I', n.nspname, c.relname) AS now, format('%I.%I', g.schema_name, g.table_name) AS was, t.oid AS other,
                  CASE WHEN t.relispartition THEN (SELECT format('%I.%I', pn.nspname, p.relname) FROM pg_class p
                      JOIN pg_namespace pn ON pn.oid = p.relnamespace WHERE p.oid = pg_partition_root(t.oid)) END AS root,
                  o.relid AS o_relid, o.mode AS o_mode, o.token_column AS o_column, o.resource AS o_resource, o.issued_by AS o_issued,
-                 g.relid::oid = ANY (c_less) AS is_less
+                 g.relid::oid = ANY (c_less) AS is_less, o.relid IS NOT NULL AND (fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o))
+                   -- the two have exchanged their names
+                   OR (n.nspname, c.relname) = (o.schema_name, o.table_name) AND fencing.doctor_registered_less(to_jsonb(o), to_jsonb(g))) AS is_other
             FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid AND c.relkind IN ('r', 'p')
                 JOIN pg_namespace n ON n.oid = c.relnamespace
             LEFT JOIN (pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace AND t.relkind IN ('r', 'p')) ON m.nspname = g.schema_name
                 AND t.relname = g.table_name
             LEFT JOIN fencing.registry o ON o.relid = CASE WHEN t.relispartition THEN pg_partition_root(t.oid) ELSE t.oid END
-           WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)) x;
+           WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)
+             -- what has the name of another row is that row's matter: to register it here would settle that without a word
+             AND (t.oid IS NOT NULL OR NOT EXISTS (SELECT FROM fencing.registry y WHERE y.relid <> g.relid AND (y.schema_name, y.table_name) = (n.nspname, c.relname)))) x;
 
   RETURN QUERY
   WITH member AS MATERIALIZED (
@@ -4041,17 +4091,15 @@ BEGIN
          CASE WHEN z.what IS NOT NULL THEN
              format('what partitions of %1$s are registered for differs in %2$s: BEGIN; SELECT fencing.unregister(...) for those that are to take on what the others have; SELECT fencing.register(%1$L, ...); COMMIT',
                 pg_partition_root(c.oid)::text, z.what)
-              WHEN c.relispartition THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', pg_partition_root(c.oid)::text,
-                  coalesce(o.mode, g.mode),
+              WHEN c.relispartition THEN fencing.doctor_register(pg_partition_root(c.oid)::regclass::text, coalesce(o.mode, g.mode),
                 coalesce(o.token_column, g.token_column), CASE WHEN o.relid IS NULL THEN g.resource ELSE o.resource END,
                 CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END)
               WHEN EXISTS (SELECT 1 FROM pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace WHERE m.nspname = g.schema_name
                   AND t.relname = g.table_name AND t.relkind IN ('r', 'p'))
-              THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', format('%I.%I', g.schema_name, g.table_name), g.mode,
-                  g.token_column, g.resource, g.issued_by)
-              ELSE format('make or restore table %I.%I, and then SELECT fencing.register(%L, %L, %L, %L, %L), or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
-                          g.schema_name, g.table_name, format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource,
-                              g.issued_by, c.oid) END
+              THEN fencing.doctor_register(format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource, g.issued_by)
+              ELSE format('make or restore table %I.%I, and then %s, or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
+                          g.schema_name, g.table_name, fencing.doctor_register(format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column,
+                              g.resource, g.issued_by), c.oid) END
     FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN fencing.registry o ON c.relispartition AND o.relid = pg_partition_root(c.oid)
     LEFT JOIN whole z ON c.relispartition AND z.oid = pg_partition_root(c.oid)
@@ -4100,14 +4148,12 @@ BEGIN
                AND NOT f.unsettled
               OR pg_get_expr(d.adbin, d.adrelid) NOT IN ('0', '''0''::bigint', '(0)::bigint')) x,
     -- the wall refuses the UPDATE, and to be put up while any of the tables may have nulls
-    LATERAL (SELECT format(CASE x.root_wall WHEN 'off' THEN '%1$s'
-        ELSE 'BEGIN; SELECT fencing.wall(%2$L, ''off''); %1$s; SELECT fencing.wall(%2$L, %3$L); COMMIT' END,
-                           string_agg(format('UPDATE ONLY %s SET %I = 0 WHERE %2$I IS NULL', f.name, f.col), '; ')
-                           || '; ' || string_agg(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.col), '; '), x.root_name,
-                               x.root_wall) AS fix
+    LATERAL (SELECT CASE x.root_wall WHEN 'off' THEN u.sql ELSE fencing.doctor_without_wall(x.root_name, u.sql) END
+               FROM (SELECT string_agg(format('UPDATE ONLY %s SET %I = 0 WHERE %2$I IS NULL', f.name, f.col), '; ')
+                           || '; ' || string_agg(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.col), '; ') AS sql
                FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name)
                JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped AND NOT a.attnotnull
-              WHERE x.code LIKE 'D107%' AND f.root = x.root) y;
+              WHERE x.code LIKE 'D107%' AND f.root = x.root) u) y(fix);
 
   RETURN QUERY
   SELECT 'warning', 'D111 unlogged', f.name, 'the table is unlogged', 'a crash empties it, and with the rows their tokens are gone',
@@ -4149,7 +4195,7 @@ BEGIN
          CASE f.wall WHEN 'off' THEN 'what does not go through the driver writes it without any check'
                      WHEN 'report' THEN 'stale and unguarded writes are in the server''s log, and in the table'
                      ELSE 'an UPDATE that copies the token needs none of its own' END,
-         format('SELECT fencing.wall(%L, %L)', f.name, CASE f.wall WHEN 'enforce' THEN 'attested' ELSE 'enforce' END)
+         format(CASE f.wall WHEN 'enforce' THEN 'SELECT fencing.wall(%L, ''attested'')' ELSE 'SELECT fencing.wall(%L)' END, f.name)
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, mode text, wall text, covered boolean, unsettled boolean)
    WHERE f.root = f.oid AND (f.wall IN ('off', 'report') OR f.wall = 'enforce' AND f.mode = 'lease') AND NOT f.covered AND NOT f.unsettled;
 
@@ -4213,12 +4259,9 @@ BEGIN
                   -- triggers follow a column that is renamed, and D106 says so
                   AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = w.oid AND a.attname = w.col AND NOT a.attisdropped)
              THEN 'D205 trigger-changed' END AS code,
-           -- of tombstones with the root's trigger the copies go, and never the tombstones
-           CASE WHEN w.tomb THEN CASE WHEN t.tgparentid <> 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', w.trg, w.root_name)
-               ELSE '' END
-                ELSE format('SELECT fencing.wall(%L, ''off''); ', w.root_name) END AS off,
+           -- at the level that the row has by then, which another remedy may raise
            CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name)
-               ELSE format('SELECT fencing.wall(%L, %L)', w.root_name, w.root_wall) END AS again
+               ELSE format('SELECT fencing.wall(r.relid, r.wall_level) FROM fencing.registry r WHERE r.relid = %L::regclass', w.root_name) END AS again
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
   SELECT 'error', s.code, format('trigger %I on %s', s.trg, s.name),
@@ -4246,9 +4289,10 @@ BEGIN
                       s.tgfoid::regprocedure,
                          CASE WHEN s.tomb THEN 'fencing.tombstones(r.relid)' ELSE 'fencing.wall(r.relid, r.wall_level)' END, CASE
                              WHEN s.tomb THEN ' AND r.tombstones' ELSE '' END)
-                ELSE 'BEGIN; ' || s.off || CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name)
-                    ELSE '' END
-                     || s.again || '; COMMIT' END END
+                -- of tombstones with the root's trigger the copies go, and never the tombstones
+                WHEN s.tomb THEN 'BEGIN; ' || CASE WHEN s.tgparentid <> 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.root_name)
+                    ELSE format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name) END || s.again || '; COMMIT'
+                ELSE fencing.doctor_without_wall(s.root_name, CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s', s.trg, s.name) END) END END
     FROM seen s WHERE s.code IS NOT NULL;
 
   RETURN QUERY
@@ -4294,7 +4338,7 @@ BEGIN
   RETURN QUERY
   SELECT 'warning', 'D208 tombstones-without-wall', f.name, 'tombstones are on and the wall is off',
       'deletes carry no token that a tombstone could keep',
-         format('SELECT fencing.wall(%L, ''enforce'')', f.name)
+         format('SELECT fencing.wall(%L)', f.name)
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, wall text, tombs boolean, unsettled boolean)
    WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs AND NOT f.unsettled;
 
@@ -4416,11 +4460,14 @@ BEGIN
    WHERE c_epoch IS NULL;
 
   RETURN QUERY
-  SELECT 'error', 'D301 sequence-missing', format('%I.%I', g.schema_name, g.table_name),
+  SELECT 'error', 'D301 sequence-missing', format('%I.%I', n.nspname, t.relname),
          format('the sequence that bounds its tokens, %s, is gone', g.issued_by::oid),
          CASE g.wall_level WHEN 'off' THEN 'the wall can''t be put on' ELSE 'every write is refused' END,
-         format('SELECT fencing.register(%L, %L, %L, %L)', format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource)
-    FROM fencing.registry g WHERE g.issued_by IS NOT NULL
+         CASE WHEN c_epoch IS NULL THEN 'run what mends sequence fencing.write_epoch, and then ' ELSE '' END
+         || fencing.doctor_register(format('%I.%I', n.nspname, t.relname), g.mode, g.token_column, g.resource, g.issued_by)
+    -- D101, D102 and D103 have what is no table any more
+    FROM fencing.registry g JOIN pg_class t ON t.oid = g.relid AND t.relkind IN ('r', 'p') AND NOT t.relispartition
+    JOIN pg_namespace n ON n.oid = t.relnamespace WHERE g.issued_by IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = g.issued_by AND c.relkind = 'S');
 
   RETURN QUERY
@@ -4567,9 +4614,8 @@ BEGIN
     IF v_min < 0 AND NOT r.unsettled THEN
       RETURN QUERY SELECT 'warning', 'D113 token-negative', r.name, format('a row has token %s, which none ever is', v_min),
         'it was written before the table was registered, or past the wall; the row is held for one in the middle of a write',
-        format(CASE r.wall WHEN 'off' THEN '%1$s'
-            ELSE 'BEGIN; SELECT fencing.wall(%2$L, ''off''); %1$s; SELECT fencing.wall(%2$L, %3$L); COMMIT' END,
-               format('UPDATE %s SET %I = 0 WHERE %2$I < 0', r.name, r.col), r.name, r.wall);
+        CASE r.wall WHEN 'off' THEN x.fix ELSE fencing.doctor_without_wall(r.name, x.fix) END
+        FROM (SELECT format('UPDATE %s SET %I = 0 WHERE %2$I < 0', r.name, r.col)) x(fix);
     END IF;
     CONTINUE WHEN r.seq IS NULL;
     v_last := coalesce(pg_sequence_last_value(r.issued), 0);  -- after the rows: it only rises
@@ -4965,7 +5011,7 @@ BEGIN
   SELECT 'warning', 'D605 cascade', format('constraint %I on %s', k.conname, f.name),
       format('changes of %s cascade into the table, which has no wall',
       k.confrelid::regclass),
-         'rows are changed under no token', format('SELECT fencing.wall(%L, ''enforce'')', f.root_name)
+         'rows are changed under no token', format('SELECT fencing.wall(%L)', f.root_name)
     FROM jsonb_to_recordset(family) AS f(oid oid, name text, root_name text, wall text, covered boolean, unsettled boolean)
         JOIN pg_constraint k ON k.conrelid = f.oid AND k.contype = 'f'
         AND k.conparentid = 0
@@ -5029,7 +5075,7 @@ BEGIN
 
   RETURN QUERY
   SELECT 'warning', 'D224 seal-without-wall', f.name, 'it is sealed and the wall is off', 'nothing compares its writes with the lease',
-         format('SELECT fencing.wall(%L, ''enforce'')', f.name)
+         format('SELECT fencing.wall(%L)', f.name)
     FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, wall text, unsettled boolean) WHERE f.root = f.oid
         AND f.wall = 'off' AND NOT f.unsettled;
 
@@ -5253,6 +5299,9 @@ DROP FUNCTION fencing.doctor_columns(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_tables();
 DROP FUNCTION fencing.doctor_family();
 DROP FUNCTION fencing.doctor_less();
+DROP FUNCTION fencing.doctor_registered_less(former jsonb, present jsonb);
+DROP FUNCTION fencing.doctor_without_wall(tbl text, sql text);
+DROP FUNCTION fencing.doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass);
 DROP FUNCTION fencing.doctor(scan boolean, roles name[]);
 DROP FUNCTION fencing.doctor_owners();
 DROP FUNCTION fencing.doctor_owner();

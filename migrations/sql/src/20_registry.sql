@@ -431,25 +431,24 @@ BEGIN
         FROM fencing.partitions(register.tbl) p(oid) JOIN pg_class c ON c.oid = p.oid JOIN pg_namespace n ON n.oid = c.relnamespace
         JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname
        WHERE r.relid::oid NOT IN (SELECT q.oid FROM fencing.partitions(register.tbl) q(oid))) f;
-  -- What several partitions were registered for can't all hold where it differs.
+  -- What several rows ask for can't all hold where it differs. If the table has only its own name from another one, what the caller says counts.
   SELECT string_agg(k.what, ' and ' ORDER BY k.n) INTO v_what
     FROM (VALUES (1, 'mode'), (2, 'resource'), (3, 'issued_by'), (4, 'seal')) k(n, what)
-   WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid WHERE c.relispartition)
+   WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(v_former) e WHERE (e ->> 'schema_name', e ->> 'table_name') <> (v_schema::text, v_table::text))
      AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(e -> 'seal_resource', e -> 'seal_column')
          ELSE jsonb_build_array(e -> k.what) END)
                 FROM (SELECT e FROM jsonb_array_elements(v_former) e
                       UNION ALL
-                      SELECT to_jsonb(r) || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by',
-                          register.issued_by)
-                        FROM fencing.registry r WHERE r.relid = register.tbl) x(e)
+                      SELECT coalesce((SELECT to_jsonb(r) FROM fencing.registry r WHERE r.relid = register.tbl), '{}')
+                             || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by', register.issued_by)) x(e)
                WHERE k.what <> 'seal' OR coalesce(e ->> 'seal_resource', e ->> 'seal_column') IS NOT NULL);
   IF v_what IS NOT NULL THEN
-    SELECT string_agg(format('%I.%I', n.nspname, c.relname), ', ' ORDER BY c.oid) INTO v_hint
-      FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid JOIN pg_namespace n ON n.oid = c.relnamespace
-          WHERE c.relispartition;
-    RAISE EXCEPTION 'fencing: the partitions of %.% are registered with different %', quote_ident(v_schema), quote_ident(v_table), v_what
+    SELECT string_agg(CASE WHEN c.oid IS NOT NULL THEN format('%I.%I', n.nspname, c.relname)
+        ELSE format('%I.%I, which is gone (%s)', e ->> 'schema_name', e ->> 'table_name', e ->> 'oid') END, ', ' ORDER BY e ->> 'oid') INTO v_hint
+      FROM jsonb_array_elements(v_former) e LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace) ON c.oid = (e ->> 'oid')::oid;
+    RAISE EXCEPTION 'fencing: what %.% takes the place of was registered with different %', quote_ident(v_schema), quote_ident(v_table), v_what
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
-            HINT = format('Only one can hold for all of them. Of %s, call fencing.unregister for those that are to take on what the others have, and register %I.%I in the same transaction.',
+            HINT = format('Only one can hold for all, and the arguments have to say so. Of %s, call fencing.unregister for those that are to take on what the others have, or DELETE FROM fencing.registry WHERE relid::oid = ... for one that is gone, and register %I.%I in the same transaction.',
                           v_hint, v_schema, v_table);
   END IF;
   -- A name that another table has by now isn't to fall out with the row of a partition.

@@ -461,7 +461,8 @@ CREATE TRIGGER wall AFTER UPDATE OR DELETE ON fencing.registry FOR EACH ROW EXEC
 
 ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
 
-CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'enforce') RETURNS void LANGUAGE plpgsql VOLATILE
+-- Without a level it is enforce, or attested where the wall is at that: who calls it again to mend the wall doesn't lower it.
+CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'at least enforce') RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_table   record;
@@ -476,6 +477,9 @@ BEGIN
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to put a wall on' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+  END IF;
+  IF level = 'at least enforce' THEN
+    level := CASE v_table.wall_level WHEN 'attested' THEN 'attested' ELSE 'enforce' END;
   END IF;
   IF level IS NULL OR level NOT IN ('off', 'report', 'enforce', 'attested') THEN
     RAISE EXCEPTION 'fencing: % for the wall of %.%', CASE WHEN level IS NULL THEN 'no level given'
@@ -523,4 +527,4 @@ BEGIN
 END $$;
 
 COMMENT ON FUNCTION fencing.wall(regclass, text) IS
-  'Has PostgreSQL itself refuse stale and unguarded writes to a registered table: off, report, enforce or attested. Calling it again mends what is missing.';
+  'Has PostgreSQL itself refuse stale and unguarded writes to a registered table: off, report, enforce or attested; by default enforce, or attested where it is that. Calling it again mends what is missing.';

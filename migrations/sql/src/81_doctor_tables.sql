@@ -1,3 +1,32 @@
+-- The statement that registers a table so. A sequence that is gone is left out, which is fencing.write_epoch then: D301.
+CREATE FUNCTION fencing.doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass) RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
+BEGIN
+  IF issued_by IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
+    RETURN format('SELECT fencing.register(%L, %L, %L, %L)', tbl, mode, token_column, resource);
+  END IF;
+  RETURN format('SELECT fencing.register(%L, %L, %L, %L, %L)', tbl, mode, token_column, resource, issued_by);
+END $$;
+
+-- The statement that does something, if anything, while the wall of a table is off. It puts the wall up at the level that the registry has when
+-- it is run.
+CREATE FUNCTION fencing.doctor_without_wall(tbl text, sql text) RETURNS text LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+  RETURN format('DO $fencing$ DECLARE v_level text := (SELECT r.wall_level FROM fencing.registry r WHERE r.relid = %1$L::regclass); '
+                'BEGIN PERFORM fencing.wall(%1$L, ''off''); %2$sPERFORM fencing.wall(%1$L, v_level); END $fencing$', tbl, coalesce(sql || '; ', ''));
+END $$;
+
+-- Whether a table is registered for less than another one was, or for other tokens, so that somebody has to say which it is to be; both are
+-- rows of the registry. Levels are for fencing.carry_over to compare.
+CREATE FUNCTION fencing.doctor_registered_less(former jsonb, present jsonb) RETURNS boolean LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN former ->> 'token_column' <> present ->> 'token_column' OR former ->> 'resource' IS DISTINCT FROM present ->> 'resource'
+      OR former ->> 'mode' = 'strict' AND present ->> 'mode' = 'lease' OR former ->> 'issued_by' IS NOT NULL AND present ->> 'issued_by' IS NULL
+      OR present ->> 'mode' = 'strict' AND coalesce(former ->> 'seal_resource', former ->> 'seal_column') IS NOT NULL;
+END $$;
+
 -- The registered tables that have a name which another table has now, and ask for more protection than that one has; compare
 -- fencing.carry_over.
 CREATE FUNCTION fencing.doctor_less() RETURNS oid[] LANGUAGE plpgsql STABLE
@@ -13,7 +42,8 @@ BEGIN
     LEFT JOIN fencing.registry o ON o.relid = CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid END
    WHERE array_position(c_levels, g.wall_level) > coalesce(array_position(c_levels, o.wall_level), 1)
       OR o.relid IS NOT NULL AND (array_position(c_levels, g.driver_level) > array_position(c_levels, o.driver_level)
-                                  OR g.driver_rewrite AND NOT o.driver_rewrite)
+                                  OR g.driver_rewrite AND NOT o.driver_rewrite
+                                  OR fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o)))
       OR g.tombstones AND o.tombstones IS NOT TRUE
       OR coalesce(g.seal_resource, g.seal_column) IS NOT NULL
          AND coalesce(o.seal_resource, o.seal_column) IS NULL;
@@ -104,7 +134,7 @@ BEGIN
   RETURN QUERY
   SELECT CASE WHEN x.now IS NULL AND x.instead IS NULL THEN 'warning' ELSE 'error' END,
          CASE WHEN x.now IS NULL THEN 'D101 table-gone' ELSE 'D102 table-replaced' END, x.name,
-         CASE WHEN x.now IS NULL THEN 'the registered table is gone' || coalesce(format(', and a %s has its name now', x.instead), '')
+         CASE WHEN x.now IS NULL THEN 'the registered table is gone' || coalesce(', and a ' || x.instead || ' has its name now', '')
               WHEN x.root IS NOT NULL THEN format('the registered table was dropped, and a partition of %s has its name now', x.root)
                   WHEN x.relid IS NULL THEN 'the registered table was dropped and made again'
               ELSE 'the registered table was dropped, and another registered one has its name now' END,
@@ -117,10 +147,12 @@ BEGIN
              THEN format('name what is to be protected in its place: SELECT fencing.register(..., %L, %L, %L, %L) and SELECT fencing.wall(..., ...), and then DELETE FROM fencing.registry WHERE relid::oid = %s',
                                                      x.mode, x.token_column, x.resource, x.issued_by, x.dead)
               WHEN x.now IS NULL THEN
-                  format('make or restore the table, and then SELECT fencing.register(%L, %L, %L, %L, %L), or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
-                                             x.name, x.mode, x.token_column, x.resource, x.issued_by, x.dead)
-              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.name), x.mode, x.token_column, x.resource,
-                  x.issued_by) END
+                  format('make or restore the table, and then %s, or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
+                         fencing.doctor_register(x.name, x.mode, x.token_column, x.resource, x.issued_by), x.dead)
+              WHEN x.is_other THEN format('if it is to be protected as what was dropped, %s, or, if it is right as it is registered, %s',
+                         fencing.doctor_register(coalesce(x.root, x.name), x.g_mode, x.g_column, x.g_resource, x.g_issued),
+                         fencing.doctor_register(coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by))
+              ELSE fencing.doctor_register(coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by) END
     FROM (SELECT CASE WHEN c.relispartition
         THEN (SELECT format('%I.%I', m.nspname, p.relname) FROM pg_class p JOIN pg_namespace m ON m.oid = p.relnamespace
         WHERE p.oid = pg_partition_root(c.oid)) END AS root,
@@ -131,7 +163,9 @@ BEGIN
                      coalesce(o.mode, g.mode) AS mode,
                  coalesce(o.token_column, g.token_column) AS token_column, CASE WHEN o.relid IS NULL THEN g.resource
                      ELSE o.resource END AS resource,
-                 CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END AS issued_by
+                 CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END AS issued_by,
+                 g.mode AS g_mode, g.token_column AS g_column, g.resource AS g_resource, g.issued_by AS g_issued,
+                 o.relid IS NOT NULL AND fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o)) AS is_other
             FROM fencing.registry g
             LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND c.relkind IN ('r', 'p')) ON n.nspname = g.schema_name
                 AND c.relname = g.table_name
@@ -147,23 +181,27 @@ BEGIN
               WHEN x.o_relid IS NULL THEN
                   'the driver holds the other table for a protected one, and nothing keeps a wall on that: it has the triggers that came with it, or none'
               ELSE 'the other table is registered, too, and what protects this one doesn''t protect that' END,
-         CASE WHEN x.other IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.now, x.mode, x.token_column, x.resource,
-             x.issued_by)
-              WHEN x.o_relid IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.was), x.mode,
-                  x.token_column, x.resource, x.issued_by)
-              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.was), x.o_mode, x.o_column, x.o_resource,
-                  x.o_issued) END
+         CASE WHEN x.other IS NULL THEN fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by)
+              WHEN x.o_relid IS NULL THEN fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by)
+              WHEN x.is_other THEN format('if %s is to be protected as this one is, %s, or, if it is right as it is registered, %s', coalesce(x.root, x.was),
+                         fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by),
+                         fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by))
+              ELSE fencing.doctor_register(coalesce(x.root, x.was), x.o_mode, x.o_column, x.o_resource, x.o_issued) END
     FROM (SELECT g.*, format('%I.%I', n.nspname, c.relname) AS now, format('%I.%I', g.schema_name, g.table_name) AS was, t.oid AS other,
                  CASE WHEN t.relispartition THEN (SELECT format('%I.%I', pn.nspname, p.relname) FROM pg_class p
                      JOIN pg_namespace pn ON pn.oid = p.relnamespace WHERE p.oid = pg_partition_root(t.oid)) END AS root,
                  o.relid AS o_relid, o.mode AS o_mode, o.token_column AS o_column, o.resource AS o_resource, o.issued_by AS o_issued,
-                 g.relid::oid = ANY (c_less) AS is_less
+                 g.relid::oid = ANY (c_less) AS is_less, o.relid IS NOT NULL AND (fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o))
+                   -- the two have exchanged their names
+                   OR (n.nspname, c.relname) = (o.schema_name, o.table_name) AND fencing.doctor_registered_less(to_jsonb(o), to_jsonb(g))) AS is_other
             FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid AND c.relkind IN ('r', 'p')
                 JOIN pg_namespace n ON n.oid = c.relnamespace
             LEFT JOIN (pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace AND t.relkind IN ('r', 'p')) ON m.nspname = g.schema_name
                 AND t.relname = g.table_name
             LEFT JOIN fencing.registry o ON o.relid = CASE WHEN t.relispartition THEN pg_partition_root(t.oid) ELSE t.oid END
-           WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)) x;
+           WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)
+             -- what has the name of another row is that row's matter: to register it here would settle that without a word
+             AND (t.oid IS NOT NULL OR NOT EXISTS (SELECT FROM fencing.registry y WHERE y.relid <> g.relid AND (y.schema_name, y.table_name) = (n.nspname, c.relname)))) x;
 
   RETURN QUERY
   WITH member AS MATERIALIZED (
@@ -184,17 +222,15 @@ BEGIN
          CASE WHEN z.what IS NOT NULL THEN
              format('what partitions of %1$s are registered for differs in %2$s: BEGIN; SELECT fencing.unregister(...) for those that are to take on what the others have; SELECT fencing.register(%1$L, ...); COMMIT',
                 pg_partition_root(c.oid)::text, z.what)
-              WHEN c.relispartition THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', pg_partition_root(c.oid)::text,
-                  coalesce(o.mode, g.mode),
+              WHEN c.relispartition THEN fencing.doctor_register(pg_partition_root(c.oid)::regclass::text, coalesce(o.mode, g.mode),
                 coalesce(o.token_column, g.token_column), CASE WHEN o.relid IS NULL THEN g.resource ELSE o.resource END,
                 CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END)
               WHEN EXISTS (SELECT 1 FROM pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace WHERE m.nspname = g.schema_name
                   AND t.relname = g.table_name AND t.relkind IN ('r', 'p'))
-              THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', format('%I.%I', g.schema_name, g.table_name), g.mode,
-                  g.token_column, g.resource, g.issued_by)
-              ELSE format('make or restore table %I.%I, and then SELECT fencing.register(%L, %L, %L, %L, %L), or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
-                          g.schema_name, g.table_name, format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource,
-                              g.issued_by, c.oid) END
+              THEN fencing.doctor_register(format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource, g.issued_by)
+              ELSE format('make or restore table %I.%I, and then %s, or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
+                          g.schema_name, g.table_name, fencing.doctor_register(format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column,
+                              g.resource, g.issued_by), c.oid) END
     FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN fencing.registry o ON c.relispartition AND o.relid = pg_partition_root(c.oid)
     LEFT JOIN whole z ON c.relispartition AND z.oid = pg_partition_root(c.oid)
@@ -241,14 +277,12 @@ BEGIN
                AND NOT f.unsettled
               OR pg_get_expr(d.adbin, d.adrelid) NOT IN ('0', '''0''::bigint', '(0)::bigint')) x,
     -- the wall refuses the UPDATE, and to be put up while any of the tables may have nulls
-    LATERAL (SELECT format(CASE x.root_wall WHEN 'off' THEN '%1$s'
-        ELSE 'BEGIN; SELECT fencing.wall(%2$L, ''off''); %1$s; SELECT fencing.wall(%2$L, %3$L); COMMIT' END,
-                           string_agg(format('UPDATE ONLY %s SET %I = 0 WHERE %2$I IS NULL', f.name, f.col), '; ')
-                           || '; ' || string_agg(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.col), '; '), x.root_name,
-                               x.root_wall) AS fix
+    LATERAL (SELECT CASE x.root_wall WHEN 'off' THEN u.sql ELSE fencing.doctor_without_wall(x.root_name, u.sql) END
+               FROM (SELECT string_agg(format('UPDATE ONLY %s SET %I = 0 WHERE %2$I IS NULL', f.name, f.col), '; ')
+                           || '; ' || string_agg(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.col), '; ') AS sql
                FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name)
                JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped AND NOT a.attnotnull
-              WHERE x.code LIKE 'D107%' AND f.root = x.root) y;
+              WHERE x.code LIKE 'D107%' AND f.root = x.root) u) y(fix);
 
   RETURN QUERY
   SELECT 'warning', 'D111 unlogged', f.name, 'the table is unlogged', 'a crash empties it, and with the rows their tokens are gone',

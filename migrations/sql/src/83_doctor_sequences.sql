@@ -38,11 +38,14 @@ BEGIN
    WHERE c_epoch IS NULL;
 
   RETURN QUERY
-  SELECT 'error', 'D301 sequence-missing', format('%I.%I', g.schema_name, g.table_name),
+  SELECT 'error', 'D301 sequence-missing', format('%I.%I', n.nspname, t.relname),
          format('the sequence that bounds its tokens, %s, is gone', g.issued_by::oid),
          CASE g.wall_level WHEN 'off' THEN 'the wall can''t be put on' ELSE 'every write is refused' END,
-         format('SELECT fencing.register(%L, %L, %L, %L)', format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource)
-    FROM fencing.registry g WHERE g.issued_by IS NOT NULL
+         CASE WHEN c_epoch IS NULL THEN 'run what mends sequence fencing.write_epoch, and then ' ELSE '' END
+         || fencing.doctor_register(format('%I.%I', n.nspname, t.relname), g.mode, g.token_column, g.resource, g.issued_by)
+    -- D101, D102 and D103 have what is no table any more
+    FROM fencing.registry g JOIN pg_class t ON t.oid = g.relid AND t.relkind IN ('r', 'p') AND NOT t.relispartition
+    JOIN pg_namespace n ON n.oid = t.relnamespace WHERE g.issued_by IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = g.issued_by AND c.relkind = 'S');
 
   RETURN QUERY
@@ -187,9 +190,8 @@ BEGIN
     IF v_min < 0 AND NOT r.unsettled THEN
       RETURN QUERY SELECT 'warning', 'D113 token-negative', r.name, format('a row has token %s, which none ever is', v_min),
         'it was written before the table was registered, or past the wall; the row is held for one in the middle of a write',
-        format(CASE r.wall WHEN 'off' THEN '%1$s'
-            ELSE 'BEGIN; SELECT fencing.wall(%2$L, ''off''); %1$s; SELECT fencing.wall(%2$L, %3$L); COMMIT' END,
-               format('UPDATE %s SET %I = 0 WHERE %2$I < 0', r.name, r.col), r.name, r.wall);
+        CASE r.wall WHEN 'off' THEN x.fix ELSE fencing.doctor_without_wall(r.name, x.fix) END
+        FROM (SELECT format('UPDATE %s SET %I = 0 WHERE %2$I < 0', r.name, r.col)) x(fix);
     END IF;
     CONTINUE WHEN r.seq IS NULL;
     v_last := coalesce(pg_sequence_last_value(r.issued), 0);  -- after the rows: it only rises
