@@ -640,8 +640,8 @@ BEGIN
          ELSE jsonb_build_array(e -> k.what) END)
                 FROM (SELECT e FROM jsonb_array_elements(v_former) e
                       UNION ALL
-                      SELECT coalesce((SELECT to_jsonb(r) FROM fencing.registry r WHERE r.relid = register.tbl), '{}')
-                             || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by', register.issued_by)) x(e)
+                      SELECT to_jsonb(r) || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by', register.issued_by)
+                        FROM fencing.registry r WHERE r.relid = register.tbl) x(e)
                WHERE k.what <> 'seal' OR coalesce(e ->> 'seal_resource', e ->> 'seal_column') IS NOT NULL);
   IF v_what IS NOT NULL THEN
     SELECT string_agg(CASE WHEN c.oid IS NOT NULL THEN format('%I.%I', n.nspname, c.relname)
@@ -649,7 +649,7 @@ BEGIN
       FROM jsonb_array_elements(v_former) e LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace) ON c.oid = (e ->> 'oid')::oid;
     RAISE EXCEPTION 'fencing: what %.% takes the place of was registered with different %', quote_ident(v_schema), quote_ident(v_table), v_what
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
-            HINT = format('Only one can hold for all, and the arguments have to say so. Of %s, call fencing.unregister for those that are to take on what the others have, or DELETE FROM fencing.registry WHERE relid::oid = ... for one that is gone, and register %I.%I in the same transaction.',
+            HINT = format('Only one can hold for all of them. Of %s, call fencing.unregister for those that are to take on what the others have, or DELETE FROM fencing.registry WHERE relid::oid = ... for one that is gone, and register %I.%I in the same transaction.',
                           v_hint, v_schema, v_table);
   END IF;
   -- A name that another table has by now isn't to fall out with the row of a partition.
@@ -3559,7 +3559,7 @@ VALUES
   ('function', '', 'refuse_driver(what text)', '4072de0ed20071bccb2f3a8b1d0c4879 plpgsql c6ecb953cc6d1c84903dbd0035daaaf7'),
   ('function', '', 'refuse_driver_write()', 'a33f700f4766c4752af661eda5c6189e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean)', 'b3fd670992617874bb069e58227b5c58 plpgsql 0bdfb8a7e6a0ede0e74a3bbf0922908a'),
-  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', 'f59960ec8e1ac31300f3da23d31a3f25 plpgsql bc941b2b432f826647507dbe2286e140'),
+  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', 'f0cd0c7bd159ff41b5443de9dab9583e plpgsql bc941b2b432f826647507dbe2286e140'),
   ('function', '', 'registry_changed()', 'de5214dc037ef2c0f1e00d91f8b8d948 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
   ('function', '', 'release(resource text, token bigint)', '9d66b5a7684e8c0d8e84dc7ec44a8152 plpgsql d0d9fc5461b488971e6c299a23a95191'),
   ('function', '', 'renew(resource text, token bigint, ttl interval)', '62c6083377ebedc8adfe9ccf4a73446b plpgsql 6e74c9b01cb5447304651630290e19fe'),

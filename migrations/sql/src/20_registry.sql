@@ -439,8 +439,8 @@ BEGIN
          ELSE jsonb_build_array(e -> k.what) END)
                 FROM (SELECT e FROM jsonb_array_elements(v_former) e
                       UNION ALL
-                      SELECT coalesce((SELECT to_jsonb(r) FROM fencing.registry r WHERE r.relid = register.tbl), '{}')
-                             || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by', register.issued_by)) x(e)
+                      SELECT to_jsonb(r) || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by', register.issued_by)
+                        FROM fencing.registry r WHERE r.relid = register.tbl) x(e)
                WHERE k.what <> 'seal' OR coalesce(e ->> 'seal_resource', e ->> 'seal_column') IS NOT NULL);
   IF v_what IS NOT NULL THEN
     SELECT string_agg(CASE WHEN c.oid IS NOT NULL THEN format('%I.%I', n.nspname, c.relname)
@@ -448,7 +448,7 @@ BEGIN
       FROM jsonb_array_elements(v_former) e LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace) ON c.oid = (e ->> 'oid')::oid;
     RAISE EXCEPTION 'fencing: what %.% takes the place of was registered with different %', quote_ident(v_schema), quote_ident(v_table), v_what
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
-            HINT = format('Only one can hold for all, and the arguments have to say so. Of %s, call fencing.unregister for those that are to take on what the others have, or DELETE FROM fencing.registry WHERE relid::oid = ... for one that is gone, and register %I.%I in the same transaction.',
+            HINT = format('Only one can hold for all of them. Of %s, call fencing.unregister for those that are to take on what the others have, or DELETE FROM fencing.registry WHERE relid::oid = ... for one that is gone, and register %I.%I in the same transaction.',
                           v_hint, v_schema, v_table);
   END IF;
   -- A name that another table has by now isn't to fall out with the row of a partition.
