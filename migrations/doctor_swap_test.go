@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -123,4 +124,71 @@ func TestReplacedWithoutItsSequence(t *testing.T) {
 	require.Equal(t, []string{"D102 table-replaced"}, codes(diagnose(t, dsn), "error", "warning"))
 	requireAdvice(t, dsn)
 	require.Equal(t, "attested", get[string](t, conn, "SELECT wall_level FROM fencing.registry"))
+}
+
+// A partition that is detached keeps what it had as part of its table: registered
+// as the doctor says, or as a program does at its start.
+func TestDetachedKeepsItsProtection(t *testing.T) {
+	const sealed = `, fencing.tombstones('p'), fencing.seal('p', 'L')`
+	for name, tt := range map[string]struct{ more, detach, want string }{
+		"level":                            {"", "ALTER TABLE p DETACH PARTITION p1", "attested f t"},
+		"seal and tombstones":              {sealed, "ALTER TABLE p DETACH PARTITION p1", "attested t L t 7:9"},
+		"beside one registered alike":      {sealed + `; CREATE TABLE other (id int PRIMARY KEY, v int, last_token bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id); CREATE TABLE o1 PARTITION OF other DEFAULT; SELECT fencing.register('other', 'lease', resource => 'shop'), fencing.wall('other')`, "ALTER TABLE p DETACH PARTITION p1", "attested t L t 7:9"},
+		"detached, and attached elsewhere": {sealed, "ALTER TABLE p DETACH PARTITION p1; CREATE TABLE whole (LIKE p INCLUDING ALL) PARTITION BY RANGE (id); ALTER TABLE whole ATTACH PARTITION p1 DEFAULT; ALTER TABLE whole DETACH PARTITION p1", "attested t L t 7:9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := localpg.Database(t, installed)
+			conn := open(t, dsn)
+			exec(t, conn, `CREATE TABLE p (id int PRIMARY KEY, v text, last_token bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id); CREATE TABLE p1 PARTITION OF p DEFAULT; SELECT setval('fencing.write_epoch', 20);
+				INSERT INTO fencing.lease VALUES ('L', 'h', 9, 'infinity'); INSERT INTO p VALUES (2, 'two', 9), (7, 'seven', 9);
+				SELECT fencing.register('p', 'lease', resource => 'shop'), fencing.driver_rewrite('p', true), fencing.wall('p', 'attested')`+tt.more)
+			exec(t, conn, "SET fencing.token_shop = '9'; DELETE FROM p WHERE id = 7; RESET fencing.token_shop")
+			exec(t, conn, tt.detach)
+			findings := diagnose(t, dsn)
+			require.Contains(t, codes(findings, "error"), "D209 wall-left-over")
+			require.Contains(t, fmt.Sprint(findings), "SELECT fencing.register('public.p1', 'lease', 'last_token', 'shop', 'fencing.write_epoch')")
+			exec(t, conn, "SELECT fencing.register('p1', 'lease', resource => 'shop')")
+			require.Equal(t, tt.want, get[string](t, conn, `SELECT concat_ws(' ', wall_level, tombstones, seal_resource, driver_rewrite, (SELECT string_agg(key[1] || ':' || token, ',') FROM fencing.tombstone d WHERE d.relid = r.relid))
+				FROM fencing.registry r WHERE relid = 'p1'::regclass`))
+			require.NotContains(t, codes(diagnose(t, dsn), "error", "warning"), "D209 wall-left-over")
+			require.Empty(t, codes(diagnose(t, dsn), "error"))
+			for _, sql := range []string{"UPDATE p1 SET v = 'stale', last_token = 8", "UPDATE p1 SET v = 'unguarded'", "INSERT INTO p1 VALUES (7, 'stale', 8)"} {
+				if tt.more == "" && sql[0] == 'I' {
+					continue // there are no tombstones
+				}
+				_, err := conn.Exec(t.Context(), "SET fencing.token_shop = '8'; "+sql)
+				require.ErrorContains(t, err, "fencing: ", sql)
+			}
+		})
+	}
+}
+
+// Nothing tells of which table a partition was part that was protected otherwise
+// than another one that is registered alike.
+func TestDetachedFromOneOfSeveral(t *testing.T) {
+	dsn := localpg.Database(t, installed)
+	conn := open(t, dsn)
+	exec(t, conn, `CREATE TABLE p (id int, last_token bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id); CREATE TABLE p1 PARTITION OF p DEFAULT; CREATE TABLE o (LIKE p INCLUDING ALL) PARTITION BY RANGE (id); CREATE TABLE o1 PARTITION OF o DEFAULT;
+		SELECT fencing.register('p', 'lease'), fencing.wall('p', 'attested'), fencing.seal('p', 'L'), fencing.register('o', 'lease'), fencing.wall('o'); ALTER TABLE p DETACH PARTITION p1`)
+	_, err := conn.Exec(t.Context(), "SELECT fencing.register('p1', 'lease')")
+	requireHint(t, err, "55000", "several are registered like that: public.o, public.p", "fencing.wall('public.p1', 'off')", "fencing.tombstone_copy")
+	require.Contains(t, codes(advise(t, dsn), "error"), "D209 wall-left-over")
+	exec(t, conn, "SELECT fencing.wall('p1', 'off'); SELECT fencing.register('p1', 'lease'), fencing.wall('p1', 'attested'), fencing.seal('p1', 'L')")
+	require.Empty(t, codes(diagnose(t, dsn), "error"))
+}
+
+// Mistakes in the arguments are said in the words of fencing.
+func TestArgumentsThatPostgreSQLRefuses(t *testing.T) {
+	conn := open(t, localpg.Database(t, installed))
+	exec(t, conn, "CREATE TABLE t (id int PRIMARY KEY); SELECT fencing.register('t', 'lease')")
+	for sql, words := range map[string]string{
+		"SELECT fencing.register('t', 'lease', 'ctid')":                    "token column ctid of public.t is a system column",
+		"SELECT fencing.repair('t', '{\"id\": \"a\"}', 0, 'why')":          "is not a key of public.t",
+		"SELECT fencing.repair('t', '{\"id\": 99999999999999}', 0, 'why')": "is not a key of public.t",
+		"SELECT fencing.repair('t', '{\"id\": [1]}', 0, 'why')":            "is not a key of public.t",
+	} {
+		_, err := conn.Exec(t.Context(), sql)
+		requireHint(t, err, "22023", words)
+	}
 }

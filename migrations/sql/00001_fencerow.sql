@@ -478,6 +478,34 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- The rows of the tables that tbl may have been a partition or a child of when it got the triggers that it has: those that have partitions or
+-- children, have the same columns, and whose walls, tombstones and seals have the same functions. A detached partition has the trigger for
+-- TRUNCATE only. Nothing in the catalog tells which one of several it was.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.registered_above(tbl regclass) RETURNS SETOF fencing.registry LANGUAGE plpgsql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+  v_has text[];  -- what the names of the functions begin with
+BEGIN
+  SELECT array_agg(DISTINCT left(p.proname, 21)) INTO v_has FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+   WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_';
+  IF v_has IS NULL THEN
+    RETURN;
+  END IF;
+  RETURN QUERY
+  SELECT r.* FROM fencing.registry r JOIN pg_class c ON c.oid = r.relid AND c.relhassubclass
+    LEFT JOIN (pg_class q JOIN pg_namespace n ON n.oid = q.relnamespace) ON q.oid = r.issued_by
+    LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = r.seal_column AND a.attnum > 0
+   WHERE r.relid <> tbl AND r.wall_level <> 'off'
+     AND 'wall_' || left(md5(jsonb_build_array(r.token_column, r.mode, r.resource, CASE WHEN q.oid IS NOT NULL THEN format('%I.%I', n.nspname, q.relname) END)::text), 16) = ANY (v_has)
+     AND (r.tombstones OR NOT EXISTS (SELECT FROM unnest(v_has) h WHERE starts_with(h, 'tomb_')))
+     AND (NOT EXISTS (SELECT FROM unnest(v_has) h WHERE starts_with(h, 'seal_'))
+          OR 'seal_' || left(md5(jsonb_build_array(r.token_column, r.resource, r.seal_resource, r.seal_column, a.atttypid::regtype::text)::text), 16) = ANY (v_has))
+     AND NOT EXISTS (SELECT FROM pg_attribute x WHERE x.attrelid = c.oid AND x.attnum > 0 AND NOT x.attisdropped
+       AND NOT EXISTS (SELECT FROM pg_attribute y WHERE y.attrelid = tbl AND y.attname = x.attname AND y.atttypid = x.atttypid AND NOT y.attisdropped));
+END $$;
+-- +goose StatementEnd
+
 -- Gives tbl its present name in the registry, and the tables that are registered under that name theirs. No name that stands for
 -- a table falls out by it. A table that comes by the name of another one is protected no less than that one was, and so is the table
 -- that has the name which tbl gives up; for tbl itself that is left to the caller.
@@ -566,6 +594,7 @@ DECLARE
   v_former jsonb;    -- the rows that tbl takes the place of
   v_ended  oid[];    -- what is no table of its own any more, of those
   v_is_new boolean;  -- tbl has no row itself
+  v_is_detached boolean := false;  -- it was a partition or a child of v_former
   v_newest bigint := 0;  -- the newest token that a row of tbl may have had
   v_token  bigint;
   v_seq    regclass;
@@ -589,6 +618,10 @@ BEGIN
   IF coalesce(register.token_column, '') = '' THEN
     RAISE EXCEPTION 'fencing: no token column given for %.%', quote_ident(v_schema), quote_ident(v_table)
       USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table, HINT = 'Leave the argument out for last_token.';
+  END IF;
+  IF EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = register.tbl AND a.attname = register.token_column AND a.attnum < 0) THEN
+    RAISE EXCEPTION 'fencing: token column % of %.% is a system column', quote_ident(register.token_column), quote_ident(v_schema), quote_ident(v_table)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table, HINT = 'Name a column of your own, or leave the argument out for last_token.';
   END IF;
   IF register.resource = '' THEN
     RAISE EXCEPTION 'fencing: empty resource name for %.%', quote_ident(v_schema), quote_ident(v_table)
@@ -632,10 +665,24 @@ BEGIN
         FROM fencing.partitions(register.tbl) p(oid) JOIN pg_class c ON c.oid = p.oid JOIN pg_namespace n ON n.oid = c.relnamespace
         JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname
        WHERE r.relid::oid NOT IN (SELECT q.oid FROM fencing.partitions(register.tbl) q(oid))) f;
+  -- A partition that was detached is registered as what it was part of, if the caller says the same: what is stricter of several counts.
+  IF v_is_new AND jsonb_array_length(v_former) = 0 THEN
+    SELECT coalesce(jsonb_agg(to_jsonb(r) || jsonb_build_object('oid', r.relid::oid) ORDER BY r.relid), '[]') INTO v_former FROM fencing.registered_above(register.tbl) r
+     WHERE (r.token_column, r.mode, r.resource, r.issued_by) IS NOT DISTINCT FROM (register.token_column, register.mode, register.resource, register.issued_by);
+    v_is_detached := jsonb_array_length(v_former) > 0;
+    IF 1 < (SELECT count(DISTINCT e - ARRAY['relid', 'oid', 'schema_name', 'table_name', 'registered_at']) FROM jsonb_array_elements(v_former) e) THEN
+      RAISE EXCEPTION 'fencing: %.% has a trigger of a wall from a table that it was part of, and several are registered like that: %', quote_ident(v_schema),
+          quote_ident(v_table), (SELECT string_agg(e ->> 'relid', ', ' ORDER BY e ->> 'relid') FROM jsonb_array_elements(v_former) e)
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
+              HINT = format('SELECT fencing.wall(%L, ''off'') takes that trigger. Then register the table, and give it the wall, the tombstones and the seal of the one that it was part of; fencing.tombstone_copy has the keys that were deleted.',
+                  format('%I.%I', v_schema, v_table));
+    END IF;
+  END IF;
   -- What several rows ask for can't all hold where it differs. If the table has only its own name from another one, what the caller says counts.
   SELECT string_agg(k.what, ' and ' ORDER BY k.n) INTO v_what
     FROM (VALUES (1, 'mode'), (2, 'resource'), (3, 'issued_by'), (4, 'seal')) k(n, what)
-   WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(v_former) e WHERE (e ->> 'schema_name', e ->> 'table_name') <> (v_schema::text, v_table::text))
+   WHERE NOT v_is_detached
+     AND EXISTS (SELECT 1 FROM jsonb_array_elements(v_former) e WHERE (e ->> 'schema_name', e ->> 'table_name') <> (v_schema::text, v_table::text))
      AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(e -> 'seal_resource', e -> 'seal_column')
          ELSE jsonb_build_array(e -> k.what) END)
                 FROM (SELECT e FROM jsonb_array_elements(v_former) e
@@ -1888,6 +1935,7 @@ BEGIN
     SELECT tbl::oid AS oid
     UNION
     SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid  -- a child with a wall of its own keeps that
+      JOIN pg_class k ON k.oid = i.inhrelid AND k.relpersistence <> 't'
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   kind(name, suffix, attestable, event, for_each) AS (VALUES
     ('!fencing_mark', 'mark', false, format(CASE mode WHEN 'strict' THEN 'BEFORE UPDATE' ELSE 'BEFORE UPDATE OF %I' END,
@@ -3338,8 +3386,14 @@ BEGIN
                 array_to_string(v_cols, ', '));
   END IF;
   -- locked and then counted: the old token that is written down is the one that is replaced
-  EXECUTE format('SELECT array_agg(t) FROM (SELECT r.%1$I AS t FROM %2$s r, jsonb_populate_record(NULL::%2$s, $1) k WHERE %3$s FOR UPDATE OF r) x',
-                 v_table.token_column, v_table.name, v_cond) INTO v_old USING key;
+  BEGIN
+    EXECUTE format('SELECT array_agg(t) FROM (SELECT r.%1$I AS t FROM %2$s r, jsonb_populate_record(NULL::%2$s, $1) k WHERE %3$s FOR UPDATE OF r) x',
+                   v_table.token_column, v_table.name, v_cond) INTO v_old USING key;
+  EXCEPTION WHEN data_exception OR datatype_mismatch THEN
+    RAISE EXCEPTION 'fencing: % is not a key of %: %', key, v_table.name, SQLERRM
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('Write the values as the types of the columns read text: %s.', array_to_string(v_cols, ', '));
+  END;
   IF coalesce(cardinality(v_old), 0) <> 1 THEN
     RAISE EXCEPTION 'fencing: % of % has the key %', CASE WHEN v_old IS NULL THEN 'no row' ELSE 'more than one row' END, v_table.name, key
       USING ERRCODE = CASE WHEN v_old IS NULL THEN 'no_data_found' ELSE 'cardinality_violation' END, SCHEMA = v_table.nspname,
@@ -3524,26 +3578,27 @@ VALUES
   ('function', '', 'doctor_apps(family jsonb, roles name[])', '204c75859925b86d394039478b8ca361 plpgsql ecbeee754c69f70f2de65c35a012f0d8'),
   ('function', '', 'doctor_around(family jsonb)', '625f6c5ef04361798016a7cce595953f plpgsql 8c3e6dd9221e94fa6d5fd17974894462'),
   ('function', '', 'doctor_bounds()', '124effd38c531ec873594d77a9671f14 plpgsql c8950d7b2aceec0cdab606496e65ed54'),
-  ('function', '', 'doctor_columns(family jsonb, apps jsonb)', '004e5ac3de90537f3b12be2cbe2a1c7e plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_columns(family jsonb, apps jsonb)', '68130ad87536c412f2b64d74cadacdb1 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_differences()', '540494276fdefc7699f89ae7f143d652 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
-  ('function', '', 'doctor_family()', '2ea9f748090a5cd947fa49e1e352f9bb plpgsql df36624d779f6462da19a6724f0ba137'),
+  ('function', '', 'doctor_family()', 'd608a340cba7568b4ed1a4344424c55a plpgsql df36624d779f6462da19a6724f0ba137'),
   ('function', '', 'doctor_less()', 'a8b2d3cc2cd5a5ab85640c6833ae2db6 plpgsql ac2ba55746ee191cfdb16a588c2e0afd'),
   ('function', '', 'doctor_objects()', '7f0f4e307fcd161b95d7a2aadf3a1298 sql b040abf047989985e1712773d21bd643'),
   ('function', '', 'doctor_owner()', '8080a132bbcde6fa86a624fdccb5a5e0 plpgsql 901c54a018e24d3768ff7695c8402f4f'),
   ('function', '', 'doctor_owners()', '40354d27e9f50deff2819fe4d1355a2b plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass)', 'fef62604da7ad7a3c463b8ec5bb037f6 plpgsql 3e814fd0573b5022590579cbd88d96fe'),
   ('function', '', 'doctor_registered_less(former jsonb, present jsonb)', 'c41440749b0da641c6a0c72955dadb25 plpgsql d03f82d1bbd689948d48d7ae8eb137f4'),
-  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', 'd50b33e074186fbfc6ff75f43a0006b7 plpgsql 53d872ae380b60c0960287f91f187d47'),
+  ('function', '', 'doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid)', 'ad86c6b7f1d7e41b5717a759cd22f4f9 plpgsql 34a66fa262db83d5c3ba004b5cb07031'),
+  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', '0edf30b4b5f04195eba3df6261ff9d55 plpgsql 53d872ae380b60c0960287f91f187d47'),
   ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '05818fd9d572e92a7a01199ee2352977 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '6ac4acd8c8d82e490a441f62636a7cb0 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
-  ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '6256aeb581bcbba40b13184d6981b48e plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '748ba59fb6f2b7680605006a8670fc04 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_settings(family jsonb, apps jsonb)', '4ae8a48f38331459ecabbe90af2e4f7a plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_subscriptions(family jsonb, apps jsonb)', '23da1060c03c98b60f7fb7beaa2b0c9e plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_tables()', '4a063b0263a8eaa02c25e475f3d30c2d plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '155f5ce9117ec5ea9a0b333f0d2fde21 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
   ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', 'c2a5658bfd7e91e278fda1abfd01902d plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', 'bbe34dc2a596ef47e6067480f909e6a5 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', '19c9f5fb24100b9d541733103de92758 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', '4273f5b87ceae0e7d56cafafa7b67a79 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_without_wall(tbl text, sql text)', '97c9c9416bc7e67096ebe8e3a29373cc plpgsql 8c1a5e1950b7aa42bf68eb05de08b846'),
   ('function', '', 'driver_level(tbl regclass, level text)', '2886770d6679fd87a85f2e5eea5e67a5 plpgsql d427d5f9ac6bc26452cde7c46aba2470'),
   ('function', '', 'driver_rewrite(tbl regclass, on_off boolean)', '8ecfd7d040204828e6e66ca9944e8a3e plpgsql e9da2e3da8e5f09aa713a6297dbd2b97'),
@@ -3559,11 +3614,12 @@ VALUES
   ('function', '', 'refuse_driver(what text)', '4072de0ed20071bccb2f3a8b1d0c4879 plpgsql c6ecb953cc6d1c84903dbd0035daaaf7'),
   ('function', '', 'refuse_driver_write()', 'a33f700f4766c4752af661eda5c6189e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean)', 'b3fd670992617874bb069e58227b5c58 plpgsql 0bdfb8a7e6a0ede0e74a3bbf0922908a'),
-  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', 'f0cd0c7bd159ff41b5443de9dab9583e plpgsql bc941b2b432f826647507dbe2286e140'),
+  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '6ff173fdb9fa8b858f829a9fc8ac50cb plpgsql bc941b2b432f826647507dbe2286e140'),
+  ('function', '', 'registered_above(tbl regclass)', '3c7fc44e8a599053930f2473a8ddbe30 plpgsql 68a40c9106de43c2f3078bbf69dad47a'),
   ('function', '', 'registry_changed()', 'de5214dc037ef2c0f1e00d91f8b8d948 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
   ('function', '', 'release(resource text, token bigint)', '9d66b5a7684e8c0d8e84dc7ec44a8152 plpgsql d0d9fc5461b488971e6c299a23a95191'),
   ('function', '', 'renew(resource text, token bigint, ttl interval)', '62c6083377ebedc8adfe9ccf4a73446b plpgsql 6e74c9b01cb5447304651630290e19fe'),
-  ('function', '', 'repair(tbl regclass, key jsonb, token bigint, reason text)', '07390fc63d2a1648751883aeb01ad6eb plpgsql b4dc2f67b2dd4343435b2b0c9f4734f4'),
+  ('function', '', 'repair(tbl regclass, key jsonb, token bigint, reason text)', '7698fb36850e3abae679f9e8157559a9 plpgsql b4dc2f67b2dd4343435b2b0c9f4734f4'),
   ('function', '', 'seal(tbl regclass, resource text, by_column name)', 'ba8076d52e5f420075c6900abf68bbb1 plpgsql fa0b38bbd52b59de448b52763f5fb745'),
   ('function', '', 'seal_apply(tbl regclass)', 'd7944e09efefe9cb58077b6eda50c6a7 plpgsql 595760964e5e7716b3ff5a84a282718a'),
   ('function', '', 'seal_bodies()', '6afceb8d19573cac1652a808aab49baa sql 7bfd7a67e71cfc4fafffff35a6f280c3'),
@@ -3586,7 +3642,7 @@ VALUES
   ('function', '', 'unregister(tbl regclass)', '7584e0bb647b4feb3443bdd6b22e1771 plpgsql cc92ce5b3e705ae39709e1836d369583'),
   ('function', '', 'unseal(tbl regclass)', 'ad293536eacd4f143c25d45dbb01dc68 plpgsql cc92ce5b3e705ae39709e1836d369583'),
   ('function', '', 'wall(tbl regclass, level text)', '305e0d5b1c59ea41b78c2a4ed5ef0b9e plpgsql 97f5ee05316ce35f0a59037fdb9f6c7c'),
-  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', '014e89254f6e495fc6d9abb82028c14b plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
+  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', 'c40029fe76d8049835877e5ab06fec6a plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
   ('function', '', 'wall_changed()', 'b320d12be55e559043174f6143ec5f1e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'wall_delete_bodies()', '65056af0de88c628a3d8436891b0cef5 sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass)', 'c69d2a63d8f7ab8daf339b088d8ad85a plpgsql e95ca33e548862d6f143f196e2b4baaa'),
@@ -3943,6 +3999,8 @@ BEGIN
         WHERE c.relkind IN ('r', 'p')
     UNION
     SELECT f.root, i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid
+      -- no session sees the rows of another one's temporary child; D214 has foreign tables
+      JOIN pg_class k ON k.oid = i.inhrelid AND k.relpersistence <> 't' AND k.relkind <> 'f'
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   present AS (
     SELECT f.root, f.oid, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', rn.nspname, rc.relname) AS root_name,
@@ -4122,6 +4180,8 @@ BEGIN
              x.root_name, x.col, (SELECT format(' (SELECT last_value FROM %I.%I)', n.nspname, q.relname) FROM pg_class q
                  JOIN pg_namespace n ON n.oid = q.relnamespace WHERE q.oid = x.issued))
               WHEN x.code LIKE 'D107%' THEN y.fix
+              WHEN x.code LIKE 'D108%' THEN
+                format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT, ALTER COLUMN %2$I TYPE bigint USING %2$I::bigint, ALTER COLUMN %2$I SET DEFAULT 0', x.name, x.col)
               ELSE format('ALTER TABLE %s ALTER COLUMN %I %s', x.name, x.col, x.fix) END
     FROM (SELECT f.*, CASE WHEN a.attname IS NULL THEN 'D106 column-missing' WHEN a.atttypid <> 'int8'::regtype THEN 'D108 column-type'
                            WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'D109 column-generated'
@@ -4159,6 +4219,23 @@ BEGIN
   SELECT 'warning', 'D111 unlogged', f.name, 'the table is unlogged', 'a crash empties it, and with the rows their tokens are gone',
          format('ALTER TABLE %s SET LOGGED', f.name)
     FROM jsonb_to_recordset(family) AS f(oid oid, name text) JOIN pg_class c ON c.oid = f.oid WHERE c.relpersistence = 'u';
+
+  RETURN QUERY
+  SELECT 'error', 'D214 foreign-child', i.inhrelid::regclass::text, format('it is a foreign table, and a %s of %s', CASE WHEN c.relispartition THEN 'partition'
+           ELSE 'child' END, f.name),
+         'its rows are on another server, where nothing of this one compares their tokens',
+         format('ALTER TABLE %s, or protect it where its rows are, and take it out of this table ...', CASE WHEN c.relispartition
+             THEN format('%s DETACH PARTITION %s', i.inhparent::regclass, i.inhrelid::regclass) ELSE format('%s NO INHERIT %s', i.inhrelid::regclass, i.inhparent::regclass) END)
+    FROM (SELECT DISTINCT f.oid, f.name FROM jsonb_to_recordset(family) AS f(oid oid, name text)) f JOIN pg_inherits i ON i.inhparent = f.oid
+    JOIN pg_class c ON c.oid = i.inhrelid AND c.relkind = 'f';
+
+  RETURN QUERY
+  SELECT CASE WHEN f.wall IN ('off', 'report') AND NOT f.covered THEN 'warning' ELSE 'info' END, 'D215 driver-level', f.name,
+         CASE g.driver_level WHEN 'off' THEN 'the driver doesn''t look at the table' ELSE 'the driver only reports unguarded statements' END,
+         CASE WHEN f.wall IN ('off', 'report') AND NOT f.covered THEN 'nothing refuses a stale write' ELSE 'the wall alone refuses stale writes' END,
+         format('SELECT fencing.driver_level(%L, ''enforce'')', f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, wall text, covered boolean) JOIN fencing.registry g ON g.relid = f.root
+   WHERE f.root = f.oid AND g.driver_level <> 'enforce';
 
   IF has_table_privilege('fencing.generation', 'SELECT') THEN
     RETURN QUERY
@@ -4261,7 +4338,10 @@ BEGIN
              THEN 'D205 trigger-changed' END AS code,
            -- at the level that the row has by then, which another remedy may raise
            CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name)
-               ELSE format('SELECT fencing.wall(r.relid, r.wall_level) FROM fencing.registry r WHERE r.relid = %L::regclass', w.root_name) END AS again
+               ELSE format('SELECT fencing.wall(r.relid, r.wall_level) FROM fencing.registry r WHERE r.relid = %L::regclass', w.root_name) END AS again,
+           -- the column that the wall was made for, where another one has its name now: triggers follow a column that is renamed
+           (SELECT l.col FROM pg_trigger u, substring(pg_get_triggerdef(u.oid) FROM 'new[.](.*) <=? old[.]') l(col)
+             WHERE u.tgrelid = w.oid AND u.tgname = '~fencing_late' AND l.col <> format('%I', w.col)) AS moved
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
   SELECT 'error', s.code, format('trigger %I on %s', s.trg, s.name),
@@ -4275,13 +4355,16 @@ BEGIN
               ELSE 'the wall''s trigger is not as fencing made it' END,
          CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it'
              ELSE 'nothing is checked by it' END
-              WHEN 'D204' THEN 'what it checks, if anything, is for its owner to say' WHEN 'D205' THEN 'some writes pass unchecked'
+              WHEN 'D204' THEN 'what it checks, if anything, is for its owner to say' WHEN 'D205' THEN CASE WHEN s.moved IS NOT NULL THEN format('column %I is another one than before: the tokens that the rows had are in %s', s.col, s.moved)
+                ELSE 'some writes pass unchecked' END
               ELSE 'what it would check passes' END,
          CASE left(s.code, 4) WHEN 'D202' THEN s.again
               WHEN 'D203' THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER %I'
                   ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER %I' END, s.name, s.trg)
               -- A function or a trigger of the right name is taken for the right one, and tables share the functions.
               ELSE CASE
+                WHEN s.moved IS NOT NULL THEN format('put the tokens back, which are in column %s now, into %I, or give that column its name back, or, if they are to be forgotten, %s',
+                  s.moved, s.col, fencing.doctor_without_wall(s.root_name, NULL))
                 WHEN s.code LIKE 'D204%' AND s.named AND s.foreign_owner THEN
                   format('ALTER FUNCTION %s OWNER TO %I', s.tgfoid::regprocedure, pg_get_userbyid(c_owner))
                 WHEN s.code LIKE 'D204%' AND s.named THEN
@@ -4314,8 +4397,13 @@ BEGIN
          CASE WHEN g.wall_level <> 'off'
              THEN format('if deleted keys are to keep their tokens, SELECT fencing.tombstones(%L), or, if not, SELECT fencing.tombstones(%1$L, false)',
              c.oid::regclass::text)
-              ELSE format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%1$L, ''off'')',
-                  c.oid::regclass::text) END
+              ELSE coalesce((
+                -- registered alike, it takes on the rest
+                SELECT format('if it is to be protected as %s, %s, or, if not, SELECT fencing.wall(%L, ''off'')', string_agg(a.relid::text, ' or ' ORDER BY a.relid),
+                         min(fencing.doctor_register(c.oid::regclass::text, a.mode, a.token_column, a.resource, a.issued_by)), c.oid::regclass::text)
+                  FROM fencing.registered_above(c.oid) a WHERE g.relid IS NULL HAVING count(*) > 0),
+                format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%1$L, ''off'')',
+                  c.oid::regclass::text)) END
     FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN fencing.registry g ON g.relid = c.oid
     LEFT JOIN (SELECT f.oid, bool_or(f.tombs AND (f.oid = f.root OR f.part)) AS has_tombs
@@ -4483,16 +4571,21 @@ BEGIN
           WHERE s.seqcycle
       UNION ALL SELECT 'warning', 'D304 sequence-owned', format('it belongs to a column of %s', d.refobjid::regclass),
           'it is dropped with that column',
-             'ALTER SEQUENCE %s OWNED BY NONE'
+             CASE d.deptype WHEN 'a' THEN 'ALTER SEQUENCE %s OWNED BY NONE'
+               ELSE 'take another sequence, since an identity column keeps its own: CREATE SEQUENCE ... with a START above the last value of %s, and register the tables with that' END
         FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = s.seqrelid AND d.refclassid = 'pg_class'::regclass
             AND d.refobjsubid > 0
             AND d.deptype IN ('a', 'i')
       UNION ALL SELECT 'error', 'D306 sequence-direction', format('it counts by %s from %s on', s.seqincrement, s.seqmin),
           'tokens must be positive and rise',
-             'ALTER SEQUENCE %s INCREMENT BY 1 MINVALUE 1' WHERE s.seqincrement < 1 OR s.seqmin < 1
+             -- one that counted down has given out what it started from: the next one is above that
+             CASE WHEN s.seqincrement < 1 THEN format('ALTER SEQUENCE %%s INCREMENT BY 1 MINVALUE 1 NO MAXVALUE START 1 RESTART %s', greatest(1, s.seqstart + 1, v.last + 1))
+               ELSE 'ALTER SEQUENCE %s MINVALUE 1' || CASE WHEN s.seqstart < 1 THEN ' START 1' ELSE '' END || CASE WHEN v.last < 1 THEN ' RESTART 1' ELSE '' END END
+        FROM (SELECT CASE WHEN has_sequence_privilege(c.oid, 'SELECT, USAGE') THEN coalesce(pg_sequence_last_value(c.oid), s.seqstart - 1) END) v(last)
+       WHERE s.seqincrement < 1 OR s.seqmin < 1
       UNION ALL SELECT 'warning', 'D308 sequence-small', format('it ends at %s', s.seqmax),
           'no token can be drawn after that, and nothing written',
-             'ALTER SEQUENCE %s AS bigint NO MAXVALUE' WHERE s.seqmax < 9223372036854775807
+             'ALTER SEQUENCE %s AS bigint NO MAXVALUE' WHERE s.seqmax < 9223372036854775807 AND s.seqincrement > 0  -- D306 has the others
       UNION ALL SELECT 'error', 'D309 sequence-unlogged', 'it is unlogged',
           'a crash starts it again, and tokens are given out a second time',
           'ALTER SEQUENCE %s SET LOGGED'
@@ -4518,11 +4611,10 @@ BEGIN
              string_agg(DISTINCT a.privilege_type, ' and ')),
          CASE WHEN bool_or(a.privilege_type = 'UPDATE') THEN 'setval issues any token, or gives old ones out again'
              ELSE 'nextval issues tokens that a crash gives out again' END,
-         format('REVOKE USAGE, UPDATE ON SEQUENCE %I.%I FROM %s', n.nspname, c.relname, CASE a.grantee WHEN 0 THEN 'PUBLIC'
-             ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+         fencing.doctor_revoke('USAGE, UPDATE', format('SEQUENCE %I.%I', n.nspname, c.relname), a.grantee, a.grantor, c.relowner)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, aclexplode(c.relacl) a
    WHERE c.oid = ANY (c_seqs) AND a.grantee <> c.relowner AND a.privilege_type IN ('USAGE', 'UPDATE')
-   GROUP BY c.oid, n.nspname, c.relname, a.grantee;
+   GROUP BY c.oid, n.nspname, c.relname, c.relowner, a.grantee, a.grantor;
 
   -- servers run by others may keep them back
   RETURN QUERY
@@ -4633,6 +4725,19 @@ END $$;
 
 -- ---- src/84_doctor_roles.sql
 
+-- The statement that takes rights which a role has been given by another one. What that role was given with the option to grant it to others is
+-- that role's to take, and goes from whom these have given it to in turn.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid) RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
+DECLARE
+  c_revoke CONSTANT text := format('REVOKE %s ON %s FROM %s CASCADE', privileges, object, CASE grantee WHEN 0 THEN 'PUBLIC'
+      ELSE quote_ident(pg_get_userbyid(grantee)) END);
+BEGIN
+  RETURN CASE WHEN grantor = owner THEN c_revoke ELSE format('SET ROLE %I; %s; RESET ROLE', pg_get_userbyid(grantor), c_revoke) END;
+END $$;
+-- +goose StatementEnd
+
 -- What the tables and sequences are in, and its owners: whoever owns a schema can drop what is in it. pg_database_owner stands for the
 -- owner of the database.
 -- +goose StatementBegin
@@ -4715,25 +4820,25 @@ BEGIN
     FROM pg_roles a WHERE a.rolsuper AND CASE WHEN roles IS NULL THEN a.rolcanlogin ELSE a.rolname = ANY (roles) END;
 
   RETURN QUERY
-  WITH acl(obj, object, privilege, grantee) AS (
-    SELECT c.oid, format('TABLE %s', c.oid::regclass), x.privilege_type, x.grantee FROM pg_class c, aclexplode(c.relacl) x
+  WITH acl(obj, object, privilege, grantee, grantor, owner) AS (
+    SELECT c.oid, format('TABLE %s', c.oid::regclass), x.privilege_type, x.grantee, x.grantor, c.relowner FROM pg_class c, aclexplode(c.relacl) x
      WHERE c.relnamespace = c_schema AND c.relkind IN ('r', 'p', 'v')
          OR c.oid IN (SELECT f.oid FROM jsonb_to_recordset(family) AS f(oid oid))
-    UNION SELECT a.attrelid, format('TABLE %s', a.attrelid::regclass), x.privilege_type, x.grantee
+    UNION SELECT a.attrelid, format('TABLE %s', a.attrelid::regclass), x.privilege_type, x.grantee, x.grantor, c.relowner
       FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid, aclexplode(a.attacl) x WHERE c.relnamespace = c_schema
-    UNION SELECT n.oid, 'SCHEMA fencing', x.privilege_type, x.grantee FROM pg_namespace n, aclexplode(n.nspacl) x WHERE n.oid = c_schema
-    UNION SELECT p.oid, format('FUNCTION %s', p.oid::regprocedure), x.privilege_type, x.grantee
+    UNION SELECT n.oid, 'SCHEMA fencing', x.privilege_type, x.grantee, x.grantor, n.nspowner FROM pg_namespace n, aclexplode(n.nspacl) x WHERE n.oid = c_schema
+    UNION SELECT p.oid, format('FUNCTION %s', p.oid::regprocedure), x.privilege_type, x.grantee, x.grantor, p.proowner
       FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) x WHERE p.pronamespace = c_schema
-    UNION SELECT a.oid, 'PARAMETER session_replication_role', x.privilege_type, x.grantee
+    -- a superuser's are taken as that of the server's first one
+    UNION SELECT a.oid, 'PARAMETER session_replication_role', x.privilege_type, x.grantee, x.grantor, 10
       FROM pg_parameter_acl a, aclexplode(a.paracl) x WHERE a.parname = 'session_replication_role')
   SELECT CASE WHEN x.mild THEN 'warning' ELSE a.sev END, x.code, format('role %I', a.name), x.problem, x.consequence, coalesce(x.remedy, (
            -- the rights may be PUBLIC's, or another role's that it is a member of
-           SELECT string_agg(format('REVOKE %s ON %s FROM %s', e.privileges, e.object, CASE e.grantee WHEN 0 THEN 'PUBLIC'
-               ELSE quote_ident(pg_get_userbyid(e.grantee)) END), '; ')
-             FROM (SELECT e.object, e.grantee, string_agg(e.privilege, ', ' ORDER BY e.privilege) AS privileges FROM acl e
+           SELECT string_agg(fencing.doctor_revoke(e.privileges, e.object, e.grantee, e.grantor, e.owner), '; ')
+             FROM (SELECT e.object, e.grantee, e.grantor, e.owner, string_agg(e.privilege, ', ' ORDER BY e.privilege) AS privileges FROM acl e
                     WHERE e.obj = ANY (x.objs) AND e.privilege = ANY (x.privileges)
                         AND (e.grantee = 0 OR pg_has_role(a.oid, e.grantee, 'MEMBER'))
-                    GROUP BY e.object, e.grantee) e),
+                    GROUP BY e.object, e.grantee, e.grantor, e.owner) e),
            format('REVOKE pg_write_all_data FROM %I, or from the role that it has this through', a.name))
     FROM jsonb_to_recordset(apps) AS a(oid oid, name name, sev text, takes oid[]),
     LATERAL (
@@ -4802,8 +4907,9 @@ BEGIN
              NULL, array_agg(p.oid), ARRAY['EXECUTE'], false
         FROM pg_proc p WHERE p.pronamespace = c_schema AND NOT pg_has_role(a.oid, p.proowner, 'MEMBER')
             AND EXISTS (SELECT FROM unnest(a.takes) m WHERE has_function_privilege(m, p.oid, 'EXECUTE'))
-         AND (p.proname ~ '^(wall.*|register|unregister|driver_level|driver_rewrite|claim_name|(prune_)?tombstone.*|repair.*|(un)?seal.*)$'
-             OR p.prorettype = 'trigger'::regtype)
+         -- those that an application calls, and the doctor's
+         AND p.proname NOT IN ('next_token', 'take', 'renew', 'release', 'lease_ttl', 'setting_name', 'incarnation_now', 'registered_above', 'doctor')
+         AND NOT starts_with(p.proname, 'doctor_')
       HAVING count(*) > 0
       UNION ALL
       SELECT 'D408 role-replication', 'it may set session_replication_role',
@@ -4837,7 +4943,8 @@ BEGIN
     FROM jsonb_to_recordset(apps) AS a(oid oid, name name, sev text),
     LATERAL (VALUES (1, 'USAGE ON SCHEMA fencing', has_schema_privilege(a.oid, c_schema, 'USAGE')),
                     (2, 'SELECT ON fencing.registry', has_table_privilege(a.oid, 'fencing.registry'::regclass, 'SELECT')),
-                    (3, 'SELECT ON fencing.generation', has_table_privilege(a.oid, 'fencing.generation'::regclass, 'SELECT'))) g(n,
+                    (3, 'SELECT ON fencing.generation', has_table_privilege(a.oid, 'fencing.generation'::regclass, 'SELECT')),
+                    (4, 'SELECT ON SEQUENCE fencing.write_epoch', coalesce(has_sequence_privilege(a.oid, to_regclass('fencing.write_epoch')::oid, 'SELECT'), true))) g(n,
                         what, has)
    WHERE NOT g.has AND a.sev = 'error' AND EXISTS (SELECT 1 FROM jsonb_to_recordset(family) AS f(oid oid)
            WHERE has_table_privilege(a.oid, f.oid, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(a.oid, f.oid, 'INSERT, UPDATE'))
@@ -5245,8 +5352,8 @@ DECLARE
   v_part regprocedure;
 BEGIN
   FOR v_part IN
-    SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, 'doctor_')
-        AND p.proname <> 'doctor_seal'
+    SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace
+        AND (starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal' OR p.proname = 'registered_above')
   LOOP
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', v_part);
   END LOOP;
@@ -5289,6 +5396,7 @@ DROP FUNCTION fencing.doctor_settings(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_roles(family jsonb, apps jsonb, roles name[]);
 DROP FUNCTION fencing.doctor_apps(family jsonb, roles name[]);
 DROP FUNCTION fencing.doctor_around(family jsonb);
+DROP FUNCTION fencing.doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid);
 DROP FUNCTION fencing.doctor_tokens(family jsonb, scan boolean);
 DROP FUNCTION fencing.doctor_sequences(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_bounds();
@@ -5367,6 +5475,7 @@ DROP FUNCTION fencing.check_name(tbl regclass, schema_name name, table_name name
 DROP FUNCTION fencing.unregister(tbl regclass);
 DROP FUNCTION fencing.register(tbl regclass, mode text, token_column name, resource text, issued_by regclass);
 DROP FUNCTION fencing.claim_name(tbl regclass);
+DROP FUNCTION fencing.registered_above(tbl regclass);
 DROP FUNCTION fencing.take_over(tbl regclass, former jsonb, is_new boolean);
 DROP FUNCTION fencing.carry_over(present jsonb, former jsonb);
 DROP FUNCTION fencing.check_token_column(tbl regclass, token_column name);

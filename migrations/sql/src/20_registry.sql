@@ -280,6 +280,32 @@ BEGIN
   END IF;
 END $$;
 
+-- The rows of the tables that tbl may have been a partition or a child of when it got the triggers that it has: those that have partitions or
+-- children, have the same columns, and whose walls, tombstones and seals have the same functions. A detached partition has the trigger for
+-- TRUNCATE only. Nothing in the catalog tells which one of several it was.
+CREATE FUNCTION fencing.registered_above(tbl regclass) RETURNS SETOF fencing.registry LANGUAGE plpgsql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+  v_has text[];  -- what the names of the functions begin with
+BEGIN
+  SELECT array_agg(DISTINCT left(p.proname, 21)) INTO v_has FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+   WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_';
+  IF v_has IS NULL THEN
+    RETURN;
+  END IF;
+  RETURN QUERY
+  SELECT r.* FROM fencing.registry r JOIN pg_class c ON c.oid = r.relid AND c.relhassubclass
+    LEFT JOIN (pg_class q JOIN pg_namespace n ON n.oid = q.relnamespace) ON q.oid = r.issued_by
+    LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = r.seal_column AND a.attnum > 0
+   WHERE r.relid <> tbl AND r.wall_level <> 'off'
+     AND 'wall_' || left(md5(jsonb_build_array(r.token_column, r.mode, r.resource, CASE WHEN q.oid IS NOT NULL THEN format('%I.%I', n.nspname, q.relname) END)::text), 16) = ANY (v_has)
+     AND (r.tombstones OR NOT EXISTS (SELECT FROM unnest(v_has) h WHERE starts_with(h, 'tomb_')))
+     AND (NOT EXISTS (SELECT FROM unnest(v_has) h WHERE starts_with(h, 'seal_'))
+          OR 'seal_' || left(md5(jsonb_build_array(r.token_column, r.resource, r.seal_resource, r.seal_column, a.atttypid::regtype::text)::text), 16) = ANY (v_has))
+     AND NOT EXISTS (SELECT FROM pg_attribute x WHERE x.attrelid = c.oid AND x.attnum > 0 AND NOT x.attisdropped
+       AND NOT EXISTS (SELECT FROM pg_attribute y WHERE y.attrelid = tbl AND y.attname = x.attname AND y.atttypid = x.atttypid AND NOT y.attisdropped));
+END $$;
+
 -- Gives tbl its present name in the registry, and the tables that are registered under that name theirs. No name that stands for
 -- a table falls out by it. A table that comes by the name of another one is protected no less than that one was, and so is the table
 -- that has the name which tbl gives up; for tbl itself that is left to the caller.
@@ -365,6 +391,7 @@ DECLARE
   v_former jsonb;    -- the rows that tbl takes the place of
   v_ended  oid[];    -- what is no table of its own any more, of those
   v_is_new boolean;  -- tbl has no row itself
+  v_is_detached boolean := false;  -- it was a partition or a child of v_former
   v_newest bigint := 0;  -- the newest token that a row of tbl may have had
   v_token  bigint;
   v_seq    regclass;
@@ -388,6 +415,10 @@ BEGIN
   IF coalesce(register.token_column, '') = '' THEN
     RAISE EXCEPTION 'fencing: no token column given for %.%', quote_ident(v_schema), quote_ident(v_table)
       USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table, HINT = 'Leave the argument out for last_token.';
+  END IF;
+  IF EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = register.tbl AND a.attname = register.token_column AND a.attnum < 0) THEN
+    RAISE EXCEPTION 'fencing: token column % of %.% is a system column', quote_ident(register.token_column), quote_ident(v_schema), quote_ident(v_table)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table, HINT = 'Name a column of your own, or leave the argument out for last_token.';
   END IF;
   IF register.resource = '' THEN
     RAISE EXCEPTION 'fencing: empty resource name for %.%', quote_ident(v_schema), quote_ident(v_table)
@@ -431,10 +462,24 @@ BEGIN
         FROM fencing.partitions(register.tbl) p(oid) JOIN pg_class c ON c.oid = p.oid JOIN pg_namespace n ON n.oid = c.relnamespace
         JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname
        WHERE r.relid::oid NOT IN (SELECT q.oid FROM fencing.partitions(register.tbl) q(oid))) f;
+  -- A partition that was detached is registered as what it was part of, if the caller says the same: what is stricter of several counts.
+  IF v_is_new AND jsonb_array_length(v_former) = 0 THEN
+    SELECT coalesce(jsonb_agg(to_jsonb(r) || jsonb_build_object('oid', r.relid::oid) ORDER BY r.relid), '[]') INTO v_former FROM fencing.registered_above(register.tbl) r
+     WHERE (r.token_column, r.mode, r.resource, r.issued_by) IS NOT DISTINCT FROM (register.token_column, register.mode, register.resource, register.issued_by);
+    v_is_detached := jsonb_array_length(v_former) > 0;
+    IF 1 < (SELECT count(DISTINCT e - ARRAY['relid', 'oid', 'schema_name', 'table_name', 'registered_at']) FROM jsonb_array_elements(v_former) e) THEN
+      RAISE EXCEPTION 'fencing: %.% has a trigger of a wall from a table that it was part of, and several are registered like that: %', quote_ident(v_schema),
+          quote_ident(v_table), (SELECT string_agg(e ->> 'relid', ', ' ORDER BY e ->> 'relid') FROM jsonb_array_elements(v_former) e)
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
+              HINT = format('SELECT fencing.wall(%L, ''off'') takes that trigger. Then register the table, and give it the wall, the tombstones and the seal of the one that it was part of; fencing.tombstone_copy has the keys that were deleted.',
+                  format('%I.%I', v_schema, v_table));
+    END IF;
+  END IF;
   -- What several rows ask for can't all hold where it differs. If the table has only its own name from another one, what the caller says counts.
   SELECT string_agg(k.what, ' and ' ORDER BY k.n) INTO v_what
     FROM (VALUES (1, 'mode'), (2, 'resource'), (3, 'issued_by'), (4, 'seal')) k(n, what)
-   WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(v_former) e WHERE (e ->> 'schema_name', e ->> 'table_name') <> (v_schema::text, v_table::text))
+   WHERE NOT v_is_detached
+     AND EXISTS (SELECT 1 FROM jsonb_array_elements(v_former) e WHERE (e ->> 'schema_name', e ->> 'table_name') <> (v_schema::text, v_table::text))
      AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(e -> 'seal_resource', e -> 'seal_column')
          ELSE jsonb_build_array(e -> k.what) END)
                 FROM (SELECT e FROM jsonb_array_elements(v_former) e

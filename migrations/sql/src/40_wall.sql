@@ -354,6 +354,7 @@ BEGIN
     SELECT tbl::oid AS oid
     UNION
     SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid  -- a child with a wall of its own keeps that
+      JOIN pg_class k ON k.oid = i.inhrelid AND k.relpersistence <> 't'
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   kind(name, suffix, attestable, event, for_each) AS (VALUES
     ('!fencing_mark', 'mark', false, format(CASE mode WHEN 'strict' THEN 'BEFORE UPDATE' ELSE 'BEFORE UPDATE OF %I' END,

@@ -76,6 +76,8 @@ BEGIN
         WHERE c.relkind IN ('r', 'p')
     UNION
     SELECT f.root, i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid
+      -- no session sees the rows of another one's temporary child; D214 has foreign tables
+      JOIN pg_class k ON k.oid = i.inhrelid AND k.relpersistence <> 't' AND k.relkind <> 'f'
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   present AS (
     SELECT f.root, f.oid, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', rn.nspname, rc.relname) AS root_name,
@@ -251,6 +253,8 @@ BEGIN
              x.root_name, x.col, (SELECT format(' (SELECT last_value FROM %I.%I)', n.nspname, q.relname) FROM pg_class q
                  JOIN pg_namespace n ON n.oid = q.relnamespace WHERE q.oid = x.issued))
               WHEN x.code LIKE 'D107%' THEN y.fix
+              WHEN x.code LIKE 'D108%' THEN
+                format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT, ALTER COLUMN %2$I TYPE bigint USING %2$I::bigint, ALTER COLUMN %2$I SET DEFAULT 0', x.name, x.col)
               ELSE format('ALTER TABLE %s ALTER COLUMN %I %s', x.name, x.col, x.fix) END
     FROM (SELECT f.*, CASE WHEN a.attname IS NULL THEN 'D106 column-missing' WHEN a.atttypid <> 'int8'::regtype THEN 'D108 column-type'
                            WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'D109 column-generated'
@@ -288,6 +292,23 @@ BEGIN
   SELECT 'warning', 'D111 unlogged', f.name, 'the table is unlogged', 'a crash empties it, and with the rows their tokens are gone',
          format('ALTER TABLE %s SET LOGGED', f.name)
     FROM jsonb_to_recordset(family) AS f(oid oid, name text) JOIN pg_class c ON c.oid = f.oid WHERE c.relpersistence = 'u';
+
+  RETURN QUERY
+  SELECT 'error', 'D214 foreign-child', i.inhrelid::regclass::text, format('it is a foreign table, and a %s of %s', CASE WHEN c.relispartition THEN 'partition'
+           ELSE 'child' END, f.name),
+         'its rows are on another server, where nothing of this one compares their tokens',
+         format('ALTER TABLE %s, or protect it where its rows are, and take it out of this table ...', CASE WHEN c.relispartition
+             THEN format('%s DETACH PARTITION %s', i.inhparent::regclass, i.inhrelid::regclass) ELSE format('%s NO INHERIT %s', i.inhrelid::regclass, i.inhparent::regclass) END)
+    FROM (SELECT DISTINCT f.oid, f.name FROM jsonb_to_recordset(family) AS f(oid oid, name text)) f JOIN pg_inherits i ON i.inhparent = f.oid
+    JOIN pg_class c ON c.oid = i.inhrelid AND c.relkind = 'f';
+
+  RETURN QUERY
+  SELECT CASE WHEN f.wall IN ('off', 'report') AND NOT f.covered THEN 'warning' ELSE 'info' END, 'D215 driver-level', f.name,
+         CASE g.driver_level WHEN 'off' THEN 'the driver doesn''t look at the table' ELSE 'the driver only reports unguarded statements' END,
+         CASE WHEN f.wall IN ('off', 'report') AND NOT f.covered THEN 'nothing refuses a stale write' ELSE 'the wall alone refuses stale writes' END,
+         format('SELECT fencing.driver_level(%L, ''enforce'')', f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, wall text, covered boolean) JOIN fencing.registry g ON g.relid = f.root
+   WHERE f.root = f.oid AND g.driver_level <> 'enforce';
 
   IF has_table_privilege('fencing.generation', 'SELECT') THEN
     RETURN QUERY

@@ -85,7 +85,10 @@ BEGIN
              THEN 'D205 trigger-changed' END AS code,
            -- at the level that the row has by then, which another remedy may raise
            CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name)
-               ELSE format('SELECT fencing.wall(r.relid, r.wall_level) FROM fencing.registry r WHERE r.relid = %L::regclass', w.root_name) END AS again
+               ELSE format('SELECT fencing.wall(r.relid, r.wall_level) FROM fencing.registry r WHERE r.relid = %L::regclass', w.root_name) END AS again,
+           -- the column that the wall was made for, where another one has its name now: triggers follow a column that is renamed
+           (SELECT l.col FROM pg_trigger u, substring(pg_get_triggerdef(u.oid) FROM 'new[.](.*) <=? old[.]') l(col)
+             WHERE u.tgrelid = w.oid AND u.tgname = '~fencing_late' AND l.col <> format('%I', w.col)) AS moved
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
   SELECT 'error', s.code, format('trigger %I on %s', s.trg, s.name),
@@ -99,13 +102,16 @@ BEGIN
               ELSE 'the wall''s trigger is not as fencing made it' END,
          CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it'
              ELSE 'nothing is checked by it' END
-              WHEN 'D204' THEN 'what it checks, if anything, is for its owner to say' WHEN 'D205' THEN 'some writes pass unchecked'
+              WHEN 'D204' THEN 'what it checks, if anything, is for its owner to say' WHEN 'D205' THEN CASE WHEN s.moved IS NOT NULL THEN format('column %I is another one than before: the tokens that the rows had are in %s', s.col, s.moved)
+                ELSE 'some writes pass unchecked' END
               ELSE 'what it would check passes' END,
          CASE left(s.code, 4) WHEN 'D202' THEN s.again
               WHEN 'D203' THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER %I'
                   ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER %I' END, s.name, s.trg)
               -- A function or a trigger of the right name is taken for the right one, and tables share the functions.
               ELSE CASE
+                WHEN s.moved IS NOT NULL THEN format('put the tokens back, which are in column %s now, into %I, or give that column its name back, or, if they are to be forgotten, %s',
+                  s.moved, s.col, fencing.doctor_without_wall(s.root_name, NULL))
                 WHEN s.code LIKE 'D204%' AND s.named AND s.foreign_owner THEN
                   format('ALTER FUNCTION %s OWNER TO %I', s.tgfoid::regprocedure, pg_get_userbyid(c_owner))
                 WHEN s.code LIKE 'D204%' AND s.named THEN
@@ -138,8 +144,13 @@ BEGIN
          CASE WHEN g.wall_level <> 'off'
              THEN format('if deleted keys are to keep their tokens, SELECT fencing.tombstones(%L), or, if not, SELECT fencing.tombstones(%1$L, false)',
              c.oid::regclass::text)
-              ELSE format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%1$L, ''off'')',
-                  c.oid::regclass::text) END
+              ELSE coalesce((
+                -- registered alike, it takes on the rest
+                SELECT format('if it is to be protected as %s, %s, or, if not, SELECT fencing.wall(%L, ''off'')', string_agg(a.relid::text, ' or ' ORDER BY a.relid),
+                         min(fencing.doctor_register(c.oid::regclass::text, a.mode, a.token_column, a.resource, a.issued_by)), c.oid::regclass::text)
+                  FROM fencing.registered_above(c.oid) a WHERE g.relid IS NULL HAVING count(*) > 0),
+                format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%1$L, ''off'')',
+                  c.oid::regclass::text)) END
     FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN fencing.registry g ON g.relid = c.oid
     LEFT JOIN (SELECT f.oid, bool_or(f.tombs AND (f.oid = f.root OR f.part)) AS has_tombs

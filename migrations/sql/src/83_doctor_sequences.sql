@@ -61,16 +61,21 @@ BEGIN
           WHERE s.seqcycle
       UNION ALL SELECT 'warning', 'D304 sequence-owned', format('it belongs to a column of %s', d.refobjid::regclass),
           'it is dropped with that column',
-             'ALTER SEQUENCE %s OWNED BY NONE'
+             CASE d.deptype WHEN 'a' THEN 'ALTER SEQUENCE %s OWNED BY NONE'
+               ELSE 'take another sequence, since an identity column keeps its own: CREATE SEQUENCE ... with a START above the last value of %s, and register the tables with that' END
         FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = s.seqrelid AND d.refclassid = 'pg_class'::regclass
             AND d.refobjsubid > 0
             AND d.deptype IN ('a', 'i')
       UNION ALL SELECT 'error', 'D306 sequence-direction', format('it counts by %s from %s on', s.seqincrement, s.seqmin),
           'tokens must be positive and rise',
-             'ALTER SEQUENCE %s INCREMENT BY 1 MINVALUE 1' WHERE s.seqincrement < 1 OR s.seqmin < 1
+             -- one that counted down has given out what it started from: the next one is above that
+             CASE WHEN s.seqincrement < 1 THEN format('ALTER SEQUENCE %%s INCREMENT BY 1 MINVALUE 1 NO MAXVALUE START 1 RESTART %s', greatest(1, s.seqstart + 1, v.last + 1))
+               ELSE 'ALTER SEQUENCE %s MINVALUE 1' || CASE WHEN s.seqstart < 1 THEN ' START 1' ELSE '' END || CASE WHEN v.last < 1 THEN ' RESTART 1' ELSE '' END END
+        FROM (SELECT CASE WHEN has_sequence_privilege(c.oid, 'SELECT, USAGE') THEN coalesce(pg_sequence_last_value(c.oid), s.seqstart - 1) END) v(last)
+       WHERE s.seqincrement < 1 OR s.seqmin < 1
       UNION ALL SELECT 'warning', 'D308 sequence-small', format('it ends at %s', s.seqmax),
           'no token can be drawn after that, and nothing written',
-             'ALTER SEQUENCE %s AS bigint NO MAXVALUE' WHERE s.seqmax < 9223372036854775807
+             'ALTER SEQUENCE %s AS bigint NO MAXVALUE' WHERE s.seqmax < 9223372036854775807 AND s.seqincrement > 0  -- D306 has the others
       UNION ALL SELECT 'error', 'D309 sequence-unlogged', 'it is unlogged',
           'a crash starts it again, and tokens are given out a second time',
           'ALTER SEQUENCE %s SET LOGGED'
@@ -96,11 +101,10 @@ BEGIN
              string_agg(DISTINCT a.privilege_type, ' and ')),
          CASE WHEN bool_or(a.privilege_type = 'UPDATE') THEN 'setval issues any token, or gives old ones out again'
              ELSE 'nextval issues tokens that a crash gives out again' END,
-         format('REVOKE USAGE, UPDATE ON SEQUENCE %I.%I FROM %s', n.nspname, c.relname, CASE a.grantee WHEN 0 THEN 'PUBLIC'
-             ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+         fencing.doctor_revoke('USAGE, UPDATE', format('SEQUENCE %I.%I', n.nspname, c.relname), a.grantee, a.grantor, c.relowner)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, aclexplode(c.relacl) a
    WHERE c.oid = ANY (c_seqs) AND a.grantee <> c.relowner AND a.privilege_type IN ('USAGE', 'UPDATE')
-   GROUP BY c.oid, n.nspname, c.relname, a.grantee;
+   GROUP BY c.oid, n.nspname, c.relname, c.relowner, a.grantee, a.grantor;
 
   -- servers run by others may keep them back
   RETURN QUERY
