@@ -75,3 +75,46 @@ func TestCostOfManyTables(t *testing.T) {
 	t.Logf("doctor: %.2f ms, then %.2f ms for each table", firstDoctor/1e6, lastDoctor/1e6)
 	require.Less(t, lastDoctor, 3*firstDoctor)
 }
+
+// What the doctor and register cost for each partition doesn't depend on how many
+// there are, whether they were registered as tables of their own before or not.
+func TestCostOfManyPartitions(t *testing.T) {
+	const few, many = 100, 400
+	for name, tt := range map[string]struct{ each, before, after string }{
+		"attached when they were registered": {each: "SELECT fencing.register('part%d', 'lease'), fencing.wall('part%[1]d')", after: "SELECT fencing.register('root', 'lease')"},
+		"made as partitions":                 {before: "SELECT fencing.register('root', 'lease')", after: "SELECT fencing.wall('root')"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cost := func(parts int) (broken, register, again, whole float64) {
+				conn := open(t, localpg.Database(t, installed))
+				measure := func(sql string) float64 {
+					began := processorTime(t, conn)
+					exec(t, conn, sql)
+					return float64(processorTime(t, conn)-began) / float64(parts)
+				}
+				exec(t, conn, "CREATE TABLE root (id int, last_token bigint NOT NULL DEFAULT 0) PARTITION BY LIST (id)")
+				for i := range parts {
+					exec(t, conn, fmt.Sprintf("CREATE TABLE part%d (id int, last_token bigint NOT NULL DEFAULT 0)", i))
+					if tt.each != "" {
+						exec(t, conn, fmt.Sprintf(tt.each, i))
+					}
+					exec(t, conn, fmt.Sprintf("ALTER TABLE root ATTACH PARTITION part%d FOR VALUES IN (%[1]d)", i))
+				}
+				if tt.before != "" {
+					exec(t, conn, tt.before)
+				}
+				return measure("SELECT fencing.doctor()"), measure(tt.after), measure("SELECT fencing.register('root', 'lease')"), measure("SELECT fencing.doctor()")
+			}
+			names := []string{"doctor before", tt.after, "register again", "doctor after"}
+			var first, last [4]float64
+			first[0], first[1], first[2], first[3] = cost(few)
+			last[0], last[1], last[2], last[3] = cost(many)
+			for i := range names {
+				t.Logf("%s: %.2f ms for each of %d, %.2f ms for each of %d", names[i], first[i]/1e6, few, last[i]/1e6, many)
+			}
+			for i := range names {
+				require.Less(t, last[i], 2.5*first[i], names[i])
+			}
+		})
+	}
+}

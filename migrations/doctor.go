@@ -41,7 +41,10 @@ func Healthy(findings []Finding) bool {
 	return !slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity == SeverityError })
 }
 
-const versionBehind = "D901 version-behind"
+const (
+	versionBehind = "D901 version-behind"
+	schemaChanged = "D004 schema-changed"
+)
 
 // Doctor finds what takes the protection away, or will do so, errors first. It
 // asks the SQL function fencing.doctor, and then the wall itself: on every
@@ -81,6 +84,10 @@ func Doctor(ctx context.Context, dsn string, roles ...string) ([]Finding, error)
 	if err != nil {
 		return nil, opError(op, "", err)
 	}
+	changed, err := doctorFunctions(ctx, conn, findings)
+	if err != nil {
+		return nil, opError(op, "", err)
+	}
 	tried, err := tryWalls(ctx, conn)
 	if isState(err, undefinedTable, undefinedColumn) && !Healthy(findings) {
 		err = nil // the findings say what is missing
@@ -88,7 +95,7 @@ func Doctor(ctx context.Context, dsn string, roles ...string) ([]Finding, error)
 	if err != nil {
 		return nil, opError(op, "", err)
 	}
-	findings = append(append(findings, version...), tried...)
+	findings = slices.Concat(findings, version, changed, tried)
 	slices.SortStableFunc(findings, func(a, b Finding) int { return rank(a) - rank(b) })
 	return findings, nil
 }
@@ -131,6 +138,58 @@ func doctorVersion(ctx context.Context, conn *pgx.Conn) ([]Finding, error) {
 		Consequence: "what the newer version mends is not mended here",
 		Remedy:      "run migrations.Up(ctx, dsn)",
 	}}, nil
+}
+
+// doctorFunctions compares the functions of the doctor itself with those that this
+// package's migrations make: what a changed one says of itself is worth nothing.
+// It leaves out a schema of another version, and what findings have.
+func doctorFunctions(ctx context.Context, conn *pgx.Conn, findings []Finding) ([]Finding, error) {
+	functions, err := readFunctions()
+	if err != nil {
+		return nil, err
+	}
+	query, err := differencesSQL(functions)
+	if err != nil {
+		return nil, err
+	}
+	latest, err := latestVersion()
+	if err != nil {
+		return nil, err
+	}
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	var at int64
+	err = tx.QueryRow(ctx, `SELECT coalesce(pg_catalog.max(version_id), 0) FROM `+versionTable).Scan(&at)
+	if isState(err, undefinedTable, insufficientPrivilege) || err == nil && at != latest {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tx.Exec(ctx, enterPath); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	var name, signature string
+	var isMissing bool
+	var changed []Finding
+	_, err = pgx.ForEachRow(rows, []any{&name, &signature, &isMissing}, func() error {
+		f := Finding{
+			Severity: SeverityError, Code: schemaChanged, Object: "function fencing." + signature, Problem: "it is not as this package made it",
+			Consequence: "what the doctor says rests on it", Remedy: "run migrations.Up(ctx, dsn), which makes it again",
+		}
+		if strings.HasPrefix(name, "doctor") && !isMissing && !slices.ContainsFunc(findings, func(found Finding) bool { return found.Object == f.Object }) {
+			changed = append(changed, f)
+		}
+		return nil
+	})
+	return changed, err
 }
 
 // latestVersion is the number of the last file in FS.

@@ -88,7 +88,7 @@ func TestDoctorKeepsWhatItFoundBeforeAnError(t *testing.T) {
 	conn := open(t, dsn)
 	exec(t, conn, `ALTER TABLE orders DISABLE TRIGGER "~fencing_update"; DROP FUNCTION fencing.doctor_settings`)
 	findings := diagnose(t, dsn)
-	require.Equal(t, []string{"D002 doctor-stopped", "D203 trigger-disabled"}, codes(findings, "error"))
+	require.Equal(t, []string{"D001 schema-broken", "D002 doctor-stopped", "D203 trigger-disabled"}, codes(findings, "error"))
 	for _, f := range findings {
 		if f.Code == "D002 doctor-stopped" {
 			require.Contains(t, f.Problem, "function fencing.doctor_settings(jsonb, jsonb) does not exist")

@@ -30,7 +30,9 @@ var FS embed.FS
 
 // Up installs schema fencing, or brings it up to this version of the package.
 // It does nothing if that has been done, and may run in many processes at
-// once: one works, the others wait for it, until ctx ends.
+// once: one works, the others wait for it, until ctx ends. A function of the schema
+// that somebody has dropped or changed is made again; see the finding D004 of
+// [Doctor].
 //
 // Which migrations have run is recorded in fencing.goose_db_version; a
 // goose_db_version of the user's own is neither read nor written.
@@ -54,6 +56,9 @@ func Up(ctx context.Context, dsn string) error {
 	}
 	if _, err := p.Up(ctx); err != nil {
 		return upError(op, err)
+	}
+	if err := mendFunctions(ctx, db); err != nil {
+		return opError(op, "run it as the role that owns schema fencing", err)
 	}
 	return nil
 }

@@ -282,6 +282,21 @@ CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fe
 
 ALTER TABLE fencing.generation ENABLE ALWAYS TRIGGER refuse_driver;
 
+-- The partitions of a table, at every level. Unlike pg_partition_tree this takes no lock: who holds a lock of a partition and then waits for one
+-- of the partitioned table is in a deadlock with ATTACH and DETACH, which lock that first.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.partitions(tbl regclass) RETURNS SETOF oid LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY
+  WITH RECURSIVE part AS (
+    SELECT i.inhrelid AS oid FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition WHERE i.inhparent = tbl
+    UNION ALL
+    SELECT i.inhrelid FROM part p JOIN pg_inherits i ON i.inhparent = p.oid)
+  SELECT p.oid FROM part p;
+END $$;
+-- +goose StatementEnd
+
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
@@ -463,6 +478,34 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- The rows of the tables that tbl may have been a partition or a child of when it got the triggers that it has: those that have partitions or
+-- children, have the same columns, and whose walls, tombstones and seals have the same functions. A detached partition has the trigger for
+-- TRUNCATE only. Nothing in the catalog tells which one of several it was.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.registered_above(tbl regclass) RETURNS SETOF fencing.registry LANGUAGE plpgsql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+  v_has text[];  -- what the names of the functions begin with
+BEGIN
+  SELECT array_agg(DISTINCT left(p.proname, 21)) INTO v_has FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+   WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_';
+  IF v_has IS NULL THEN
+    RETURN;
+  END IF;
+  RETURN QUERY
+  SELECT r.* FROM fencing.registry r JOIN pg_class c ON c.oid = r.relid AND c.relhassubclass
+    LEFT JOIN (pg_class q JOIN pg_namespace n ON n.oid = q.relnamespace) ON q.oid = r.issued_by
+    LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = r.seal_column AND a.attnum > 0
+   WHERE r.relid <> tbl AND r.wall_level <> 'off'
+     AND 'wall_' || left(md5(jsonb_build_array(r.token_column, r.mode, r.resource, CASE WHEN q.oid IS NOT NULL THEN format('%I.%I', n.nspname, q.relname) END)::text), 16) = ANY (v_has)
+     AND (r.tombstones OR NOT EXISTS (SELECT FROM unnest(v_has) h WHERE starts_with(h, 'tomb_')))
+     AND (NOT EXISTS (SELECT FROM unnest(v_has) h WHERE starts_with(h, 'seal_'))
+          OR 'seal_' || left(md5(jsonb_build_array(r.token_column, r.resource, r.seal_resource, r.seal_column, a.atttypid::regtype::text)::text), 16) = ANY (v_has))
+     AND NOT EXISTS (SELECT FROM pg_attribute x WHERE x.attrelid = c.oid AND x.attnum > 0 AND NOT x.attisdropped
+       AND NOT EXISTS (SELECT FROM pg_attribute y WHERE y.attrelid = tbl AND y.attname = x.attname AND y.atttypid = x.atttypid AND NOT y.attisdropped));
+END $$;
+-- +goose StatementEnd
+
 -- Gives tbl its present name in the registry, and the tables that are registered under that name theirs. No name that stands for
 -- a table falls out by it. A table that comes by the name of another one is protected no less than that one was, and so is the table
 -- that has the name which tbl gives up; for tbl itself that is left to the caller.
@@ -551,6 +594,7 @@ DECLARE
   v_former jsonb;    -- the rows that tbl takes the place of
   v_ended  oid[];    -- what is no table of its own any more, of those
   v_is_new boolean;  -- tbl has no row itself
+  v_is_detached boolean := false;  -- it was a partition or a child of v_former
   v_newest bigint := 0;  -- the newest token that a row of tbl may have had
   v_token  bigint;
   v_seq    regclass;
@@ -575,6 +619,10 @@ BEGIN
     RAISE EXCEPTION 'fencing: no token column given for %.%', quote_ident(v_schema), quote_ident(v_table)
       USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table, HINT = 'Leave the argument out for last_token.';
   END IF;
+  IF EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = register.tbl AND a.attname = register.token_column AND a.attnum < 0) THEN
+    RAISE EXCEPTION 'fencing: token column % of %.% is a system column', quote_ident(register.token_column), quote_ident(v_schema), quote_ident(v_table)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table, HINT = 'Name a column of your own, or leave the argument out for last_token.';
+  END IF;
   IF register.resource = '' THEN
     RAISE EXCEPTION 'fencing: empty resource name for %.%', quote_ident(v_schema), quote_ident(v_table)
       USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table,
@@ -595,6 +643,11 @@ BEGIN
 
   -- one registration at a time; readers of the registry are not held up
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  -- its name may have become another one while this waited
+  SELECT n.nspname, c.relname INTO v_schema, v_table FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = register.tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: the table to register was dropped meanwhile' USING ERRCODE = 'undefined_table', HINT = 'Name an existing table.';
+  END IF;
   v_is_new := NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = register.tbl);
   -- A table that was dropped and made again, restored by itself or put in the place of another by renaming takes on what was registered
   -- under the name; one that has got partitions, what was registered for these.
@@ -606,31 +659,44 @@ BEGIN
                       AND pg_partition_root(c.oid) = register.tbl) AS is_ended
         FROM fencing.registry r WHERE r.schema_name = v_schema AND r.table_name = v_table AND r.relid <> register.tbl
       UNION
-      SELECT r.*, true FROM pg_partition_tree(register.tbl) p JOIN fencing.registry r ON r.relid = p.relid WHERE p.relid <> register.tbl
+      SELECT r.*, true FROM fencing.partitions(register.tbl) p(oid) JOIN fencing.registry r ON r.relid = p.oid
       UNION  -- a partition that has the name of what was registered
       SELECT r.*, NOT EXISTS (SELECT 1 FROM pg_class d WHERE d.oid = r.relid AND d.relkind IN ('r', 'p'))
-        FROM pg_partition_tree(register.tbl) p JOIN pg_class c ON c.oid = p.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+        FROM fencing.partitions(register.tbl) p(oid) JOIN pg_class c ON c.oid = p.oid JOIN pg_namespace n ON n.oid = c.relnamespace
         JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname
-       WHERE p.relid <> register.tbl AND r.relid NOT IN (SELECT q.relid FROM pg_partition_tree(register.tbl) q)) f;
-  -- What several partitions were registered for can't all hold where it differs.
+       WHERE r.relid::oid NOT IN (SELECT q.oid FROM fencing.partitions(register.tbl) q(oid))) f;
+  -- A partition that was detached is registered as what it was part of, if the caller says the same: what is stricter of several counts.
+  IF v_is_new AND jsonb_array_length(v_former) = 0 THEN
+    SELECT coalesce(jsonb_agg(to_jsonb(r) || jsonb_build_object('oid', r.relid::oid) ORDER BY r.relid), '[]') INTO v_former FROM fencing.registered_above(register.tbl) r
+     WHERE (r.token_column, r.mode, r.resource, r.issued_by) IS NOT DISTINCT FROM (register.token_column, register.mode, register.resource, register.issued_by);
+    v_is_detached := jsonb_array_length(v_former) > 0;
+    IF 1 < (SELECT count(DISTINCT e - ARRAY['relid', 'oid', 'schema_name', 'table_name', 'registered_at']) FROM jsonb_array_elements(v_former) e) THEN
+      RAISE EXCEPTION 'fencing: %.% has a trigger of a wall from a table that it was part of, and several are registered like that: %', quote_ident(v_schema),
+          quote_ident(v_table), (SELECT string_agg(e ->> 'relid', ', ' ORDER BY e ->> 'relid') FROM jsonb_array_elements(v_former) e)
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
+              HINT = format('SELECT fencing.wall(%L, ''off'') takes that trigger. Then register the table, and give it the wall, the tombstones and the seal of the one that it was part of; fencing.tombstone_copy has the keys that were deleted.',
+                  format('%I.%I', v_schema, v_table));
+    END IF;
+  END IF;
+  -- What several rows ask for can't all hold where it differs. If the table has only its own name from another one, what the caller says counts.
   SELECT string_agg(k.what, ' and ' ORDER BY k.n) INTO v_what
     FROM (VALUES (1, 'mode'), (2, 'resource'), (3, 'issued_by'), (4, 'seal')) k(n, what)
-   WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid WHERE c.relispartition)
+   WHERE NOT v_is_detached
+     AND EXISTS (SELECT 1 FROM jsonb_array_elements(v_former) e WHERE (e ->> 'schema_name', e ->> 'table_name') <> (v_schema::text, v_table::text))
      AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(e -> 'seal_resource', e -> 'seal_column')
          ELSE jsonb_build_array(e -> k.what) END)
                 FROM (SELECT e FROM jsonb_array_elements(v_former) e
                       UNION ALL
-                      SELECT to_jsonb(r) || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by',
-                          register.issued_by)
+                      SELECT to_jsonb(r) || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by', register.issued_by)
                         FROM fencing.registry r WHERE r.relid = register.tbl) x(e)
                WHERE k.what <> 'seal' OR coalesce(e ->> 'seal_resource', e ->> 'seal_column') IS NOT NULL);
   IF v_what IS NOT NULL THEN
-    SELECT string_agg(format('%I.%I', n.nspname, c.relname), ', ' ORDER BY c.oid) INTO v_hint
-      FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid JOIN pg_namespace n ON n.oid = c.relnamespace
-          WHERE c.relispartition;
-    RAISE EXCEPTION 'fencing: the partitions of %.% are registered with different %', quote_ident(v_schema), quote_ident(v_table), v_what
+    SELECT string_agg(CASE WHEN c.oid IS NOT NULL THEN format('%I.%I', n.nspname, c.relname)
+        ELSE format('%I.%I, which is gone (%s)', e ->> 'schema_name', e ->> 'table_name', e ->> 'oid') END, ', ' ORDER BY e ->> 'oid') INTO v_hint
+      FROM jsonb_array_elements(v_former) e LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace) ON c.oid = (e ->> 'oid')::oid;
+    RAISE EXCEPTION 'fencing: what %.% takes the place of was registered with different %', quote_ident(v_schema), quote_ident(v_table), v_what
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
-            HINT = format('Only one can hold for all of them. Of %s, call fencing.unregister for those that are to take on what the others have, and register %I.%I in the same transaction.',
+            HINT = format('Only one can hold for all of them. Of %s, call fencing.unregister for those that are to take on what the others have, or DELETE FROM fencing.registry WHERE relid::oid = ... for one that is gone, and register %I.%I in the same transaction.',
                           v_hint, v_schema, v_table);
   END IF;
   -- A name that another table has by now isn't to fall out with the row of a partition.
@@ -712,7 +778,7 @@ BEGIN
   WHERE (r.token_column, r.mode, r.resource, r.issued_by)
         IS DISTINCT FROM (EXCLUDED.token_column, EXCLUDED.mode, EXCLUDED.resource, EXCLUDED.issued_by);
   -- also of partitions that have no row
-  PERFORM fencing.tombstone_copy(p.relid, register.tbl) FROM pg_partition_tree(register.tbl) p WHERE p.relid <> register.tbl;
+  PERFORM fencing.tombstone_copy(p.oid::regclass, register.tbl) FROM fencing.partitions(register.tbl) p(oid);
   IF jsonb_array_length(v_former) = 0 THEN
     RETURN;
   END IF;
@@ -1869,6 +1935,7 @@ BEGIN
     SELECT tbl::oid AS oid
     UNION
     SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid  -- a child with a wall of its own keeps that
+      JOIN pg_class k ON k.oid = i.inhrelid AND k.relpersistence <> 't'
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   kind(name, suffix, attestable, event, for_each) AS (VALUES
     ('!fencing_mark', 'mark', false, format(CASE mode WHEN 'strict' THEN 'BEFORE UPDATE' ELSE 'BEFORE UPDATE OF %I' END,
@@ -1979,8 +2046,9 @@ CREATE TRIGGER wall AFTER UPDATE OR DELETE ON fencing.registry FOR EACH ROW EXEC
 
 ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
 
+-- Without a level it is enforce, or attested where the wall is at that: who calls it again to mend the wall doesn't lower it.
 -- +goose StatementBegin
-CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'enforce') RETURNS void LANGUAGE plpgsql VOLATILE
+CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'at least enforce') RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_table   record;
@@ -1995,6 +2063,9 @@ BEGIN
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to put a wall on' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+  END IF;
+  IF level = 'at least enforce' THEN
+    level := CASE v_table.wall_level WHEN 'attested' THEN 'attested' ELSE 'enforce' END;
   END IF;
   IF level IS NULL OR level NOT IN ('off', 'report', 'enforce', 'attested') THEN
     RAISE EXCEPTION 'fencing: % for the wall of %.%', CASE WHEN level IS NULL THEN 'no level given'
@@ -2043,7 +2114,7 @@ END $$;
 -- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.wall(regclass, text) IS
-  'Has PostgreSQL itself refuse stale and unguarded writes to a registered table: off, report, enforce or attested. Calling it again mends what is missing.';
+  'Has PostgreSQL itself refuse stale and unguarded writes to a registered table: off, report, enforce or attested; by default enforce, or attested where it is that. Calling it again mends what is missing.';
 
 -- ---- src/50_seal.sql
 
@@ -3103,7 +3174,7 @@ BEGIN
     END LOOP;
   END IF;
   IF level <> 'off' THEN  -- what a partition brings along that was a table of its own
-    PERFORM fencing.tombstone_copy(p.relid, tbl) FROM pg_partition_tree(tbl) p WHERE p.relid <> tbl;
+    PERFORM fencing.tombstone_copy(p.oid::regclass, tbl) FROM fencing.partitions(tbl) p(oid);
   END IF;
   v_old := array_remove(v_old, v_prefix);
   IF cardinality(v_old) > 0 THEN
@@ -3315,8 +3386,14 @@ BEGIN
                 array_to_string(v_cols, ', '));
   END IF;
   -- locked and then counted: the old token that is written down is the one that is replaced
-  EXECUTE format('SELECT array_agg(t) FROM (SELECT r.%1$I AS t FROM %2$s r, jsonb_populate_record(NULL::%2$s, $1) k WHERE %3$s FOR UPDATE OF r) x',
-                 v_table.token_column, v_table.name, v_cond) INTO v_old USING key;
+  BEGIN
+    EXECUTE format('SELECT array_agg(t) FROM (SELECT r.%1$I AS t FROM %2$s r, jsonb_populate_record(NULL::%2$s, $1) k WHERE %3$s FOR UPDATE OF r) x',
+                   v_table.token_column, v_table.name, v_cond) INTO v_old USING key;
+  EXCEPTION WHEN data_exception OR datatype_mismatch THEN
+    RAISE EXCEPTION 'fencing: % is not a key of %: %', key, v_table.name, SQLERRM
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('Write the values as the types of the columns read text: %s.', array_to_string(v_cols, ', '));
+  END;
   IF coalesce(cardinality(v_old), 0) <> 1 THEN
     RAISE EXCEPTION 'fencing: % of % has the key %', CASE WHEN v_old IS NULL THEN 'no row' ELSE 'more than one row' END, v_table.name, key
       USING ERRCODE = CASE WHEN v_old IS NULL THEN 'no_data_found' ELSE 'cardinality_violation' END, SCHEMA = v_table.nspname,
@@ -3343,6 +3420,368 @@ END $$;
 COMMENT ON FUNCTION fencing.repair(regclass, jsonb, bigint, text) IS
   'Sets the token of one row, named by its primary key, past the wall, and keeps a record in fencing.repairs. For the owner of the schema.';
 
+-- ---- src/79_manifest.sql
+
+-- What schema fencing is made of: fencing.doctor_objects(), as the catalog has it, and fencing.doctor_manifest(), as it was when this file
+-- was built. fencing.doctor() reports each difference.
+--
+-- The manifest is made by a server that has run this file: see internal/baseline. It has nothing that differs between the major versions
+-- of PostgreSQL, and leaves itself out. Constraints of NOT NULL, which are in the catalog as of version 18 only, count as the columns' own.
+--
+-- Known limits:
+--   Who may write functions of the schema can make the doctor say what they like. migrations.Doctor has a manifest of its own for that, and
+--   compares the doctor's functions with it.
+--   The trigger functions of walls, tombstones and seals are made later: the findings about triggers compare those.
+
+-- parent is the table that an object is part of, and empty for what is in the schema itself.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_objects() RETURNS TABLE (kind text, parent text, object text, definition text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+WITH rel AS (SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'fencing' AND c.relkind IN ('r', 'p', 'v', 'm', 'f'))
+SELECT 'table', '', c.relname::text, concat_ws(', ', CASE c.relkind WHEN 'r' THEN 'table' ELSE 'relation of kind ' || c.relkind::text END,
+       CASE c.relpersistence WHEN 'p' THEN 'logged' ELSE 'unlogged' END, CASE WHEN c.relrowsecurity THEN 'row security' END,
+       CASE WHEN c.relforcerowsecurity THEN 'forced row security' END)
+  FROM rel c
+UNION ALL
+SELECT 'column', c.relname, a.attname, concat_ws(' ', format_type(a.atttypid, a.atttypmod), CASE WHEN a.attcollation <> t.typcollation THEN 'of another collation' END,
+       CASE WHEN a.attidentity <> '' THEN 'identity' END, CASE WHEN a.attgenerated <> '' THEN 'generated' END)
+  FROM rel c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
+UNION ALL
+SELECT 'not null', c.relname, a.attname, 'NOT NULL'
+  FROM rel c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attnotnull
+UNION ALL
+SELECT 'default', c.relname, a.attname, pg_get_expr(d.adbin, d.adrelid)
+  FROM rel c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attidentity = ''
+  JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+UNION ALL
+SELECT 'constraint', c.relname, k.conname, pg_get_constraintdef(k.oid)
+  FROM rel c JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype NOT IN ('n', 't')
+UNION ALL
+SELECT 'index', c.relname, x.relname, pg_get_indexdef(i.indexrelid) || CASE WHEN i.indisvalid THEN '' ELSE ' INVALID' END
+  FROM rel c JOIN pg_index i ON i.indrelid = c.oid JOIN pg_class x ON x.oid = i.indexrelid
+ WHERE NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.conrelid = c.oid)
+UNION ALL
+SELECT 'trigger', c.relname, t.tgname, pg_get_triggerdef(t.oid) || CASE t.tgenabled WHEN 'A' THEN '' ELSE ' not always' END
+  FROM rel c JOIN pg_trigger t ON t.tgrelid = c.oid AND NOT t.tgisinternal
+UNION ALL
+SELECT 'rule', c.relname, r.rulename, '' FROM rel c JOIN pg_rewrite r ON r.ev_class = c.oid AND r.rulename <> '_RETURN'
+UNION ALL
+SELECT 'policy', c.relname, p.polname, '' FROM rel c JOIN pg_policy p ON p.polrelid = c.oid
+UNION ALL
+SELECT 'sequence', '', c.relname, format('%s, INCREMENT BY %s', format_type(s.seqtypid, NULL), s.seqincrement)
+  FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'fencing'
+UNION ALL
+SELECT 'function', '', format('%s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)),
+       concat_ws(' ', md5(p.prosrc), l.lanname, md5(jsonb_build_array(pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), p.prokind,
+       p.prosecdef, p.proleakproof, p.proisstrict, p.provolatile, p.proparallel, p.proconfig)::text))
+  FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang
+ WHERE n.nspname = 'fencing' AND p.proname <> 'doctor_manifest' AND p.proname !~ '^(wall|tomb|seal)_[0-9a-f]{16}_'
+$$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.doctor_objects() IS 'What is in schema fencing, one row for each object and its definition.';
+
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_manifest() RETURNS TABLE (kind text, parent text, object text, definition text) LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+VALUES
+  ('column', 'epoch', 'resource', 'text'),
+  ('column', 'epoch', 'stripe', 'smallint'),
+  ('column', 'epoch', 'token', 'bigint'),
+  ('column', 'generation', 'one', 'boolean'),
+  ('column', 'generation', 'value', 'bigint'),
+  ('column', 'incarnation', 'dbid', 'oid'),
+  ('column', 'incarnation', 'one', 'boolean'),
+  ('column', 'incarnation', 'seqid', 'oid'),
+  ('column', 'incarnation', 'sysid', 'bigint'),
+  ('column', 'incarnation', 'tli', 'bigint'),
+  ('column', 'lease', 'expires_at', 'timestamp with time zone'),
+  ('column', 'lease', 'holder', 'text'),
+  ('column', 'lease', 'resource', 'text'),
+  ('column', 'lease', 'token', 'bigint'),
+  ('column', 'registry', 'driver_level', 'text'),
+  ('column', 'registry', 'driver_rewrite', 'boolean'),
+  ('column', 'registry', 'issued_by', 'regclass'),
+  ('column', 'registry', 'mode', 'text'),
+  ('column', 'registry', 'registered_at', 'timestamp with time zone'),
+  ('column', 'registry', 'relid', 'regclass'),
+  ('column', 'registry', 'resource', 'text'),
+  ('column', 'registry', 'schema_name', 'name'),
+  ('column', 'registry', 'seal_column', 'name'),
+  ('column', 'registry', 'seal_resource', 'text'),
+  ('column', 'registry', 'table_name', 'name'),
+  ('column', 'registry', 'token_column', 'name'),
+  ('column', 'registry', 'tombstones', 'boolean'),
+  ('column', 'registry', 'wall_level', 'text'),
+  ('column', 'repairs', 'id', 'uuid'),
+  ('column', 'repairs', 'key', 'jsonb'),
+  ('column', 'repairs', 'new_token', 'bigint'),
+  ('column', 'repairs', 'old_token', 'bigint'),
+  ('column', 'repairs', 'reason', 'text'),
+  ('column', 'repairs', 'relid', 'regclass'),
+  ('column', 'repairs', 'repaired_at', 'timestamp with time zone'),
+  ('column', 'repairs', 'repaired_by', 'name'),
+  ('column', 'repairs', 'schema_name', 'name'),
+  ('column', 'repairs', 'table_name', 'name'),
+  ('column', 'repairs', 'xact', 'xid8'),
+  ('column', 'tombstone', 'columns', 'jsonb'),
+  ('column', 'tombstone', 'deleted_at', 'timestamp with time zone'),
+  ('column', 'tombstone', 'digest', 'bytea'),
+  ('column', 'tombstone', 'key', 'text[] of another collation'),
+  ('column', 'tombstone', 'relid', 'regclass'),
+  ('column', 'tombstone', 'token', 'bigint'),
+  ('column', 'tombstone', 'xact', 'xid8'),
+  ('constraint', 'epoch', 'epoch_pkey', 'PRIMARY KEY (resource, stripe)'),
+  ('constraint', 'epoch', 'epoch_stripe_check', 'CHECK (((stripe >= 0) AND (stripe <= 15)))'),
+  ('constraint', 'generation', 'generation_one_check', 'CHECK (one)'),
+  ('constraint', 'generation', 'generation_pkey', 'PRIMARY KEY (one)'),
+  ('constraint', 'incarnation', 'incarnation_one_check', 'CHECK (one)'),
+  ('constraint', 'incarnation', 'incarnation_pkey', 'PRIMARY KEY (one)'),
+  ('constraint', 'lease', 'lease_pkey', 'PRIMARY KEY (resource)'),
+  ('constraint', 'lease', 'lease_resource_check', 'CHECK (((length(resource) >= 1) AND (length(resource) <= 255)))'),
+  ('constraint', 'registry', 'registry_driver_level_check', 'CHECK ((driver_level = ANY (ARRAY[''off''::text, ''report''::text, ''enforce''::text])))'),
+  ('constraint', 'registry', 'registry_mode_check', 'CHECK ((mode = ANY (ARRAY[''strict''::text, ''lease''::text])))'),
+  ('constraint', 'registry', 'registry_pkey', 'PRIMARY KEY (relid)'),
+  ('constraint', 'registry', 'registry_resource_check', 'CHECK ((resource <> ''''::text))'),
+  ('constraint', 'registry', 'registry_schema_name_table_name_key', 'UNIQUE (schema_name, table_name) DEFERRABLE'),
+  ('constraint', 'registry', 'registry_seal_check', 'CHECK ((num_nonnulls(seal_resource, seal_column) < 2))'),
+  ('constraint', 'registry', 'registry_seal_column_check', 'CHECK ((seal_column <> ''''::name))'),
+  ('constraint', 'registry', 'registry_seal_resource_check', 'CHECK (((length(seal_resource) >= 1) AND (length(seal_resource) <= 255)))'),
+  ('constraint', 'registry', 'registry_token_column_check', 'CHECK ((token_column <> ''''::name))'),
+  ('constraint', 'registry', 'registry_wall_level_check', 'CHECK ((wall_level = ANY (ARRAY[''off''::text, ''report''::text, ''enforce''::text, ''attested''::text])))'),
+  ('constraint', 'repairs', 'repairs_new_token_check', 'CHECK ((new_token >= 0))'),
+  ('constraint', 'repairs', 'repairs_pkey', 'PRIMARY KEY (id)'),
+  ('constraint', 'repairs', 'repairs_reason_check', 'CHECK ((reason ~ ''[^[:space:]]''::text))'),
+  ('constraint', 'tombstone', 'tombstone_pkey', 'PRIMARY KEY (relid, digest)'),
+  ('default', 'generation', 'one', 'true'),
+  ('default', 'incarnation', 'one', 'true'),
+  ('default', 'registry', 'driver_level', '''enforce''::text'),
+  ('default', 'registry', 'driver_rewrite', 'false'),
+  ('default', 'registry', 'issued_by', '''fencing.write_epoch''::regclass'),
+  ('default', 'registry', 'registered_at', 'now()'),
+  ('default', 'registry', 'tombstones', 'false'),
+  ('default', 'registry', 'wall_level', '''off''::text'),
+  ('default', 'repairs', 'id', 'gen_random_uuid()'),
+  ('default', 'repairs', 'repaired_at', 'clock_timestamp()'),
+  ('default', 'repairs', 'repaired_by', 'SESSION_USER'),
+  ('default', 'tombstone', 'deleted_at', 'clock_timestamp()'),
+  ('function', '', 'carry_over(present jsonb, former jsonb)', 'f283776660ab1821b6c87c110da48810 plpgsql 3980d666ef8187a8b1c5a436db451abe'),
+  ('function', '', 'check_name(tbl regclass, schema_name name, table_name name)', '9fd5675f97520ffadb8d8abb16ca3cfc plpgsql 82c1f27a49edddf1257209bf3092b3db'),
+  ('function', '', 'check_parents(tbl regclass)', '8dc0613481496554e44e1e7e15eba8cf plpgsql acd76ba72075893e0098c5a6f951a497'),
+  ('function', '', 'check_seal_column(tbl regclass, by_column name)', '93f034672026a7320d8eb802fcba5f6c plpgsql 9caf3b4cd6c693bbbeb02067ae048dd6'),
+  ('function', '', 'check_sequence(issued_by regclass)', '55425ef77fd7ea6fd01e8b902c8f5b77 plpgsql b3a433ad53c431bac5721e281e9a7be9'),
+  ('function', '', 'check_table(tbl regclass)', '4d8b2593d46856381e63f2eb37ec47db plpgsql 9945a3963de734f8c813d1cfceb4daeb'),
+  ('function', '', 'check_token_column(tbl regclass, token_column name)', '866de38365acf745ed23cb3f50422665 plpgsql 39ebd9656cfde75ad6f8209327004461'),
+  ('function', '', 'claim_name(tbl regclass)', '7f9f2b492e4e0c89124346d13f0ec82b plpgsql cc92ce5b3e705ae39709e1836d369583'),
+  ('function', '', 'doctor(scan boolean, roles name[])', 'efb17375cc1faf019b0b5352d2133535 plpgsql 56004ea3a3218ec1922dcbccc77f57e5'),
+  ('function', '', 'doctor_apps(family jsonb, roles name[])', '204c75859925b86d394039478b8ca361 plpgsql ecbeee754c69f70f2de65c35a012f0d8'),
+  ('function', '', 'doctor_around(family jsonb)', '625f6c5ef04361798016a7cce595953f plpgsql 8c3e6dd9221e94fa6d5fd17974894462'),
+  ('function', '', 'doctor_bounds()', '124effd38c531ec873594d77a9671f14 plpgsql c8950d7b2aceec0cdab606496e65ed54'),
+  ('function', '', 'doctor_columns(family jsonb, apps jsonb)', '68130ad87536c412f2b64d74cadacdb1 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_differences()', '540494276fdefc7699f89ae7f143d652 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
+  ('function', '', 'doctor_family()', 'd608a340cba7568b4ed1a4344424c55a plpgsql df36624d779f6462da19a6724f0ba137'),
+  ('function', '', 'doctor_less()', 'a8b2d3cc2cd5a5ab85640c6833ae2db6 plpgsql ac2ba55746ee191cfdb16a588c2e0afd'),
+  ('function', '', 'doctor_objects()', '7f0f4e307fcd161b95d7a2aadf3a1298 sql b040abf047989985e1712773d21bd643'),
+  ('function', '', 'doctor_owner()', '8080a132bbcde6fa86a624fdccb5a5e0 plpgsql 901c54a018e24d3768ff7695c8402f4f'),
+  ('function', '', 'doctor_owners()', '40354d27e9f50deff2819fe4d1355a2b plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
+  ('function', '', 'doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass)', 'fef62604da7ad7a3c463b8ec5bb037f6 plpgsql 3e814fd0573b5022590579cbd88d96fe'),
+  ('function', '', 'doctor_registered_less(former jsonb, present jsonb)', 'c41440749b0da641c6a0c72955dadb25 plpgsql d03f82d1bbd689948d48d7ae8eb137f4'),
+  ('function', '', 'doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid)', 'ad86c6b7f1d7e41b5717a759cd22f4f9 plpgsql 34a66fa262db83d5c3ba004b5cb07031'),
+  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', '0edf30b4b5f04195eba3df6261ff9d55 plpgsql 53d872ae380b60c0960287f91f187d47'),
+  ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '05818fd9d572e92a7a01199ee2352977 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '6ac4acd8c8d82e490a441f62636a7cb0 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
+  ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '748ba59fb6f2b7680605006a8670fc04 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_settings(family jsonb, apps jsonb)', '4ae8a48f38331459ecabbe90af2e4f7a plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_subscriptions(family jsonb, apps jsonb)', '23da1060c03c98b60f7fb7beaa2b0c9e plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_tables()', '4a063b0263a8eaa02c25e475f3d30c2d plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
+  ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '155f5ce9117ec5ea9a0b333f0d2fde21 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
+  ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', 'c2a5658bfd7e91e278fda1abfd01902d plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', 'bbe34dc2a596ef47e6067480f909e6a5 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', '4273f5b87ceae0e7d56cafafa7b67a79 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_without_wall(tbl text, sql text)', '97c9c9416bc7e67096ebe8e3a29373cc plpgsql 8c1a5e1950b7aa42bf68eb05de08b846'),
+  ('function', '', 'driver_level(tbl regclass, level text)', '2886770d6679fd87a85f2e5eea5e67a5 plpgsql d427d5f9ac6bc26452cde7c46aba2470'),
+  ('function', '', 'driver_rewrite(tbl regclass, on_off boolean)', '8ecfd7d040204828e6e66ca9944e8a3e plpgsql e9da2e3da8e5f09aa713a6297dbd2b97'),
+  ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', 'ef5a49b5e8686883b7344e198e4b4ac3 plpgsql 46be0c8b7eaa75b87d2add565b27429a'),
+  ('function', '', 'incarnation_now(OUT tli bigint, OUT sysid bigint, OUT dbid oid, OUT seqid oid, OUT unread text[])', '1dee569ae8f85fc77fa63c3e038815ba plpgsql 22a4d531633f36bede53d9af4360324e'),
+  ('function', '', 'is_repair(rel oid, token bigint, current bigint)', 'f63c01120ec76f8540bf765b2c2d6847 plpgsql eea51175aa4e429085392ea771336945'),
+  ('function', '', 'lease_ttl(ttl interval)', '7479ca91ca8b1a7e9db88ba16e628eaa plpgsql 6d2c7afe4e8e4b63d10ab10c03c4062b'),
+  ('function', '', 'lease_wait(resource text)', '9b319bce6f47539b8c6dbd0957d78e2b plpgsql 97f1dadd86a6b7dd44a769b0d157d2c4'),
+  ('function', '', 'next_token()', '3f2bdc717da4232e2630870f48f6c318 plpgsql 493797e29a72f3a0ba35d84c09b80b77'),
+  ('function', '', 'partitions(tbl regclass)', '7dff48de25ed530d4a49ade81de8b08c plpgsql d08cd428d22d314d963c3ce3c67bd2b6'),
+  ('function', '', 'prune_tombstones(tbl regclass, below bigint)', '276a9166fd81e59b113dd8baf85989ae plpgsql 7fd7def5a5c942898fdfef9f5bc61772'),
+  ('function', '', 'raise_epoch()', 'cbefc874e490d5e83f7cdad64edb69d5 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
+  ('function', '', 'refuse_driver(what text)', '4072de0ed20071bccb2f3a8b1d0c4879 plpgsql c6ecb953cc6d1c84903dbd0035daaaf7'),
+  ('function', '', 'refuse_driver_write()', 'a33f700f4766c4752af661eda5c6189e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
+  ('function', '', 'refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean)', 'b3fd670992617874bb069e58227b5c58 plpgsql 0bdfb8a7e6a0ede0e74a3bbf0922908a'),
+  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '6ff173fdb9fa8b858f829a9fc8ac50cb plpgsql bc941b2b432f826647507dbe2286e140'),
+  ('function', '', 'registered_above(tbl regclass)', '3c7fc44e8a599053930f2473a8ddbe30 plpgsql 68a40c9106de43c2f3078bbf69dad47a'),
+  ('function', '', 'registry_changed()', 'de5214dc037ef2c0f1e00d91f8b8d948 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
+  ('function', '', 'release(resource text, token bigint)', '9d66b5a7684e8c0d8e84dc7ec44a8152 plpgsql d0d9fc5461b488971e6c299a23a95191'),
+  ('function', '', 'renew(resource text, token bigint, ttl interval)', '62c6083377ebedc8adfe9ccf4a73446b plpgsql 6e74c9b01cb5447304651630290e19fe'),
+  ('function', '', 'repair(tbl regclass, key jsonb, token bigint, reason text)', '7698fb36850e3abae679f9e8157559a9 plpgsql b4dc2f67b2dd4343435b2b0c9f4734f4'),
+  ('function', '', 'seal(tbl regclass, resource text, by_column name)', 'ba8076d52e5f420075c6900abf68bbb1 plpgsql fa0b38bbd52b59de448b52763f5fb745'),
+  ('function', '', 'seal_apply(tbl regclass)', 'd7944e09efefe9cb58077b6eda50c6a7 plpgsql 595760964e5e7716b3ff5a84a282718a'),
+  ('function', '', 'seal_bodies()', '6afceb8d19573cac1652a808aab49baa sql 7bfd7a67e71cfc4fafffff35a6f280c3'),
+  ('function', '', 'seal_changed()', 'f244104b91436f26ea975e47b95a39c9 plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
+  ('function', '', 'seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text, col name, token bigint, current bigint, was bigint)', 'f051b1891c66209846be0252281a881f plpgsql 5c1b8ce3d927e8169a21725c49da40b7'),
+  ('function', '', 'seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype)', 'e90101e7ec5212caff91244b47e76d07 plpgsql 73280983504b580c235b7d2f9bb343b4'),
+  ('function', '', 'seal_sweep(names text[])', '943752c29d89fba06ae01371b2080b7d plpgsql 58a67aed99a41439caf69e18773f3ca8'),
+  ('function', '', 'setting_name(resource text)', '33715c0a0a5cfcd7c4d1e48de8edf70b plpgsql a0401152108b9105e1aef3ca319e60f2'),
+  ('function', '', 'take(resource text, ttl interval, holder text)', '75f68778be679fbb9853069d32707847 plpgsql 1b364c0b4c9ea500695f712df2eb78ae'),
+  ('function', '', 'take_over(tbl regclass, former jsonb, is_new boolean)', '4cfd946fdc24f77fbe77b039e6283cdb plpgsql a433b75e825abbc60e883910814f787a'),
+  ('function', '', 'tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', '7025caf24d5fe4644973cb1aa368a92a plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
+  ('function', '', 'tombstone_bodies()', 'ffca11a7038ffc8dc8b74c9938996d8e sql 2225e7bc8acf4e4c09c2b8e3c2fcf62a'),
+  ('function', '', 'tombstone_copy(former regclass, tbl regclass)', 'd0f4395c65a18bc5d6b70b60b71cb50a plpgsql ef1ddfbf0f7f51e140b9d39ff86da796'),
+  ('function', '', 'tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass)', 'acb797687c0df6bf0ff7acc2bb9ea542 plpgsql 7a67788e09068fcff5737dc8455907a0'),
+  ('function', '', 'tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[])', '34272e2699b0cec444c98c773ff279c0 plpgsql fadcc74a08ec2367109fceb51f047a39'),
+  ('function', '', 'tombstone_rekey(tbl regclass, columns jsonb)', '6bbaabd2e8678fb0dffc98245d8261cf plpgsql 7bbc9f574f13cf734cc4b5519b56f2df'),
+  ('function', '', 'tombstone_sweep(prefixes text[])', 'abb8bcbc6f50847237487630645a1518 plpgsql 35d05058ce13759d0a7713fdf0fd4e4c'),
+  ('function', '', 'tombstones(tbl regclass, keep boolean)', '9c516422aaf7a036409c16e4f9f36593 plpgsql 898ed9a1e93ee552261fa6e0290ae4d6'),
+  ('function', '', 'tombstones_changed()', '2358ddb28889e6f68166286d1242af3e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
+  ('function', '', 'unregister(tbl regclass)', '7584e0bb647b4feb3443bdd6b22e1771 plpgsql cc92ce5b3e705ae39709e1836d369583'),
+  ('function', '', 'unseal(tbl regclass)', 'ad293536eacd4f143c25d45dbb01dc68 plpgsql cc92ce5b3e705ae39709e1836d369583'),
+  ('function', '', 'wall(tbl regclass, level text)', '305e0d5b1c59ea41b78c2a4ed5ef0b9e plpgsql 97f5ee05316ce35f0a59037fdb9f6c7c'),
+  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', 'c40029fe76d8049835877e5ab06fec6a plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
+  ('function', '', 'wall_changed()', 'b320d12be55e559043174f6143ec5f1e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
+  ('function', '', 'wall_delete_bodies()', '65056af0de88c628a3d8436891b0cef5 sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass)', 'c69d2a63d8f7ab8daf339b088d8ad85a plpgsql e95ca33e548862d6f143f196e2b4baaa'),
+  ('function', '', 'wall_insert_bodies()', 'a1d6a5755db0e5f888a3cd945de38e62 sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'wall_other_bodies()', 'aef4a3d7ee549d1dcf6c65512fab0c9a sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'wall_sweep(prefixes text[])', '6e0fb0f94fba73d834e002207dcb9ed0 plpgsql 35d05058ce13759d0a7713fdf0fd4e4c'),
+  ('function', '', 'wall_update_bodies()', '2dc1023ec4a57417b3318871075a0e0e sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'walls_above(rel oid)', 'ae5e81a4279665bc89576eff1efd23ef plpgsql 2200a9c23d5678134bef8f392f18963b'),
+  ('index', 'repairs', 'repairs_in_progress', 'CREATE INDEX repairs_in_progress ON fencing.repairs USING btree (xact) WHERE (xact IS NOT NULL)'),
+  ('not null', 'epoch', 'resource', 'NOT NULL'),
+  ('not null', 'epoch', 'stripe', 'NOT NULL'),
+  ('not null', 'epoch', 'token', 'NOT NULL'),
+  ('not null', 'generation', 'one', 'NOT NULL'),
+  ('not null', 'generation', 'value', 'NOT NULL'),
+  ('not null', 'incarnation', 'dbid', 'NOT NULL'),
+  ('not null', 'incarnation', 'one', 'NOT NULL'),
+  ('not null', 'incarnation', 'seqid', 'NOT NULL'),
+  ('not null', 'incarnation', 'sysid', 'NOT NULL'),
+  ('not null', 'incarnation', 'tli', 'NOT NULL'),
+  ('not null', 'lease', 'expires_at', 'NOT NULL'),
+  ('not null', 'lease', 'resource', 'NOT NULL'),
+  ('not null', 'lease', 'token', 'NOT NULL'),
+  ('not null', 'registry', 'driver_level', 'NOT NULL'),
+  ('not null', 'registry', 'driver_rewrite', 'NOT NULL'),
+  ('not null', 'registry', 'mode', 'NOT NULL'),
+  ('not null', 'registry', 'registered_at', 'NOT NULL'),
+  ('not null', 'registry', 'relid', 'NOT NULL'),
+  ('not null', 'registry', 'schema_name', 'NOT NULL'),
+  ('not null', 'registry', 'table_name', 'NOT NULL'),
+  ('not null', 'registry', 'token_column', 'NOT NULL'),
+  ('not null', 'registry', 'tombstones', 'NOT NULL'),
+  ('not null', 'registry', 'wall_level', 'NOT NULL'),
+  ('not null', 'repairs', 'id', 'NOT NULL'),
+  ('not null', 'repairs', 'key', 'NOT NULL'),
+  ('not null', 'repairs', 'new_token', 'NOT NULL'),
+  ('not null', 'repairs', 'old_token', 'NOT NULL'),
+  ('not null', 'repairs', 'reason', 'NOT NULL'),
+  ('not null', 'repairs', 'relid', 'NOT NULL'),
+  ('not null', 'repairs', 'repaired_at', 'NOT NULL'),
+  ('not null', 'repairs', 'repaired_by', 'NOT NULL'),
+  ('not null', 'repairs', 'schema_name', 'NOT NULL'),
+  ('not null', 'repairs', 'table_name', 'NOT NULL'),
+  ('not null', 'tombstone', 'columns', 'NOT NULL'),
+  ('not null', 'tombstone', 'deleted_at', 'NOT NULL'),
+  ('not null', 'tombstone', 'digest', 'NOT NULL'),
+  ('not null', 'tombstone', 'key', 'NOT NULL'),
+  ('not null', 'tombstone', 'relid', 'NOT NULL'),
+  ('not null', 'tombstone', 'token', 'NOT NULL'),
+  ('not null', 'tombstone', 'xact', 'NOT NULL'),
+  ('sequence', '', 'write_epoch', 'bigint, INCREMENT BY 1'),
+  ('table', '', 'epoch', 'table, logged'),
+  ('table', '', 'generation', 'table, logged'),
+  ('table', '', 'incarnation', 'table, logged'),
+  ('table', '', 'lease', 'table, logged'),
+  ('table', '', 'registry', 'table, logged'),
+  ('table', '', 'repairs', 'table, logged'),
+  ('table', '', 'tombstone', 'table, logged'),
+  ('trigger', 'epoch', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.epoch FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()'),
+  ('trigger', 'generation', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.generation FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()'),
+  ('trigger', 'incarnation', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.incarnation FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()'),
+  ('trigger', 'lease', 'epoch', 'CREATE TRIGGER epoch AFTER INSERT OR UPDATE OF token ON fencing.lease FOR EACH ROW EXECUTE FUNCTION fencing.raise_epoch()'),
+  ('trigger', 'lease', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.lease FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()'),
+  ('trigger', 'registry', 'changed', 'CREATE TRIGGER changed AFTER INSERT OR DELETE OR UPDATE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.registry_changed()'),
+  ('trigger', 'registry', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.registry FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()'),
+  ('trigger', 'registry', 'seal', 'CREATE TRIGGER seal AFTER DELETE OR UPDATE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.seal_changed()'),
+  ('trigger', 'registry', 'tombstones', 'CREATE TRIGGER tombstones AFTER DELETE OR UPDATE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.tombstones_changed()'),
+  ('trigger', 'registry', 'truncated', 'CREATE TRIGGER truncated AFTER TRUNCATE ON fencing.registry FOR EACH STATEMENT EXECUTE FUNCTION fencing.registry_changed()'),
+  ('trigger', 'registry', 'wall', 'CREATE TRIGGER wall AFTER DELETE OR UPDATE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.wall_changed()'),
+  ('trigger', 'repairs', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.repairs FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()'),
+  ('trigger', 'tombstone', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.tombstone FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()')
+$$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.doctor_manifest() IS 'What is in schema fencing as fencing made it; compare fencing.doctor_objects().';
+
+-- The differences. What has a code of its own is left out: the triggers of the schema's tables, a missing table, which stops the doctor, and
+-- the sequence.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_differences()
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+DECLARE
+  c_epoch CONSTANT boolean := to_regclass('fencing.write_epoch') IS NOT NULL;
+BEGIN
+  RETURN QUERY
+  WITH difference AS (
+    SELECT coalesce(m.kind, o.kind) AS kind, coalesce(m.parent, o.parent) AS parent, coalesce(m.object, o.object) AS object,
+           m.definition AS wanted, o.definition AS present
+      FROM fencing.doctor_manifest() m FULL JOIN fencing.doctor_objects() o ON o.kind = m.kind AND o.parent = m.parent AND o.object = m.object
+     WHERE m.definition IS DISTINCT FROM o.definition)
+  SELECT CASE WHEN d.wanted IS NULL AND d.kind IN ('column', 'index') THEN 'warning' ELSE 'error' END,
+         CASE WHEN d.present IS NULL THEN 'D001 schema-broken' ELSE 'D004 schema-changed' END,
+         CASE d.kind WHEN 'function' THEN format('function fencing.%s', d.object) WHEN 'sequence' THEN format('sequence fencing.%I', d.object)
+              WHEN 'table' THEN format('fencing.%I', d.object) ELSE format('%s %I of fencing.%I', d.kind, d.object, d.parent) END,
+         CASE WHEN d.present IS NULL THEN 'it is missing' WHEN d.wanted IS NULL AND d.kind = 'function' THEN 'it has the name of a function of fencing, and is none'
+              WHEN d.wanted IS NULL THEN 'fencing made none such' WHEN d.kind = 'function' THEN 'it is not as fencing made it'
+              ELSE format('it is %s, and not %s', d.present, d.wanted) END,
+         CASE WHEN d.present IS NULL AND d.kind = 'function' THEN 'what calls it fails; rights on it have to be granted again'
+              WHEN d.kind = 'function' THEN 'what it checks, if anything, is for its author to say'
+              WHEN d.kind IN ('trigger', 'rule', 'policy') THEN 'it can change or leave out what is written there'
+              WHEN d.kind = 'table' AND d.present LIKE '%unlogged%' THEN 'a crash empties it'
+              WHEN d.kind = 'table' THEN 'rows that a role doesn''t see don''t count for it'
+              WHEN d.kind = 'sequence' THEN 'tokens are given out in another order, or run out'
+              ELSE 'what the table is trusted to hold may be wrong, or its writes fail' END,
+         CASE d.kind
+           WHEN 'function' THEN CASE WHEN d.wanted IS NULL THEN format('DROP FUNCTION fencing.%s', d.object)
+             ELSE 'run migrations.Up(ctx, dsn), which makes it again' END
+           WHEN 'table' THEN format('ALTER TABLE fencing.%I %s', d.object, concat_ws(', ', CASE WHEN d.present LIKE '%unlogged%' THEN 'SET LOGGED' END,
+             CASE WHEN d.present LIKE '%row security%' THEN 'DISABLE ROW LEVEL SECURITY' END, CASE WHEN d.present LIKE '%forced%' THEN 'NO FORCE ROW LEVEL SECURITY' END))
+           WHEN 'sequence' THEN format('ALTER SEQUENCE fencing.%I AS bigint INCREMENT BY 1', d.object)
+           WHEN 'column' THEN CASE WHEN d.present IS NULL THEN format('restore it: ALTER TABLE fencing.%I RENAME COLUMN ... TO %I, or take the table from a backup', d.parent, d.object)
+             WHEN d.wanted IS NULL THEN format('if nothing of yours needs it, ALTER TABLE fencing.%I DROP COLUMN %I, or leave it, if every write may do without it', d.parent, d.object)
+             ELSE format('ALTER TABLE fencing.%I ALTER COLUMN %I TYPE %s', d.parent, d.object, d.wanted) END
+           WHEN 'not null' THEN format('ALTER TABLE fencing.%I ALTER COLUMN %I %s NOT NULL', d.parent, d.object, CASE WHEN d.wanted IS NULL THEN 'DROP' ELSE 'SET' END)
+           WHEN 'default' THEN format('ALTER TABLE fencing.%I ALTER COLUMN %I ', d.parent, d.object) || coalesce('SET DEFAULT ' || d.wanted, 'DROP DEFAULT')
+           WHEN 'constraint' THEN format('ALTER TABLE fencing.%I ', d.parent) || concat_ws(', ', CASE WHEN d.present IS NOT NULL THEN format('DROP CONSTRAINT %I', d.object) END,
+             CASE WHEN d.wanted IS NOT NULL THEN format('ADD CONSTRAINT %I %s', d.object, d.wanted) END)
+           WHEN 'index' THEN concat_ws('; ', CASE WHEN d.present IS NOT NULL THEN format('DROP INDEX fencing.%I', d.object) END, d.wanted)
+           WHEN 'trigger' THEN format('DROP TRIGGER %I ON fencing.%I', d.object, d.parent)
+           WHEN 'rule' THEN format('DROP RULE %I ON fencing.%I', d.object, d.parent)
+           ELSE format('DROP POLICY %I ON fencing.%I', d.object, d.parent) END
+    FROM difference d
+   WHERE (d.wanted IS NOT NULL AND (d.kind <> 'trigger' AND (d.kind NOT IN ('table', 'sequence') OR d.present IS NOT NULL))
+          OR d.wanted IS NULL AND CASE d.kind
+            -- what else is in the schema is for others to answer for; but not what is taken for a function of fencing's
+            WHEN 'function' THEN EXISTS (SELECT FROM fencing.doctor_manifest() f WHERE f.kind = 'function' AND split_part(f.object, '(', 1) = split_part(d.object, '(', 1))
+            WHEN 'index' THEN d.present ~ '^CREATE UNIQUE |[(].*[(]| WHERE '
+            ELSE true END AND (d.parent = '' AND d.kind = 'function' OR EXISTS (SELECT FROM fencing.doctor_manifest() t WHERE t.kind = 'table' AND t.object = d.parent)))
+     -- of a missing column all else is missing, too, and of an added one all else is new
+     AND NOT (d.kind IN ('not null', 'default') AND EXISTS (SELECT FROM difference c WHERE c.kind = 'column' AND c.parent = d.parent AND c.object = d.object
+         AND (c.wanted IS NULL OR c.present IS NULL)))
+     AND NOT (d.kind IN ('constraint', 'index') AND EXISTS (SELECT FROM difference c WHERE c.kind = 'column' AND c.parent = d.parent AND c.present IS NULL))
+     AND (c_epoch OR d.wanted IS DISTINCT FROM '''fencing.write_epoch''::regclass')  -- D301 has it
+   ORDER BY d.kind = 'constraint' AND d.wanted LIKE 'FOREIGN%', d.kind, d.parent, d.object;
+END $$;
+-- +goose StatementEnd
+
 -- ---- src/80_doctor.sql
 
 -- The doctor: fencing.doctor(), which finds what takes the protection away or will do so, and says what mends it.
@@ -3355,16 +3794,51 @@ COMMENT ON FUNCTION fencing.repair(regclass, jsonb, bigint, text) IS
 --   without the argument roles, a role that owns what is protected is a warning, and any other with too many an error.
 --   A trigger function may set the token column without naming it, and may name it without setting it: its text is searched only, and
 --   what it calls is not. The wall compares the token itself.
---   What the schema's owner has put into fencing's own functions isn't compared with anything; migrations.Doctor tries the wall.
 --   Tokens are compared with their sequence where the token column leads an index, and elsewhere only with scan => true.
 
--- Who owns what is in the schema, if another was given the schema alone: see D003.
+-- Who owns the schema and what is in it: the role that owns most of it, if something was given to another one.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.doctor_owner() RETURNS oid LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET max_parallel_workers_per_gather = 0 AS $$
 BEGIN
-  RETURN (SELECT CASE WHEN has_schema_privilege(c.relowner, n.oid, 'USAGE') THEN n.nspowner ELSE coalesce(c.relowner, n.nspowner) END
-            FROM pg_namespace n LEFT JOIN pg_class c ON c.oid = to_regclass('fencing.registry') WHERE n.oid = 'fencing'::regnamespace);
+  RETURN (SELECT o.owner
+            FROM (SELECT n.nspowner FROM pg_namespace n WHERE n.nspname = 'fencing'
+                  UNION ALL SELECT c.relowner FROM pg_class c WHERE c.relnamespace = 'fencing'::regnamespace AND c.relkind IN ('r', 'S')
+                  UNION ALL SELECT p.proowner FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace) o(owner)
+           GROUP BY o.owner ORDER BY count(*) DESC, o.owner LIMIT 1);
+END $$;
+-- +goose StatementEnd
+
+-- What of the schema belongs to another role than the rest of it.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_owners()
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+DECLARE
+  c_owner CONSTANT oid := fencing.doctor_owner();
+BEGIN
+  -- All or nothing: what one role owns and another one's functions read fails for everybody. The schema alone is given back, since to give it
+  -- the rest could make an application's role the owner of what checks its writes.
+  RETURN QUERY
+  SELECT 'error', 'D003 schema-owner', 'schema fencing',
+         format('it belongs to role %I, and what is in it to role %I', pg_get_userbyid(n.nspowner), pg_get_userbyid(c_owner)),
+         'that role can drop what is in it; and where the other may not use it, no token can be drawn and every write to a table with a wall fails',
+         format('ALTER SCHEMA fencing OWNER TO %I', pg_get_userbyid(c_owner))
+    FROM pg_namespace n WHERE n.nspname = 'fencing' AND n.nspowner <> c_owner;
+
+  RETURN QUERY
+  SELECT 'error', 'D005 schema-owners', lower(x.kind) || ' ' || x.name,
+         format('it belongs to role %I, and the rest of the schema to role %I', pg_get_userbyid(x.owner), pg_get_userbyid(c_owner)),
+         'what the functions of the schema need of it fails, or that role can change what they rest on',
+         format('ALTER %s %s OWNER TO %I', x.kind, x.name, pg_get_userbyid(c_owner))
+    FROM (SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass::text, c.relowner FROM pg_class c
+           WHERE c.relnamespace = 'fencing'::regnamespace
+             AND (CASE c.relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, c.relname::text) IN (SELECT m.kind, m.object FROM fencing.doctor_manifest() m)
+          UNION ALL
+          SELECT 'FUNCTION', p.oid::regprocedure::text, p.proowner FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace) x(kind, name, owner)
+   WHERE x.owner <> c_owner ORDER BY x.kind DESC, x.name;
 END $$;
 -- +goose StatementEnd
 
@@ -3375,8 +3849,6 @@ SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standa
     SET max_parallel_workers_per_gather = 0 AS $$
 #variable_conflict use_column
 DECLARE
-  c_schema CONSTANT oid := 'fencing'::regnamespace;
-  c_owner  CONSTANT oid := fencing.doctor_owner();
   v_family jsonb;   -- the registered tables, their partitions and their children
   v_apps   jsonb;   -- the roles that are judged
   v_tables text[];  -- of the schema, which are missing
@@ -3392,11 +3864,6 @@ BEGIN
       format('restore %s from a backup, or from a copy of the database', array_to_string(v_tables, ', '));
     RETURN;
   END IF;
-  RETURN QUERY
-  SELECT 'error', 'D001 schema-broken', 'schema fencing', format('function fencing.%I is missing', x), 'what calls it fails',
-         'make it again as the files of this version of package migrations have it, or restore it from a backup'
-    FROM unnest('{next_token,incarnation_now,register,unregister,wall,tombstones,repair}'::text[]) x
-   WHERE NOT EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = c_schema AND p.proname = x);
   IF NOT has_table_privilege('fencing.registry', 'SELECT') THEN
     RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'table fencing.registry', format('role %I may not read it', current_user),
         'nothing was looked at',
@@ -3404,25 +3871,19 @@ BEGIN
     RETURN;
   END IF;
 
-  RETURN QUERY
-  SELECT 'error', 'D003 schema-owner', 'schema fencing',
-         format('it belongs to role %I, and what is in it to role %I, which may not use it', pg_get_userbyid(n.nspowner),
-             pg_get_userbyid(c_owner)),
-         'no token can be drawn, and every write to a table with a wall fails',
-             format('ALTER SCHEMA fencing OWNER TO %I', pg_get_userbyid(c_owner))
-    FROM pg_namespace n WHERE n.oid = c_schema AND n.nspowner <> c_owner;
+  RETURN QUERY SELECT * FROM fencing.doctor_owners();
+  RETURN QUERY SELECT * FROM fencing.doctor_differences();
 
   BEGIN  -- whatever fails is a finding: see the end
-    RETURN QUERY SELECT * FROM fencing.doctor_tables();
     v_family := fencing.doctor_family();
     v_apps := fencing.doctor_apps(v_family, doctor.roles);
-    -- each by itself: what was found before an error stays found
+    -- Each by itself: what was found before an error stays found. What stands in the way of registering a table comes before that.
     RETURN QUERY SELECT * FROM fencing.doctor_columns(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_tables();
     RETURN QUERY SELECT * FROM fencing.doctor_wall(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_tombstones(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_schema(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_sequences(v_family, v_apps);
-    RETURN QUERY SELECT * FROM fencing.doctor_tokens(v_family, doctor.scan);
     RETURN QUERY SELECT * FROM fencing.doctor_roles(v_family, v_apps, doctor.roles);
     RETURN QUERY SELECT * FROM fencing.doctor_settings(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_triggers(v_family, v_apps);
@@ -3434,6 +3895,8 @@ BEGIN
           format('role %I may not run it', current_user),
         'nothing was looked at about seals', format('GRANT EXECUTE ON FUNCTION fencing.doctor_seal TO %I', current_user);
     END IF;
+    -- last, because it locks tables: who waits for nothing after that is in no deadlock
+    RETURN QUERY SELECT * FROM fencing.doctor_tokens(v_family, doctor.scan);
   EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS v_what = MESSAGE_TEXT;
     RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'schema fencing',
@@ -3448,6 +3911,41 @@ COMMENT ON FUNCTION fencing.doctor(boolean, name[]) IS
   'Finds what takes the protection away, and what mends it. scan: also read whole tables for their highest token; roles: the application''s.';
 
 -- ---- src/81_doctor_tables.sql
+
+-- The statement that registers a table so. A sequence that is gone is left out, which is fencing.write_epoch then: D301.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass) RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
+BEGIN
+  IF issued_by IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
+    RETURN format('SELECT fencing.register(%L, %L, %L, %L)', tbl, mode, token_column, resource);
+  END IF;
+  RETURN format('SELECT fencing.register(%L, %L, %L, %L, %L)', tbl, mode, token_column, resource, issued_by);
+END $$;
+-- +goose StatementEnd
+
+-- The statement that does something, if anything, while the wall of a table is off. It puts the wall up at the level that the registry has when
+-- it is run.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_without_wall(tbl text, sql text) RETURNS text LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+  RETURN format('DO $fencing$ DECLARE v_level text := (SELECT r.wall_level FROM fencing.registry r WHERE r.relid = %1$L::regclass); '
+                'BEGIN PERFORM fencing.wall(%1$L, ''off''); %2$sPERFORM fencing.wall(%1$L, v_level); END $fencing$', tbl, coalesce(sql || '; ', ''));
+END $$;
+-- +goose StatementEnd
+
+-- Whether a table is registered for less than another one was, or for other tokens, so that somebody has to say which it is to be; both are
+-- rows of the registry. Levels are for fencing.carry_over to compare.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_registered_less(former jsonb, present jsonb) RETURNS boolean LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN former ->> 'token_column' <> present ->> 'token_column' OR former ->> 'resource' IS DISTINCT FROM present ->> 'resource'
+      OR former ->> 'mode' = 'strict' AND present ->> 'mode' = 'lease' OR former ->> 'issued_by' IS NOT NULL AND present ->> 'issued_by' IS NULL
+      OR present ->> 'mode' = 'strict' AND coalesce(former ->> 'seal_resource', former ->> 'seal_column') IS NOT NULL;
+END $$;
+-- +goose StatementEnd
 
 -- The registered tables that have a name which another table has now, and ask for more protection than that one has; compare
 -- fencing.carry_over.
@@ -3465,7 +3963,8 @@ BEGIN
     LEFT JOIN fencing.registry o ON o.relid = CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid END
    WHERE array_position(c_levels, g.wall_level) > coalesce(array_position(c_levels, o.wall_level), 1)
       OR o.relid IS NOT NULL AND (array_position(c_levels, g.driver_level) > array_position(c_levels, o.driver_level)
-                                  OR g.driver_rewrite AND NOT o.driver_rewrite)
+                                  OR g.driver_rewrite AND NOT o.driver_rewrite
+                                  OR fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o)))
       OR g.tombstones AND o.tombstones IS NOT TRUE
       OR coalesce(g.seal_resource, g.seal_column) IS NOT NULL
          AND coalesce(o.seal_resource, o.seal_column) IS NULL;
@@ -3500,6 +3999,8 @@ BEGIN
         WHERE c.relkind IN ('r', 'p')
     UNION
     SELECT f.root, i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid
+      -- no session sees the rows of another one's temporary child; D214 has foreign tables
+      JOIN pg_class k ON k.oid = i.inhrelid AND k.relpersistence <> 't' AND k.relkind <> 'f'
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   present AS (
     SELECT f.root, f.oid, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', rn.nspname, rc.relname) AS root_name,
@@ -3521,11 +4022,10 @@ BEGIN
            -- said
            g.wall_level = 'off' AND x.relid IS NOT NULL
                AND (x.relid::oid = ANY (c_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = x.relid AND y.relkind IN ('r', 'p')))
-           OR g.wall_level = 'off' AND EXISTS (  -- a partition has the name, and its root takes it over
-             SELECT FROM pg_partition_tree(rc.oid) p JOIN pg_class z ON z.oid = p.relid AND z.oid <> rc.oid
-                 JOIN pg_namespace zn ON zn.oid = z.relnamespace
-               JOIN fencing.registry h ON h.schema_name = zn.nspname AND h.table_name = z.relname AND h.relid <> z.oid
-              WHERE h.relid::oid = ANY (c_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = h.relid))
+           OR g.wall_level = 'off' AND f.root IN (  -- a partition has the name, and its root takes it over
+             SELECT pg_partition_root(z.oid) FROM fencing.registry h JOIN pg_namespace zn ON zn.nspname = h.schema_name
+               JOIN pg_class z ON z.relnamespace = zn.oid AND z.relname = h.table_name AND z.relispartition
+              WHERE h.relid <> z.oid AND (h.relid::oid = ANY (c_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = h.relid)))
            OR rc.relispartition OR f.root IN (
              SELECT pg_partition_root(y.oid) FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid
                  WHERE y.relispartition) AS is_unsettled
@@ -3561,7 +4061,7 @@ BEGIN
   RETURN QUERY
   SELECT CASE WHEN x.now IS NULL AND x.instead IS NULL THEN 'warning' ELSE 'error' END,
          CASE WHEN x.now IS NULL THEN 'D101 table-gone' ELSE 'D102 table-replaced' END, x.name,
-         CASE WHEN x.now IS NULL THEN 'the registered table is gone' || coalesce(format(', and a %s has its name now', x.instead), '')
+         CASE WHEN x.now IS NULL THEN 'the registered table is gone' || coalesce(', and a ' || x.instead || ' has its name now', '')
               WHEN x.root IS NOT NULL THEN format('the registered table was dropped, and a partition of %s has its name now', x.root)
                   WHEN x.relid IS NULL THEN 'the registered table was dropped and made again'
               ELSE 'the registered table was dropped, and another registered one has its name now' END,
@@ -3574,10 +4074,12 @@ BEGIN
              THEN format('name what is to be protected in its place: SELECT fencing.register(..., %L, %L, %L, %L) and SELECT fencing.wall(..., ...), and then DELETE FROM fencing.registry WHERE relid::oid = %s',
                                                      x.mode, x.token_column, x.resource, x.issued_by, x.dead)
               WHEN x.now IS NULL THEN
-                  format('make or restore the table, and then SELECT fencing.register(%L, %L, %L, %L, %L), or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
-                                             x.name, x.mode, x.token_column, x.resource, x.issued_by, x.dead)
-              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.name), x.mode, x.token_column, x.resource,
-                  x.issued_by) END
+                  format('make or restore the table, and then %s, or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
+                         fencing.doctor_register(x.name, x.mode, x.token_column, x.resource, x.issued_by), x.dead)
+              WHEN x.is_other THEN format('if it is to be protected as what was dropped, %s, or, if it is right as it is registered, %s',
+                         fencing.doctor_register(coalesce(x.root, x.name), x.g_mode, x.g_column, x.g_resource, x.g_issued),
+                         fencing.doctor_register(coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by))
+              ELSE fencing.doctor_register(coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by) END
     FROM (SELECT CASE WHEN c.relispartition
         THEN (SELECT format('%I.%I', m.nspname, p.relname) FROM pg_class p JOIN pg_namespace m ON m.oid = p.relnamespace
         WHERE p.oid = pg_partition_root(c.oid)) END AS root,
@@ -3588,7 +4090,9 @@ BEGIN
                      coalesce(o.mode, g.mode) AS mode,
                  coalesce(o.token_column, g.token_column) AS token_column, CASE WHEN o.relid IS NULL THEN g.resource
                      ELSE o.resource END AS resource,
-                 CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END AS issued_by
+                 CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END AS issued_by,
+                 g.mode AS g_mode, g.token_column AS g_column, g.resource AS g_resource, g.issued_by AS g_issued,
+                 o.relid IS NOT NULL AND fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o)) AS is_other
             FROM fencing.registry g
             LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND c.relkind IN ('r', 'p')) ON n.nspname = g.schema_name
                 AND c.relname = g.table_name
@@ -3604,25 +4108,40 @@ BEGIN
               WHEN x.o_relid IS NULL THEN
                   'the driver holds the other table for a protected one, and nothing keeps a wall on that: it has the triggers that came with it, or none'
               ELSE 'the other table is registered, too, and what protects this one doesn''t protect that' END,
-         CASE WHEN x.other IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.now, x.mode, x.token_column, x.resource,
-             x.issued_by)
-              WHEN x.o_relid IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.was), x.mode,
-                  x.token_column, x.resource, x.issued_by)
-              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.was), x.o_mode, x.o_column, x.o_resource,
-                  x.o_issued) END
+         CASE WHEN x.other IS NULL THEN fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by)
+              WHEN x.o_relid IS NULL THEN fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by)
+              WHEN x.is_other THEN format('if %s is to be protected as this one is, %s, or, if it is right as it is registered, %s', coalesce(x.root, x.was),
+                         fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by),
+                         fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by))
+              ELSE fencing.doctor_register(coalesce(x.root, x.was), x.o_mode, x.o_column, x.o_resource, x.o_issued) END
     FROM (SELECT g.*, format('%I.%I', n.nspname, c.relname) AS now, format('%I.%I', g.schema_name, g.table_name) AS was, t.oid AS other,
                  CASE WHEN t.relispartition THEN (SELECT format('%I.%I', pn.nspname, p.relname) FROM pg_class p
                      JOIN pg_namespace pn ON pn.oid = p.relnamespace WHERE p.oid = pg_partition_root(t.oid)) END AS root,
                  o.relid AS o_relid, o.mode AS o_mode, o.token_column AS o_column, o.resource AS o_resource, o.issued_by AS o_issued,
-                 g.relid::oid = ANY (c_less) AS is_less
+                 g.relid::oid = ANY (c_less) AS is_less, o.relid IS NOT NULL AND (fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o))
+                   -- the two have exchanged their names
+                   OR (n.nspname, c.relname) = (o.schema_name, o.table_name) AND fencing.doctor_registered_less(to_jsonb(o), to_jsonb(g))) AS is_other
             FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid AND c.relkind IN ('r', 'p')
                 JOIN pg_namespace n ON n.oid = c.relnamespace
             LEFT JOIN (pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace AND t.relkind IN ('r', 'p')) ON m.nspname = g.schema_name
                 AND t.relname = g.table_name
             LEFT JOIN fencing.registry o ON o.relid = CASE WHEN t.relispartition THEN pg_partition_root(t.oid) ELSE t.oid END
-           WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)) x;
+           WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)
+             -- what has the name of another row is that row's matter: to register it here would settle that without a word
+             AND (t.oid IS NOT NULL OR NOT EXISTS (SELECT FROM fencing.registry y WHERE y.relid <> g.relid AND (y.schema_name, y.table_name) = (n.nspname, c.relname)))) x;
 
   RETURN QUERY
+  WITH member AS MATERIALIZED (
+    SELECT h.*, CASE WHEN y.relispartition THEN pg_partition_root(y.oid)::oid ELSE y.oid END AS whole
+      FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid),
+  whole AS MATERIALIZED (  -- compare fencing.register
+    SELECT m.whole AS oid, nullif(concat_ws(' and ', CASE WHEN count(DISTINCT m.token_column) > 1 THEN 'token_column' END,
+             CASE WHEN count(DISTINCT m.mode) > 1 THEN 'mode' END,
+             CASE WHEN count(DISTINCT jsonb_build_array(m.resource)) > 1 THEN 'resource' END,
+             CASE WHEN count(DISTINCT jsonb_build_array(m.issued_by)) > 1 THEN 'issued_by' END,
+             CASE WHEN count(DISTINCT jsonb_build_array(m.seal_resource, m.seal_column))
+               FILTER (WHERE coalesce(m.seal_resource, m.seal_column) IS NOT NULL) > 1 THEN 'seal' END), '') AS what
+      FROM member m GROUP BY m.whole)
   SELECT 'error', 'D103 not-a-table', format('%I.%I', n.nspname, c.relname),
          CASE WHEN c.relispartition THEN 'a partition is registered by itself' ELSE 'what is registered is not a table' END,
          CASE WHEN c.relispartition THEN 'a write through the partitioned table is not seen as one to it'
@@ -3630,28 +4149,18 @@ BEGIN
          CASE WHEN z.what IS NOT NULL THEN
              format('what partitions of %1$s are registered for differs in %2$s: BEGIN; SELECT fencing.unregister(...) for those that are to take on what the others have; SELECT fencing.register(%1$L, ...); COMMIT',
                 pg_partition_root(c.oid)::text, z.what)
-              WHEN c.relispartition THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', pg_partition_root(c.oid)::text,
-                  coalesce(o.mode, g.mode),
+              WHEN c.relispartition THEN fencing.doctor_register(pg_partition_root(c.oid)::regclass::text, coalesce(o.mode, g.mode),
                 coalesce(o.token_column, g.token_column), CASE WHEN o.relid IS NULL THEN g.resource ELSE o.resource END,
                 CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END)
               WHEN EXISTS (SELECT 1 FROM pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace WHERE m.nspname = g.schema_name
                   AND t.relname = g.table_name AND t.relkind IN ('r', 'p'))
-              THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', format('%I.%I', g.schema_name, g.table_name), g.mode,
-                  g.token_column, g.resource, g.issued_by)
-              ELSE format('make or restore table %I.%I, and then SELECT fencing.register(%L, %L, %L, %L, %L), or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
-                          g.schema_name, g.table_name, format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource,
-                              g.issued_by, c.oid) END
+              THEN fencing.doctor_register(format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource, g.issued_by)
+              ELSE format('make or restore table %I.%I, and then %s, or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
+                          g.schema_name, g.table_name, fencing.doctor_register(format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column,
+                              g.resource, g.issued_by), c.oid) END
     FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid JOIN pg_namespace n ON n.oid = c.relnamespace
-    LEFT JOIN fencing.registry o ON c.relispartition AND o.relid = pg_partition_root(c.oid),
-    LATERAL (  -- compare fencing.register
-      SELECT string_agg(k.what, ' and ' ORDER BY k.n) AS what
-        FROM (VALUES (1, 'token_column'), (2, 'mode'), (3, 'resource'), (4, 'issued_by'), (5, 'seal')) k(n, what)
-       WHERE c.relispartition
-         AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(h.seal_resource, h.seal_column)
-             ELSE jsonb_build_array(to_jsonb(h) -> k.what) END)
-                    FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid
-                   WHERE (h.relid = o.relid OR y.relispartition AND pg_partition_root(y.oid) = pg_partition_root(c.oid))
-                     AND (k.what <> 'seal' OR coalesce(h.seal_resource, h.seal_column) IS NOT NULL))) z
+    LEFT JOIN fencing.registry o ON c.relispartition AND o.relid = pg_partition_root(c.oid)
+    LEFT JOIN whole z ON c.relispartition AND z.oid = pg_partition_root(c.oid)
    WHERE c.relkind NOT IN ('r', 'p') OR c.relispartition;
 END $$;
 -- +goose StatementEnd
@@ -3671,6 +4180,8 @@ BEGIN
              x.root_name, x.col, (SELECT format(' (SELECT last_value FROM %I.%I)', n.nspname, q.relname) FROM pg_class q
                  JOIN pg_namespace n ON n.oid = q.relnamespace WHERE q.oid = x.issued))
               WHEN x.code LIKE 'D107%' THEN y.fix
+              WHEN x.code LIKE 'D108%' THEN
+                format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT, ALTER COLUMN %2$I TYPE bigint USING %2$I::bigint, ALTER COLUMN %2$I SET DEFAULT 0', x.name, x.col)
               ELSE format('ALTER TABLE %s ALTER COLUMN %I %s', x.name, x.col, x.fix) END
     FROM (SELECT f.*, CASE WHEN a.attname IS NULL THEN 'D106 column-missing' WHEN a.atttypid <> 'int8'::regtype THEN 'D108 column-type'
                            WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'D109 column-generated'
@@ -3697,19 +4208,34 @@ BEGIN
                AND NOT f.unsettled
               OR pg_get_expr(d.adbin, d.adrelid) NOT IN ('0', '''0''::bigint', '(0)::bigint')) x,
     -- the wall refuses the UPDATE, and to be put up while any of the tables may have nulls
-    LATERAL (SELECT format(CASE x.root_wall WHEN 'off' THEN '%1$s'
-        ELSE 'BEGIN; SELECT fencing.wall(%2$L, ''off''); %1$s; SELECT fencing.wall(%2$L, %3$L); COMMIT' END,
-                           string_agg(format('UPDATE ONLY %s SET %I = 0 WHERE %2$I IS NULL', f.name, f.col), '; ')
-                           || '; ' || string_agg(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.col), '; '), x.root_name,
-                               x.root_wall) AS fix
+    LATERAL (SELECT CASE x.root_wall WHEN 'off' THEN u.sql ELSE fencing.doctor_without_wall(x.root_name, u.sql) END
+               FROM (SELECT string_agg(format('UPDATE ONLY %s SET %I = 0 WHERE %2$I IS NULL', f.name, f.col), '; ')
+                           || '; ' || string_agg(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.col), '; ') AS sql
                FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name)
                JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped AND NOT a.attnotnull
-              WHERE x.code LIKE 'D107%' AND f.root = x.root) y;
+              WHERE x.code LIKE 'D107%' AND f.root = x.root) u) y(fix);
 
   RETURN QUERY
   SELECT 'warning', 'D111 unlogged', f.name, 'the table is unlogged', 'a crash empties it, and with the rows their tokens are gone',
          format('ALTER TABLE %s SET LOGGED', f.name)
     FROM jsonb_to_recordset(family) AS f(oid oid, name text) JOIN pg_class c ON c.oid = f.oid WHERE c.relpersistence = 'u';
+
+  RETURN QUERY
+  SELECT 'error', 'D214 foreign-child', i.inhrelid::regclass::text, format('it is a foreign table, and a %s of %s', CASE WHEN c.relispartition THEN 'partition'
+           ELSE 'child' END, f.name),
+         'its rows are on another server, where nothing of this one compares their tokens',
+         format('ALTER TABLE %s, or protect it where its rows are, and take it out of this table ...', CASE WHEN c.relispartition
+             THEN format('%s DETACH PARTITION %s', i.inhparent::regclass, i.inhrelid::regclass) ELSE format('%s NO INHERIT %s', i.inhrelid::regclass, i.inhparent::regclass) END)
+    FROM (SELECT DISTINCT f.oid, f.name FROM jsonb_to_recordset(family) AS f(oid oid, name text)) f JOIN pg_inherits i ON i.inhparent = f.oid
+    JOIN pg_class c ON c.oid = i.inhrelid AND c.relkind = 'f';
+
+  RETURN QUERY
+  SELECT CASE WHEN f.wall IN ('off', 'report') AND NOT f.covered THEN 'warning' ELSE 'info' END, 'D215 driver-level', f.name,
+         CASE g.driver_level WHEN 'off' THEN 'the driver doesn''t look at the table' ELSE 'the driver only reports unguarded statements' END,
+         CASE WHEN f.wall IN ('off', 'report') AND NOT f.covered THEN 'nothing refuses a stale write' ELSE 'the wall alone refuses stale writes' END,
+         format('SELECT fencing.driver_level(%L, ''enforce'')', f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, wall text, covered boolean) JOIN fencing.registry g ON g.relid = f.root
+   WHERE f.root = f.oid AND g.driver_level <> 'enforce';
 
   IF has_table_privilege('fencing.generation', 'SELECT') THEN
     RETURN QUERY
@@ -3746,7 +4272,7 @@ BEGIN
          CASE f.wall WHEN 'off' THEN 'what does not go through the driver writes it without any check'
                      WHEN 'report' THEN 'stale and unguarded writes are in the server''s log, and in the table'
                      ELSE 'an UPDATE that copies the token needs none of its own' END,
-         format('SELECT fencing.wall(%L, %L)', f.name, CASE f.wall WHEN 'enforce' THEN 'attested' ELSE 'enforce' END)
+         format(CASE f.wall WHEN 'enforce' THEN 'SELECT fencing.wall(%L, ''attested'')' ELSE 'SELECT fencing.wall(%L)' END, f.name)
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, mode text, wall text, covered boolean, unsettled boolean)
    WHERE f.root = f.oid AND (f.wall IN ('off', 'report') OR f.wall = 'enforce' AND f.mode = 'lease') AND NOT f.covered AND NOT f.unsettled;
 
@@ -3810,12 +4336,12 @@ BEGIN
                   -- triggers follow a column that is renamed, and D106 says so
                   AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = w.oid AND a.attname = w.col AND NOT a.attisdropped)
              THEN 'D205 trigger-changed' END AS code,
-           -- of tombstones with the root's trigger the copies go, and never the tombstones
-           CASE WHEN w.tomb THEN CASE WHEN t.tgparentid <> 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', w.trg, w.root_name)
-               ELSE '' END
-                ELSE format('SELECT fencing.wall(%L, ''off''); ', w.root_name) END AS off,
+           -- at the level that the row has by then, which another remedy may raise
            CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name)
-               ELSE format('SELECT fencing.wall(%L, %L)', w.root_name, w.root_wall) END AS again
+               ELSE format('SELECT fencing.wall(r.relid, r.wall_level) FROM fencing.registry r WHERE r.relid = %L::regclass', w.root_name) END AS again,
+           -- the column that the wall was made for, where another one has its name now: triggers follow a column that is renamed
+           (SELECT l.col FROM pg_trigger u, substring(pg_get_triggerdef(u.oid) FROM 'new[.](.*) <=? old[.]') l(col)
+             WHERE u.tgrelid = w.oid AND u.tgname = '~fencing_late' AND l.col <> format('%I', w.col)) AS moved
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
   SELECT 'error', s.code, format('trigger %I on %s', s.trg, s.name),
@@ -3829,13 +4355,16 @@ BEGIN
               ELSE 'the wall''s trigger is not as fencing made it' END,
          CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it'
              ELSE 'nothing is checked by it' END
-              WHEN 'D204' THEN 'what it checks, if anything, is for its owner to say' WHEN 'D205' THEN 'some writes pass unchecked'
+              WHEN 'D204' THEN 'what it checks, if anything, is for its owner to say' WHEN 'D205' THEN CASE WHEN s.moved IS NOT NULL THEN format('column %I is another one than before: the tokens that the rows had are in %s', s.col, s.moved)
+                ELSE 'some writes pass unchecked' END
               ELSE 'what it would check passes' END,
          CASE left(s.code, 4) WHEN 'D202' THEN s.again
               WHEN 'D203' THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER %I'
                   ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER %I' END, s.name, s.trg)
               -- A function or a trigger of the right name is taken for the right one, and tables share the functions.
               ELSE CASE
+                WHEN s.moved IS NOT NULL THEN format('put the tokens back, which are in column %s now, into %I, or give that column its name back, or, if they are to be forgotten, %s',
+                  s.moved, s.col, fencing.doctor_without_wall(s.root_name, NULL))
                 WHEN s.code LIKE 'D204%' AND s.named AND s.foreign_owner THEN
                   format('ALTER FUNCTION %s OWNER TO %I', s.tgfoid::regprocedure, pg_get_userbyid(c_owner))
                 WHEN s.code LIKE 'D204%' AND s.named THEN
@@ -3843,9 +4372,10 @@ BEGIN
                       s.tgfoid::regprocedure,
                          CASE WHEN s.tomb THEN 'fencing.tombstones(r.relid)' ELSE 'fencing.wall(r.relid, r.wall_level)' END, CASE
                              WHEN s.tomb THEN ' AND r.tombstones' ELSE '' END)
-                ELSE 'BEGIN; ' || s.off || CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name)
-                    ELSE '' END
-                     || s.again || '; COMMIT' END END
+                -- of tombstones with the root's trigger the copies go, and never the tombstones
+                WHEN s.tomb THEN 'BEGIN; ' || CASE WHEN s.tgparentid <> 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.root_name)
+                    ELSE format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name) END || s.again || '; COMMIT'
+                ELSE fencing.doctor_without_wall(s.root_name, CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s', s.trg, s.name) END) END END
     FROM seen s WHERE s.code IS NOT NULL;
 
   RETURN QUERY
@@ -3867,8 +4397,13 @@ BEGIN
          CASE WHEN g.wall_level <> 'off'
              THEN format('if deleted keys are to keep their tokens, SELECT fencing.tombstones(%L), or, if not, SELECT fencing.tombstones(%1$L, false)',
              c.oid::regclass::text)
-              ELSE format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%1$L, ''off'')',
-                  c.oid::regclass::text) END
+              ELSE coalesce((
+                -- registered alike, it takes on the rest
+                SELECT format('if it is to be protected as %s, %s, or, if not, SELECT fencing.wall(%L, ''off'')', string_agg(a.relid::text, ' or ' ORDER BY a.relid),
+                         min(fencing.doctor_register(c.oid::regclass::text, a.mode, a.token_column, a.resource, a.issued_by)), c.oid::regclass::text)
+                  FROM fencing.registered_above(c.oid) a WHERE g.relid IS NULL HAVING count(*) > 0),
+                format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%1$L, ''off'')',
+                  c.oid::regclass::text)) END
     FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN fencing.registry g ON g.relid = c.oid
     LEFT JOIN (SELECT f.oid, bool_or(f.tombs AND (f.oid = f.root OR f.part)) AS has_tombs
@@ -3891,7 +4426,7 @@ BEGIN
   RETURN QUERY
   SELECT 'warning', 'D208 tombstones-without-wall', f.name, 'tombstones are on and the wall is off',
       'deletes carry no token that a tombstone could keep',
-         format('SELECT fencing.wall(%L, ''enforce'')', f.name)
+         format('SELECT fencing.wall(%L)', f.name)
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, wall text, tombs boolean, unsettled boolean)
    WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs AND NOT f.unsettled;
 
@@ -3930,7 +4465,8 @@ BEGIN
              ELSE 'it runs another function' END,
          CASE WHEN k.name IN ('changed', 'truncated') THEN 'drivers and caches don''t hear of changes'
              ELSE 'the wall doesn''t follow the registry' END,
-         CASE WHEN t.tgfoid = p.oid THEN ''
+         CASE WHEN p.oid IS NULL THEN 'run migrations.Up(ctx, dsn), which makes its function again, and then ' ELSE '' END
+         || CASE WHEN t.tgfoid = p.oid THEN ''
              ELSE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON fencing.registry FOR EACH %s EXECUTE FUNCTION fencing.%I(); ',
              k.name, k.event, k.for_each, k.func) END
          || format('ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER %I', k.name)
@@ -4012,11 +4548,14 @@ BEGIN
    WHERE c_epoch IS NULL;
 
   RETURN QUERY
-  SELECT 'error', 'D301 sequence-missing', format('%I.%I', g.schema_name, g.table_name),
+  SELECT 'error', 'D301 sequence-missing', format('%I.%I', n.nspname, t.relname),
          format('the sequence that bounds its tokens, %s, is gone', g.issued_by::oid),
          CASE g.wall_level WHEN 'off' THEN 'the wall can''t be put on' ELSE 'every write is refused' END,
-         format('SELECT fencing.register(%L, %L, %L, %L)', format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource)
-    FROM fencing.registry g WHERE g.issued_by IS NOT NULL
+         CASE WHEN c_epoch IS NULL THEN 'run what mends sequence fencing.write_epoch, and then ' ELSE '' END
+         || fencing.doctor_register(format('%I.%I', n.nspname, t.relname), g.mode, g.token_column, g.resource, g.issued_by)
+    -- D101, D102 and D103 have what is no table any more
+    FROM fencing.registry g JOIN pg_class t ON t.oid = g.relid AND t.relkind IN ('r', 'p') AND NOT t.relispartition
+    JOIN pg_namespace n ON n.oid = t.relnamespace WHERE g.issued_by IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = g.issued_by AND c.relkind = 'S');
 
   RETURN QUERY
@@ -4032,16 +4571,21 @@ BEGIN
           WHERE s.seqcycle
       UNION ALL SELECT 'warning', 'D304 sequence-owned', format('it belongs to a column of %s', d.refobjid::regclass),
           'it is dropped with that column',
-             'ALTER SEQUENCE %s OWNED BY NONE'
+             CASE d.deptype WHEN 'a' THEN 'ALTER SEQUENCE %s OWNED BY NONE'
+               ELSE 'take another sequence, since an identity column keeps its own: CREATE SEQUENCE ... with a START above the last value of %s, and register the tables with that' END
         FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = s.seqrelid AND d.refclassid = 'pg_class'::regclass
             AND d.refobjsubid > 0
             AND d.deptype IN ('a', 'i')
       UNION ALL SELECT 'error', 'D306 sequence-direction', format('it counts by %s from %s on', s.seqincrement, s.seqmin),
           'tokens must be positive and rise',
-             'ALTER SEQUENCE %s INCREMENT BY 1 MINVALUE 1' WHERE s.seqincrement < 1 OR s.seqmin < 1
+             -- one that counted down has given out what it started from: the next one is above that
+             CASE WHEN s.seqincrement < 1 THEN format('ALTER SEQUENCE %%s INCREMENT BY 1 MINVALUE 1 NO MAXVALUE START 1 RESTART %s', greatest(1, s.seqstart + 1, v.last + 1))
+               ELSE 'ALTER SEQUENCE %s MINVALUE 1' || CASE WHEN s.seqstart < 1 THEN ' START 1' ELSE '' END || CASE WHEN v.last < 1 THEN ' RESTART 1' ELSE '' END END
+        FROM (SELECT CASE WHEN has_sequence_privilege(c.oid, 'SELECT, USAGE') THEN coalesce(pg_sequence_last_value(c.oid), s.seqstart - 1) END) v(last)
+       WHERE s.seqincrement < 1 OR s.seqmin < 1
       UNION ALL SELECT 'warning', 'D308 sequence-small', format('it ends at %s', s.seqmax),
           'no token can be drawn after that, and nothing written',
-             'ALTER SEQUENCE %s AS bigint NO MAXVALUE' WHERE s.seqmax < 9223372036854775807
+             'ALTER SEQUENCE %s AS bigint NO MAXVALUE' WHERE s.seqmax < 9223372036854775807 AND s.seqincrement > 0  -- D306 has the others
       UNION ALL SELECT 'error', 'D309 sequence-unlogged', 'it is unlogged',
           'a crash starts it again, and tokens are given out a second time',
           'ALTER SEQUENCE %s SET LOGGED'
@@ -4067,11 +4611,10 @@ BEGIN
              string_agg(DISTINCT a.privilege_type, ' and ')),
          CASE WHEN bool_or(a.privilege_type = 'UPDATE') THEN 'setval issues any token, or gives old ones out again'
              ELSE 'nextval issues tokens that a crash gives out again' END,
-         format('REVOKE USAGE, UPDATE ON SEQUENCE %I.%I FROM %s', n.nspname, c.relname, CASE a.grantee WHEN 0 THEN 'PUBLIC'
-             ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+         fencing.doctor_revoke('USAGE, UPDATE', format('SEQUENCE %I.%I', n.nspname, c.relname), a.grantee, a.grantor, c.relowner)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, aclexplode(c.relacl) a
    WHERE c.oid = ANY (c_seqs) AND a.grantee <> c.relowner AND a.privilege_type IN ('USAGE', 'UPDATE')
-   GROUP BY c.oid, n.nspname, c.relname, a.grantee;
+   GROUP BY c.oid, n.nspname, c.relname, c.relowner, a.grantee, a.grantor;
 
   -- servers run by others may keep them back
   RETURN QUERY
@@ -4163,9 +4706,8 @@ BEGIN
     IF v_min < 0 AND NOT r.unsettled THEN
       RETURN QUERY SELECT 'warning', 'D113 token-negative', r.name, format('a row has token %s, which none ever is', v_min),
         'it was written before the table was registered, or past the wall; the row is held for one in the middle of a write',
-        format(CASE r.wall WHEN 'off' THEN '%1$s'
-            ELSE 'BEGIN; SELECT fencing.wall(%2$L, ''off''); %1$s; SELECT fencing.wall(%2$L, %3$L); COMMIT' END,
-               format('UPDATE %s SET %I = 0 WHERE %2$I < 0', r.name, r.col), r.name, r.wall);
+        CASE r.wall WHEN 'off' THEN x.fix ELSE fencing.doctor_without_wall(r.name, x.fix) END
+        FROM (SELECT format('UPDATE %s SET %I = 0 WHERE %2$I < 0', r.name, r.col)) x(fix);
     END IF;
     CONTINUE WHEN r.seq IS NULL;
     v_last := coalesce(pg_sequence_last_value(r.issued), 0);  -- after the rows: it only rises
@@ -4182,6 +4724,19 @@ END $$;
 -- +goose StatementEnd
 
 -- ---- src/84_doctor_roles.sql
+
+-- The statement that takes rights which a role has been given by another one. What that role was given with the option to grant it to others is
+-- that role's to take, and goes from whom these have given it to in turn.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid) RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
+DECLARE
+  c_revoke CONSTANT text := format('REVOKE %s ON %s FROM %s CASCADE', privileges, object, CASE grantee WHEN 0 THEN 'PUBLIC'
+      ELSE quote_ident(pg_get_userbyid(grantee)) END);
+BEGIN
+  RETURN CASE WHEN grantor = owner THEN c_revoke ELSE format('SET ROLE %I; %s; RESET ROLE', pg_get_userbyid(grantor), c_revoke) END;
+END $$;
+-- +goose StatementEnd
 
 -- What the tables and sequences are in, and its owners: whoever owns a schema can drop what is in it. pg_database_owner stands for the
 -- owner of the database.
@@ -4265,25 +4820,25 @@ BEGIN
     FROM pg_roles a WHERE a.rolsuper AND CASE WHEN roles IS NULL THEN a.rolcanlogin ELSE a.rolname = ANY (roles) END;
 
   RETURN QUERY
-  WITH acl(obj, object, privilege, grantee) AS (
-    SELECT c.oid, format('TABLE %s', c.oid::regclass), x.privilege_type, x.grantee FROM pg_class c, aclexplode(c.relacl) x
+  WITH acl(obj, object, privilege, grantee, grantor, owner) AS (
+    SELECT c.oid, format('TABLE %s', c.oid::regclass), x.privilege_type, x.grantee, x.grantor, c.relowner FROM pg_class c, aclexplode(c.relacl) x
      WHERE c.relnamespace = c_schema AND c.relkind IN ('r', 'p', 'v')
          OR c.oid IN (SELECT f.oid FROM jsonb_to_recordset(family) AS f(oid oid))
-    UNION SELECT a.attrelid, format('TABLE %s', a.attrelid::regclass), x.privilege_type, x.grantee
+    UNION SELECT a.attrelid, format('TABLE %s', a.attrelid::regclass), x.privilege_type, x.grantee, x.grantor, c.relowner
       FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid, aclexplode(a.attacl) x WHERE c.relnamespace = c_schema
-    UNION SELECT n.oid, 'SCHEMA fencing', x.privilege_type, x.grantee FROM pg_namespace n, aclexplode(n.nspacl) x WHERE n.oid = c_schema
-    UNION SELECT p.oid, format('FUNCTION %s', p.oid::regprocedure), x.privilege_type, x.grantee
+    UNION SELECT n.oid, 'SCHEMA fencing', x.privilege_type, x.grantee, x.grantor, n.nspowner FROM pg_namespace n, aclexplode(n.nspacl) x WHERE n.oid = c_schema
+    UNION SELECT p.oid, format('FUNCTION %s', p.oid::regprocedure), x.privilege_type, x.grantee, x.grantor, p.proowner
       FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) x WHERE p.pronamespace = c_schema
-    UNION SELECT a.oid, 'PARAMETER session_replication_role', x.privilege_type, x.grantee
+    -- a superuser's are taken as that of the server's first one
+    UNION SELECT a.oid, 'PARAMETER session_replication_role', x.privilege_type, x.grantee, x.grantor, 10
       FROM pg_parameter_acl a, aclexplode(a.paracl) x WHERE a.parname = 'session_replication_role')
   SELECT CASE WHEN x.mild THEN 'warning' ELSE a.sev END, x.code, format('role %I', a.name), x.problem, x.consequence, coalesce(x.remedy, (
            -- the rights may be PUBLIC's, or another role's that it is a member of
-           SELECT string_agg(format('REVOKE %s ON %s FROM %s', e.privileges, e.object, CASE e.grantee WHEN 0 THEN 'PUBLIC'
-               ELSE quote_ident(pg_get_userbyid(e.grantee)) END), '; ')
-             FROM (SELECT e.object, e.grantee, string_agg(e.privilege, ', ' ORDER BY e.privilege) AS privileges FROM acl e
+           SELECT string_agg(fencing.doctor_revoke(e.privileges, e.object, e.grantee, e.grantor, e.owner), '; ')
+             FROM (SELECT e.object, e.grantee, e.grantor, e.owner, string_agg(e.privilege, ', ' ORDER BY e.privilege) AS privileges FROM acl e
                     WHERE e.obj = ANY (x.objs) AND e.privilege = ANY (x.privileges)
                         AND (e.grantee = 0 OR pg_has_role(a.oid, e.grantee, 'MEMBER'))
-                    GROUP BY e.object, e.grantee) e),
+                    GROUP BY e.object, e.grantee, e.grantor, e.owner) e),
            format('REVOKE pg_write_all_data FROM %I, or from the role that it has this through', a.name))
     FROM jsonb_to_recordset(apps) AS a(oid oid, name name, sev text, takes oid[]),
     LATERAL (
@@ -4303,7 +4858,8 @@ BEGIN
              NULL::oid[] AS objs, NULL::text[] AS privileges, false AS mild
         FROM (SELECT DISTINCT c.relowner, 't', format('table %s', f.name), f.name FROM jsonb_to_recordset(family) AS f(oid oid, name text)
             JOIN pg_class c ON c.oid = f.oid
-              UNION ALL SELECT c_owner, 's', 'schema fencing', 'fencing'
+              UNION SELECT o.owner, 's', 'schema fencing', 'fencing'
+                      FROM (SELECT c_owner UNION SELECT n.nspowner FROM pg_namespace n WHERE n.oid = c_schema) o(owner)
               UNION ALL SELECT w.owner, 'w', w.what, w.name FROM jsonb_to_recordset(c_own) AS w(owner oid, what text, name text)
               UNION ALL SELECT DISTINCT c.relowner, 'o', format('%s %s', CASE c.relkind WHEN 'S' THEN 'sequence'
                   ELSE 'table' END, c.oid::regclass),
@@ -4334,6 +4890,7 @@ BEGIN
              NULL, ARRAY[c_schema], ARRAY['CREATE'], false
        WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_schema_privilege(m, c_schema, 'CREATE'))
            AND NOT pg_has_role(a.oid, c_owner, 'MEMBER')
+           AND NOT pg_has_role(a.oid, (SELECT n.nspowner FROM pg_namespace n WHERE n.oid = c_schema), 'MEMBER')
       UNION ALL
       SELECT 'D406 role-writes-registry', format('it may write %s', c.oid::regclass),
           'it can let go of any table, or move what tokens rest on',
@@ -4350,8 +4907,9 @@ BEGIN
              NULL, array_agg(p.oid), ARRAY['EXECUTE'], false
         FROM pg_proc p WHERE p.pronamespace = c_schema AND NOT pg_has_role(a.oid, p.proowner, 'MEMBER')
             AND EXISTS (SELECT FROM unnest(a.takes) m WHERE has_function_privilege(m, p.oid, 'EXECUTE'))
-         AND (p.proname ~ '^(wall.*|register|unregister|driver_level|driver_rewrite|claim_name|(prune_)?tombstone.*|repair.*|(un)?seal.*)$'
-             OR p.prorettype = 'trigger'::regtype)
+         -- those that an application calls, and the doctor's
+         AND p.proname NOT IN ('next_token', 'take', 'renew', 'release', 'lease_ttl', 'setting_name', 'incarnation_now', 'registered_above', 'doctor')
+         AND NOT starts_with(p.proname, 'doctor_')
       HAVING count(*) > 0
       UNION ALL
       SELECT 'D408 role-replication', 'it may set session_replication_role',
@@ -4385,7 +4943,8 @@ BEGIN
     FROM jsonb_to_recordset(apps) AS a(oid oid, name name, sev text),
     LATERAL (VALUES (1, 'USAGE ON SCHEMA fencing', has_schema_privilege(a.oid, c_schema, 'USAGE')),
                     (2, 'SELECT ON fencing.registry', has_table_privilege(a.oid, 'fencing.registry'::regclass, 'SELECT')),
-                    (3, 'SELECT ON fencing.generation', has_table_privilege(a.oid, 'fencing.generation'::regclass, 'SELECT'))) g(n,
+                    (3, 'SELECT ON fencing.generation', has_table_privilege(a.oid, 'fencing.generation'::regclass, 'SELECT')),
+                    (4, 'SELECT ON SEQUENCE fencing.write_epoch', coalesce(has_sequence_privilege(a.oid, to_regclass('fencing.write_epoch')::oid, 'SELECT'), true))) g(n,
                         what, has)
    WHERE NOT g.has AND a.sev = 'error' AND EXISTS (SELECT 1 FROM jsonb_to_recordset(family) AS f(oid oid)
            WHERE has_table_privilege(a.oid, f.oid, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(a.oid, f.oid, 'INSERT, UPDATE'))
@@ -4559,7 +5118,7 @@ BEGIN
   SELECT 'warning', 'D605 cascade', format('constraint %I on %s', k.conname, f.name),
       format('changes of %s cascade into the table, which has no wall',
       k.confrelid::regclass),
-         'rows are changed under no token', format('SELECT fencing.wall(%L, ''enforce'')', f.root_name)
+         'rows are changed under no token', format('SELECT fencing.wall(%L)', f.root_name)
     FROM jsonb_to_recordset(family) AS f(oid oid, name text, root_name text, wall text, covered boolean, unsettled boolean)
         JOIN pg_constraint k ON k.conrelid = f.oid AND k.contype = 'f'
         AND k.conparentid = 0
@@ -4623,7 +5182,7 @@ BEGIN
 
   RETURN QUERY
   SELECT 'warning', 'D224 seal-without-wall', f.name, 'it is sealed and the wall is off', 'nothing compares its writes with the lease',
-         format('SELECT fencing.wall(%L, ''enforce'')', f.name)
+         format('SELECT fencing.wall(%L)', f.name)
     FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, wall text, unsettled boolean) WHERE f.root = f.oid
         AND f.wall = 'off' AND NOT f.unsettled;
 
@@ -4793,8 +5352,8 @@ DECLARE
   v_part regprocedure;
 BEGIN
   FOR v_part IN
-    SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, 'doctor_')
-        AND p.proname <> 'doctor_seal'
+    SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace
+        AND (starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal' OR p.proname = 'registered_above')
   LOOP
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', v_part);
   END LOOP;
@@ -4837,6 +5396,7 @@ DROP FUNCTION fencing.doctor_settings(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_roles(family jsonb, apps jsonb, roles name[]);
 DROP FUNCTION fencing.doctor_apps(family jsonb, roles name[]);
 DROP FUNCTION fencing.doctor_around(family jsonb);
+DROP FUNCTION fencing.doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid);
 DROP FUNCTION fencing.doctor_tokens(family jsonb, scan boolean);
 DROP FUNCTION fencing.doctor_sequences(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_bounds();
@@ -4847,8 +5407,15 @@ DROP FUNCTION fencing.doctor_columns(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_tables();
 DROP FUNCTION fencing.doctor_family();
 DROP FUNCTION fencing.doctor_less();
+DROP FUNCTION fencing.doctor_registered_less(former jsonb, present jsonb);
+DROP FUNCTION fencing.doctor_without_wall(tbl text, sql text);
+DROP FUNCTION fencing.doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass);
 DROP FUNCTION fencing.doctor(scan boolean, roles name[]);
+DROP FUNCTION fencing.doctor_owners();
 DROP FUNCTION fencing.doctor_owner();
+DROP FUNCTION fencing.doctor_differences();
+DROP FUNCTION fencing.doctor_manifest();
+DROP FUNCTION fencing.doctor_objects();
 DROP FUNCTION fencing.repair(tbl regclass, key jsonb, token bigint, reason text);
 DROP FUNCTION fencing.is_repair(rel oid, token bigint, current bigint);
 DROP TRIGGER IF EXISTS refuse_driver ON fencing.repairs;
@@ -4908,11 +5475,13 @@ DROP FUNCTION fencing.check_name(tbl regclass, schema_name name, table_name name
 DROP FUNCTION fencing.unregister(tbl regclass);
 DROP FUNCTION fencing.register(tbl regclass, mode text, token_column name, resource text, issued_by regclass);
 DROP FUNCTION fencing.claim_name(tbl regclass);
+DROP FUNCTION fencing.registered_above(tbl regclass);
 DROP FUNCTION fencing.take_over(tbl regclass, former jsonb, is_new boolean);
 DROP FUNCTION fencing.carry_over(present jsonb, former jsonb);
 DROP FUNCTION fencing.check_token_column(tbl regclass, token_column name);
 DROP FUNCTION fencing.refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean);
 DROP FUNCTION fencing.check_table(tbl regclass);
+DROP FUNCTION fencing.partitions(tbl regclass);
 DROP TRIGGER IF EXISTS refuse_driver ON fencing.generation;
 DROP TRIGGER IF EXISTS refuse_driver ON fencing.registry;
 DROP TRIGGER IF EXISTS truncated ON fencing.registry;

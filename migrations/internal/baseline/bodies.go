@@ -72,8 +72,9 @@ func (v variant) Newer() string {
 //
 //	{{body "update_strict" "bounded" "attested"}}
 //
-// is the body that triggers/update_strict.sql.tmpl makes for such tables.
-func sourceTemplates(sources fs.FS) (*template.Template, error) {
+// is the body that triggers/update_strict.sql.tmpl makes for such tables, and
+// {{manifest}} the manifest.
+func sourceTemplates(sources fs.FS, manifest string) (*template.Template, error) {
 	templates := template.New("sources").Option("missingkey=error")
 	templates.Funcs(template.FuncMap{
 		"body": func(name string, words ...string) (string, error) {
@@ -87,6 +88,7 @@ func sourceTemplates(sources fs.FS) (*template.Template, error) {
 			err := templates.ExecuteTemplate(&b, name+".sql.tmpl", v)
 			return "\n" + strings.TrimSpace(b.String()) + " ", err
 		},
+		"manifest": func() string { return manifest },
 		"fail": func(reason, token, rowToken string) string {
 			return fmt.Sprintf("PERFORM fencing.fail('%s', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %%1$L, %%2$L, %%3$L, %s, %s)", reason, token, rowToken)
 		},

@@ -33,12 +33,13 @@ SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('fencing.
 const downFile = "99_down.sql"
 
 // build joins the sources, in the order of their names, into one goose file.
-func build(sources fs.FS) ([]byte, error) {
+// manifest is what the schema is made of, which the file says, too: see readManifest.
+func build(sources fs.FS, manifest string) ([]byte, error) {
 	names, err := fs.Glob(sources, "*.sql") // sorted
 	if err != nil {
 		return nil, err
 	}
-	templates, err := sourceTemplates(sources)
+	templates, err := sourceTemplates(sources, manifest)
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,12 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
+
+	"github.com/fencerow/fencerow/internal/localpg"
 )
 
 // target is the file that the command writes, in the directory of package
@@ -13,14 +17,29 @@ import (
 const target = "sql/00001_fencerow.sql"
 
 func main() {
-	if err := run(); err != nil {
+	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "baseline:", err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
-	text, err := build(os.DirFS("sql/src"))
+// run makes the file twice: the manifest in it is read from a server that has run
+// the first one.
+func run(ctx context.Context) error {
+	sources := os.DirFS("sql/src")
+	first, err := build(sources, noManifest)
+	if err != nil {
+		return err
+	}
+	server, err := localpg.Start(ctx)
+	if err != nil {
+		return err
+	}
+	manifest, err := readManifest(ctx, server.DSN("postgres"), first)
+	if err := errors.Join(err, server.Stop()); err != nil {
+		return err
+	}
+	text, err := build(sources, manifest)
 	if err != nil {
 		return err
 	}

@@ -96,6 +96,19 @@ CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fe
 
 ALTER TABLE fencing.generation ENABLE ALWAYS TRIGGER refuse_driver;
 
+-- The partitions of a table, at every level. Unlike pg_partition_tree this takes no lock: who holds a lock of a partition and then waits for one
+-- of the partitioned table is in a deadlock with ATTACH and DETACH, which lock that first.
+CREATE FUNCTION fencing.partitions(tbl regclass) RETURNS SETOF oid LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY
+  WITH RECURSIVE part AS (
+    SELECT i.inhrelid AS oid FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition WHERE i.inhparent = tbl
+    UNION ALL
+    SELECT i.inhrelid FROM part p JOIN pg_inherits i ON i.inhparent = p.oid)
+  SELECT p.oid FROM part p;
+END $$;
+
 CREATE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -267,6 +280,32 @@ BEGIN
   END IF;
 END $$;
 
+-- The rows of the tables that tbl may have been a partition or a child of when it got the triggers that it has: those that have partitions or
+-- children, have the same columns, and whose walls, tombstones and seals have the same functions. A detached partition has the trigger for
+-- TRUNCATE only. Nothing in the catalog tells which one of several it was.
+CREATE FUNCTION fencing.registered_above(tbl regclass) RETURNS SETOF fencing.registry LANGUAGE plpgsql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+  v_has text[];  -- what the names of the functions begin with
+BEGIN
+  SELECT array_agg(DISTINCT left(p.proname, 21)) INTO v_has FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+   WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_';
+  IF v_has IS NULL THEN
+    RETURN;
+  END IF;
+  RETURN QUERY
+  SELECT r.* FROM fencing.registry r JOIN pg_class c ON c.oid = r.relid AND c.relhassubclass
+    LEFT JOIN (pg_class q JOIN pg_namespace n ON n.oid = q.relnamespace) ON q.oid = r.issued_by
+    LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = r.seal_column AND a.attnum > 0
+   WHERE r.relid <> tbl AND r.wall_level <> 'off'
+     AND 'wall_' || left(md5(jsonb_build_array(r.token_column, r.mode, r.resource, CASE WHEN q.oid IS NOT NULL THEN format('%I.%I', n.nspname, q.relname) END)::text), 16) = ANY (v_has)
+     AND (r.tombstones OR NOT EXISTS (SELECT FROM unnest(v_has) h WHERE starts_with(h, 'tomb_')))
+     AND (NOT EXISTS (SELECT FROM unnest(v_has) h WHERE starts_with(h, 'seal_'))
+          OR 'seal_' || left(md5(jsonb_build_array(r.token_column, r.resource, r.seal_resource, r.seal_column, a.atttypid::regtype::text)::text), 16) = ANY (v_has))
+     AND NOT EXISTS (SELECT FROM pg_attribute x WHERE x.attrelid = c.oid AND x.attnum > 0 AND NOT x.attisdropped
+       AND NOT EXISTS (SELECT FROM pg_attribute y WHERE y.attrelid = tbl AND y.attname = x.attname AND y.atttypid = x.atttypid AND NOT y.attisdropped));
+END $$;
+
 -- Gives tbl its present name in the registry, and the tables that are registered under that name theirs. No name that stands for
 -- a table falls out by it. A table that comes by the name of another one is protected no less than that one was, and so is the table
 -- that has the name which tbl gives up; for tbl itself that is left to the caller.
@@ -352,6 +391,7 @@ DECLARE
   v_former jsonb;    -- the rows that tbl takes the place of
   v_ended  oid[];    -- what is no table of its own any more, of those
   v_is_new boolean;  -- tbl has no row itself
+  v_is_detached boolean := false;  -- it was a partition or a child of v_former
   v_newest bigint := 0;  -- the newest token that a row of tbl may have had
   v_token  bigint;
   v_seq    regclass;
@@ -376,6 +416,10 @@ BEGIN
     RAISE EXCEPTION 'fencing: no token column given for %.%', quote_ident(v_schema), quote_ident(v_table)
       USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table, HINT = 'Leave the argument out for last_token.';
   END IF;
+  IF EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = register.tbl AND a.attname = register.token_column AND a.attnum < 0) THEN
+    RAISE EXCEPTION 'fencing: token column % of %.% is a system column', quote_ident(register.token_column), quote_ident(v_schema), quote_ident(v_table)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table, HINT = 'Name a column of your own, or leave the argument out for last_token.';
+  END IF;
   IF register.resource = '' THEN
     RAISE EXCEPTION 'fencing: empty resource name for %.%', quote_ident(v_schema), quote_ident(v_table)
       USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_schema, TABLE = v_table,
@@ -396,6 +440,11 @@ BEGIN
 
   -- one registration at a time; readers of the registry are not held up
   LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  -- its name may have become another one while this waited
+  SELECT n.nspname, c.relname INTO v_schema, v_table FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = register.tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: the table to register was dropped meanwhile' USING ERRCODE = 'undefined_table', HINT = 'Name an existing table.';
+  END IF;
   v_is_new := NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = register.tbl);
   -- A table that was dropped and made again, restored by itself or put in the place of another by renaming takes on what was registered
   -- under the name; one that has got partitions, what was registered for these.
@@ -407,31 +456,44 @@ BEGIN
                       AND pg_partition_root(c.oid) = register.tbl) AS is_ended
         FROM fencing.registry r WHERE r.schema_name = v_schema AND r.table_name = v_table AND r.relid <> register.tbl
       UNION
-      SELECT r.*, true FROM pg_partition_tree(register.tbl) p JOIN fencing.registry r ON r.relid = p.relid WHERE p.relid <> register.tbl
+      SELECT r.*, true FROM fencing.partitions(register.tbl) p(oid) JOIN fencing.registry r ON r.relid = p.oid
       UNION  -- a partition that has the name of what was registered
       SELECT r.*, NOT EXISTS (SELECT 1 FROM pg_class d WHERE d.oid = r.relid AND d.relkind IN ('r', 'p'))
-        FROM pg_partition_tree(register.tbl) p JOIN pg_class c ON c.oid = p.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+        FROM fencing.partitions(register.tbl) p(oid) JOIN pg_class c ON c.oid = p.oid JOIN pg_namespace n ON n.oid = c.relnamespace
         JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname
-       WHERE p.relid <> register.tbl AND r.relid NOT IN (SELECT q.relid FROM pg_partition_tree(register.tbl) q)) f;
-  -- What several partitions were registered for can't all hold where it differs.
+       WHERE r.relid::oid NOT IN (SELECT q.oid FROM fencing.partitions(register.tbl) q(oid))) f;
+  -- A partition that was detached is registered as what it was part of, if the caller says the same: what is stricter of several counts.
+  IF v_is_new AND jsonb_array_length(v_former) = 0 THEN
+    SELECT coalesce(jsonb_agg(to_jsonb(r) || jsonb_build_object('oid', r.relid::oid) ORDER BY r.relid), '[]') INTO v_former FROM fencing.registered_above(register.tbl) r
+     WHERE (r.token_column, r.mode, r.resource, r.issued_by) IS NOT DISTINCT FROM (register.token_column, register.mode, register.resource, register.issued_by);
+    v_is_detached := jsonb_array_length(v_former) > 0;
+    IF 1 < (SELECT count(DISTINCT e - ARRAY['relid', 'oid', 'schema_name', 'table_name', 'registered_at']) FROM jsonb_array_elements(v_former) e) THEN
+      RAISE EXCEPTION 'fencing: %.% has a trigger of a wall from a table that it was part of, and several are registered like that: %', quote_ident(v_schema),
+          quote_ident(v_table), (SELECT string_agg(e ->> 'relid', ', ' ORDER BY e ->> 'relid') FROM jsonb_array_elements(v_former) e)
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
+              HINT = format('SELECT fencing.wall(%L, ''off'') takes that trigger. Then register the table, and give it the wall, the tombstones and the seal of the one that it was part of; fencing.tombstone_copy has the keys that were deleted.',
+                  format('%I.%I', v_schema, v_table));
+    END IF;
+  END IF;
+  -- What several rows ask for can't all hold where it differs. If the table has only its own name from another one, what the caller says counts.
   SELECT string_agg(k.what, ' and ' ORDER BY k.n) INTO v_what
     FROM (VALUES (1, 'mode'), (2, 'resource'), (3, 'issued_by'), (4, 'seal')) k(n, what)
-   WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid WHERE c.relispartition)
+   WHERE NOT v_is_detached
+     AND EXISTS (SELECT 1 FROM jsonb_array_elements(v_former) e WHERE (e ->> 'schema_name', e ->> 'table_name') <> (v_schema::text, v_table::text))
      AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(e -> 'seal_resource', e -> 'seal_column')
          ELSE jsonb_build_array(e -> k.what) END)
                 FROM (SELECT e FROM jsonb_array_elements(v_former) e
                       UNION ALL
-                      SELECT to_jsonb(r) || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by',
-                          register.issued_by)
+                      SELECT to_jsonb(r) || jsonb_build_object('mode', register.mode, 'resource', register.resource, 'issued_by', register.issued_by)
                         FROM fencing.registry r WHERE r.relid = register.tbl) x(e)
                WHERE k.what <> 'seal' OR coalesce(e ->> 'seal_resource', e ->> 'seal_column') IS NOT NULL);
   IF v_what IS NOT NULL THEN
-    SELECT string_agg(format('%I.%I', n.nspname, c.relname), ', ' ORDER BY c.oid) INTO v_hint
-      FROM jsonb_array_elements(v_former) e JOIN pg_class c ON c.oid = (e ->> 'oid')::oid JOIN pg_namespace n ON n.oid = c.relnamespace
-          WHERE c.relispartition;
-    RAISE EXCEPTION 'fencing: the partitions of %.% are registered with different %', quote_ident(v_schema), quote_ident(v_table), v_what
+    SELECT string_agg(CASE WHEN c.oid IS NOT NULL THEN format('%I.%I', n.nspname, c.relname)
+        ELSE format('%I.%I, which is gone (%s)', e ->> 'schema_name', e ->> 'table_name', e ->> 'oid') END, ', ' ORDER BY e ->> 'oid') INTO v_hint
+      FROM jsonb_array_elements(v_former) e LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace) ON c.oid = (e ->> 'oid')::oid;
+    RAISE EXCEPTION 'fencing: what %.% takes the place of was registered with different %', quote_ident(v_schema), quote_ident(v_table), v_what
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_schema, TABLE = v_table,
-            HINT = format('Only one can hold for all of them. Of %s, call fencing.unregister for those that are to take on what the others have, and register %I.%I in the same transaction.',
+            HINT = format('Only one can hold for all of them. Of %s, call fencing.unregister for those that are to take on what the others have, or DELETE FROM fencing.registry WHERE relid::oid = ... for one that is gone, and register %I.%I in the same transaction.',
                           v_hint, v_schema, v_table);
   END IF;
   -- A name that another table has by now isn't to fall out with the row of a partition.
@@ -513,7 +575,7 @@ BEGIN
   WHERE (r.token_column, r.mode, r.resource, r.issued_by)
         IS DISTINCT FROM (EXCLUDED.token_column, EXCLUDED.mode, EXCLUDED.resource, EXCLUDED.issued_by);
   -- also of partitions that have no row
-  PERFORM fencing.tombstone_copy(p.relid, register.tbl) FROM pg_partition_tree(register.tbl) p WHERE p.relid <> register.tbl;
+  PERFORM fencing.tombstone_copy(p.oid::regclass, register.tbl) FROM fencing.partitions(register.tbl) p(oid);
   IF jsonb_array_length(v_former) = 0 THEN
     RETURN;
   END IF;

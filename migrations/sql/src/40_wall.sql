@@ -354,6 +354,7 @@ BEGIN
     SELECT tbl::oid AS oid
     UNION
     SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid  -- a child with a wall of its own keeps that
+      JOIN pg_class k ON k.oid = i.inhrelid AND k.relpersistence <> 't'
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   kind(name, suffix, attestable, event, for_each) AS (VALUES
     ('!fencing_mark', 'mark', false, format(CASE mode WHEN 'strict' THEN 'BEFORE UPDATE' ELSE 'BEFORE UPDATE OF %I' END,
@@ -461,7 +462,8 @@ CREATE TRIGGER wall AFTER UPDATE OR DELETE ON fencing.registry FOR EACH ROW EXEC
 
 ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
 
-CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'enforce') RETURNS void LANGUAGE plpgsql VOLATILE
+-- Without a level it is enforce, or attested where the wall is at that: who calls it again to mend the wall doesn't lower it.
+CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'at least enforce') RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_table   record;
@@ -476,6 +478,9 @@ BEGIN
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to put a wall on' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+  END IF;
+  IF level = 'at least enforce' THEN
+    level := CASE v_table.wall_level WHEN 'attested' THEN 'attested' ELSE 'enforce' END;
   END IF;
   IF level IS NULL OR level NOT IN ('off', 'report', 'enforce', 'attested') THEN
     RAISE EXCEPTION 'fencing: % for the wall of %.%', CASE WHEN level IS NULL THEN 'no level given'
@@ -523,4 +528,4 @@ BEGIN
 END $$;
 
 COMMENT ON FUNCTION fencing.wall(regclass, text) IS
-  'Has PostgreSQL itself refuse stale and unguarded writes to a registered table: off, report, enforce or attested. Calling it again mends what is missing.';
+  'Has PostgreSQL itself refuse stale and unguarded writes to a registered table: off, report, enforce or attested; by default enforce, or attested where it is that. Calling it again mends what is missing.';

@@ -318,7 +318,7 @@ BEGIN
     END LOOP;
   END IF;
   IF level <> 'off' THEN  -- what a partition brings along that was a table of its own
-    PERFORM fencing.tombstone_copy(p.relid, tbl) FROM pg_partition_tree(tbl) p WHERE p.relid <> tbl;
+    PERFORM fencing.tombstone_copy(p.oid::regclass, tbl) FROM fencing.partitions(tbl) p(oid);
   END IF;
   v_old := array_remove(v_old, v_prefix);
   IF cardinality(v_old) > 0 THEN

@@ -99,8 +99,14 @@ BEGIN
                 array_to_string(v_cols, ', '));
   END IF;
   -- locked and then counted: the old token that is written down is the one that is replaced
-  EXECUTE format('SELECT array_agg(t) FROM (SELECT r.%1$I AS t FROM %2$s r, jsonb_populate_record(NULL::%2$s, $1) k WHERE %3$s FOR UPDATE OF r) x',
-                 v_table.token_column, v_table.name, v_cond) INTO v_old USING key;
+  BEGIN
+    EXECUTE format('SELECT array_agg(t) FROM (SELECT r.%1$I AS t FROM %2$s r, jsonb_populate_record(NULL::%2$s, $1) k WHERE %3$s FOR UPDATE OF r) x',
+                   v_table.token_column, v_table.name, v_cond) INTO v_old USING key;
+  EXCEPTION WHEN data_exception OR datatype_mismatch THEN
+    RAISE EXCEPTION 'fencing: % is not a key of %: %', key, v_table.name, SQLERRM
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = format('Write the values as the types of the columns read text: %s.', array_to_string(v_cols, ', '));
+  END;
   IF coalesce(cardinality(v_old), 0) <> 1 THEN
     RAISE EXCEPTION 'fencing: % of % has the key %', CASE WHEN v_old IS NULL THEN 'no row' ELSE 'more than one row' END, v_table.name, key
       USING ERRCODE = CASE WHEN v_old IS NULL THEN 'no_data_found' ELSE 'cardinality_violation' END, SCHEMA = v_table.nspname,

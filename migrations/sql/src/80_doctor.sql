@@ -8,15 +8,48 @@
 --   without the argument roles, a role that owns what is protected is a warning, and any other with too many an error.
 --   A trigger function may set the token column without naming it, and may name it without setting it: its text is searched only, and
 --   what it calls is not. The wall compares the token itself.
---   What the schema's owner has put into fencing's own functions isn't compared with anything; migrations.Doctor tries the wall.
 --   Tokens are compared with their sequence where the token column leads an index, and elsewhere only with scan => true.
 
--- Who owns what is in the schema, if another was given the schema alone: see D003.
+-- Who owns the schema and what is in it: the role that owns most of it, if something was given to another one.
 CREATE FUNCTION fencing.doctor_owner() RETURNS oid LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET max_parallel_workers_per_gather = 0 AS $$
 BEGIN
-  RETURN (SELECT CASE WHEN has_schema_privilege(c.relowner, n.oid, 'USAGE') THEN n.nspowner ELSE coalesce(c.relowner, n.nspowner) END
-            FROM pg_namespace n LEFT JOIN pg_class c ON c.oid = to_regclass('fencing.registry') WHERE n.oid = 'fencing'::regnamespace);
+  RETURN (SELECT o.owner
+            FROM (SELECT n.nspowner FROM pg_namespace n WHERE n.nspname = 'fencing'
+                  UNION ALL SELECT c.relowner FROM pg_class c WHERE c.relnamespace = 'fencing'::regnamespace AND c.relkind IN ('r', 'S')
+                  UNION ALL SELECT p.proowner FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace) o(owner)
+           GROUP BY o.owner ORDER BY count(*) DESC, o.owner LIMIT 1);
+END $$;
+
+-- What of the schema belongs to another role than the rest of it.
+CREATE FUNCTION fencing.doctor_owners()
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+DECLARE
+  c_owner CONSTANT oid := fencing.doctor_owner();
+BEGIN
+  -- All or nothing: what one role owns and another one's functions read fails for everybody. The schema alone is given back, since to give it
+  -- the rest could make an application's role the owner of what checks its writes.
+  RETURN QUERY
+  SELECT 'error', 'D003 schema-owner', 'schema fencing',
+         format('it belongs to role %I, and what is in it to role %I', pg_get_userbyid(n.nspowner), pg_get_userbyid(c_owner)),
+         'that role can drop what is in it; and where the other may not use it, no token can be drawn and every write to a table with a wall fails',
+         format('ALTER SCHEMA fencing OWNER TO %I', pg_get_userbyid(c_owner))
+    FROM pg_namespace n WHERE n.nspname = 'fencing' AND n.nspowner <> c_owner;
+
+  RETURN QUERY
+  SELECT 'error', 'D005 schema-owners', lower(x.kind) || ' ' || x.name,
+         format('it belongs to role %I, and the rest of the schema to role %I', pg_get_userbyid(x.owner), pg_get_userbyid(c_owner)),
+         'what the functions of the schema need of it fails, or that role can change what they rest on',
+         format('ALTER %s %s OWNER TO %I', x.kind, x.name, pg_get_userbyid(c_owner))
+    FROM (SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass::text, c.relowner FROM pg_class c
+           WHERE c.relnamespace = 'fencing'::regnamespace
+             AND (CASE c.relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, c.relname::text) IN (SELECT m.kind, m.object FROM fencing.doctor_manifest() m)
+          UNION ALL
+          SELECT 'FUNCTION', p.oid::regprocedure::text, p.proowner FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace) x(kind, name, owner)
+   WHERE x.owner <> c_owner ORDER BY x.kind DESC, x.name;
 END $$;
 
 CREATE FUNCTION fencing.doctor(scan boolean DEFAULT false, roles name[] DEFAULT NULL)
@@ -25,8 +58,6 @@ SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standa
     SET max_parallel_workers_per_gather = 0 AS $$
 #variable_conflict use_column
 DECLARE
-  c_schema CONSTANT oid := 'fencing'::regnamespace;
-  c_owner  CONSTANT oid := fencing.doctor_owner();
   v_family jsonb;   -- the registered tables, their partitions and their children
   v_apps   jsonb;   -- the roles that are judged
   v_tables text[];  -- of the schema, which are missing
@@ -42,11 +73,6 @@ BEGIN
       format('restore %s from a backup, or from a copy of the database', array_to_string(v_tables, ', '));
     RETURN;
   END IF;
-  RETURN QUERY
-  SELECT 'error', 'D001 schema-broken', 'schema fencing', format('function fencing.%I is missing', x), 'what calls it fails',
-         'make it again as the files of this version of package migrations have it, or restore it from a backup'
-    FROM unnest('{next_token,incarnation_now,register,unregister,wall,tombstones,repair}'::text[]) x
-   WHERE NOT EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = c_schema AND p.proname = x);
   IF NOT has_table_privilege('fencing.registry', 'SELECT') THEN
     RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'table fencing.registry', format('role %I may not read it', current_user),
         'nothing was looked at',
@@ -54,25 +80,19 @@ BEGIN
     RETURN;
   END IF;
 
-  RETURN QUERY
-  SELECT 'error', 'D003 schema-owner', 'schema fencing',
-         format('it belongs to role %I, and what is in it to role %I, which may not use it', pg_get_userbyid(n.nspowner),
-             pg_get_userbyid(c_owner)),
-         'no token can be drawn, and every write to a table with a wall fails',
-             format('ALTER SCHEMA fencing OWNER TO %I', pg_get_userbyid(c_owner))
-    FROM pg_namespace n WHERE n.oid = c_schema AND n.nspowner <> c_owner;
+  RETURN QUERY SELECT * FROM fencing.doctor_owners();
+  RETURN QUERY SELECT * FROM fencing.doctor_differences();
 
   BEGIN  -- whatever fails is a finding: see the end
-    RETURN QUERY SELECT * FROM fencing.doctor_tables();
     v_family := fencing.doctor_family();
     v_apps := fencing.doctor_apps(v_family, doctor.roles);
-    -- each by itself: what was found before an error stays found
+    -- Each by itself: what was found before an error stays found. What stands in the way of registering a table comes before that.
     RETURN QUERY SELECT * FROM fencing.doctor_columns(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_tables();
     RETURN QUERY SELECT * FROM fencing.doctor_wall(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_tombstones(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_schema(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_sequences(v_family, v_apps);
-    RETURN QUERY SELECT * FROM fencing.doctor_tokens(v_family, doctor.scan);
     RETURN QUERY SELECT * FROM fencing.doctor_roles(v_family, v_apps, doctor.roles);
     RETURN QUERY SELECT * FROM fencing.doctor_settings(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_triggers(v_family, v_apps);
@@ -84,6 +104,8 @@ BEGIN
           format('role %I may not run it', current_user),
         'nothing was looked at about seals', format('GRANT EXECUTE ON FUNCTION fencing.doctor_seal TO %I', current_user);
     END IF;
+    -- last, because it locks tables: who waits for nothing after that is in no deadlock
+    RETURN QUERY SELECT * FROM fencing.doctor_tokens(v_family, doctor.scan);
   EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS v_what = MESSAGE_TEXT;
     RETURN QUERY SELECT 'error', 'D002 doctor-stopped', 'schema fencing',

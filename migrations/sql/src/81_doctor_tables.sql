@@ -1,3 +1,32 @@
+-- The statement that registers a table so. A sequence that is gone is left out, which is fencing.write_epoch then: D301.
+CREATE FUNCTION fencing.doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass) RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
+BEGIN
+  IF issued_by IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
+    RETURN format('SELECT fencing.register(%L, %L, %L, %L)', tbl, mode, token_column, resource);
+  END IF;
+  RETURN format('SELECT fencing.register(%L, %L, %L, %L, %L)', tbl, mode, token_column, resource, issued_by);
+END $$;
+
+-- The statement that does something, if anything, while the wall of a table is off. It puts the wall up at the level that the registry has when
+-- it is run.
+CREATE FUNCTION fencing.doctor_without_wall(tbl text, sql text) RETURNS text LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+  RETURN format('DO $fencing$ DECLARE v_level text := (SELECT r.wall_level FROM fencing.registry r WHERE r.relid = %1$L::regclass); '
+                'BEGIN PERFORM fencing.wall(%1$L, ''off''); %2$sPERFORM fencing.wall(%1$L, v_level); END $fencing$', tbl, coalesce(sql || '; ', ''));
+END $$;
+
+-- Whether a table is registered for less than another one was, or for other tokens, so that somebody has to say which it is to be; both are
+-- rows of the registry. Levels are for fencing.carry_over to compare.
+CREATE FUNCTION fencing.doctor_registered_less(former jsonb, present jsonb) RETURNS boolean LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN former ->> 'token_column' <> present ->> 'token_column' OR former ->> 'resource' IS DISTINCT FROM present ->> 'resource'
+      OR former ->> 'mode' = 'strict' AND present ->> 'mode' = 'lease' OR former ->> 'issued_by' IS NOT NULL AND present ->> 'issued_by' IS NULL
+      OR present ->> 'mode' = 'strict' AND coalesce(former ->> 'seal_resource', former ->> 'seal_column') IS NOT NULL;
+END $$;
+
 -- The registered tables that have a name which another table has now, and ask for more protection than that one has; compare
 -- fencing.carry_over.
 CREATE FUNCTION fencing.doctor_less() RETURNS oid[] LANGUAGE plpgsql STABLE
@@ -13,7 +42,8 @@ BEGIN
     LEFT JOIN fencing.registry o ON o.relid = CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid END
    WHERE array_position(c_levels, g.wall_level) > coalesce(array_position(c_levels, o.wall_level), 1)
       OR o.relid IS NOT NULL AND (array_position(c_levels, g.driver_level) > array_position(c_levels, o.driver_level)
-                                  OR g.driver_rewrite AND NOT o.driver_rewrite)
+                                  OR g.driver_rewrite AND NOT o.driver_rewrite
+                                  OR fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o)))
       OR g.tombstones AND o.tombstones IS NOT TRUE
       OR coalesce(g.seal_resource, g.seal_column) IS NOT NULL
          AND coalesce(o.seal_resource, o.seal_column) IS NULL;
@@ -46,6 +76,8 @@ BEGIN
         WHERE c.relkind IN ('r', 'p')
     UNION
     SELECT f.root, i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid
+      -- no session sees the rows of another one's temporary child; D214 has foreign tables
+      JOIN pg_class k ON k.oid = i.inhrelid AND k.relpersistence <> 't' AND k.relkind <> 'f'
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   present AS (
     SELECT f.root, f.oid, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', rn.nspname, rc.relname) AS root_name,
@@ -67,11 +99,10 @@ BEGIN
            -- said
            g.wall_level = 'off' AND x.relid IS NOT NULL
                AND (x.relid::oid = ANY (c_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = x.relid AND y.relkind IN ('r', 'p')))
-           OR g.wall_level = 'off' AND EXISTS (  -- a partition has the name, and its root takes it over
-             SELECT FROM pg_partition_tree(rc.oid) p JOIN pg_class z ON z.oid = p.relid AND z.oid <> rc.oid
-                 JOIN pg_namespace zn ON zn.oid = z.relnamespace
-               JOIN fencing.registry h ON h.schema_name = zn.nspname AND h.table_name = z.relname AND h.relid <> z.oid
-              WHERE h.relid::oid = ANY (c_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = h.relid))
+           OR g.wall_level = 'off' AND f.root IN (  -- a partition has the name, and its root takes it over
+             SELECT pg_partition_root(z.oid) FROM fencing.registry h JOIN pg_namespace zn ON zn.nspname = h.schema_name
+               JOIN pg_class z ON z.relnamespace = zn.oid AND z.relname = h.table_name AND z.relispartition
+              WHERE h.relid <> z.oid AND (h.relid::oid = ANY (c_less) OR NOT EXISTS (SELECT FROM pg_class y WHERE y.oid = h.relid)))
            OR rc.relispartition OR f.root IN (
              SELECT pg_partition_root(y.oid) FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid
                  WHERE y.relispartition) AS is_unsettled
@@ -105,7 +136,7 @@ BEGIN
   RETURN QUERY
   SELECT CASE WHEN x.now IS NULL AND x.instead IS NULL THEN 'warning' ELSE 'error' END,
          CASE WHEN x.now IS NULL THEN 'D101 table-gone' ELSE 'D102 table-replaced' END, x.name,
-         CASE WHEN x.now IS NULL THEN 'the registered table is gone' || coalesce(format(', and a %s has its name now', x.instead), '')
+         CASE WHEN x.now IS NULL THEN 'the registered table is gone' || coalesce(', and a ' || x.instead || ' has its name now', '')
               WHEN x.root IS NOT NULL THEN format('the registered table was dropped, and a partition of %s has its name now', x.root)
                   WHEN x.relid IS NULL THEN 'the registered table was dropped and made again'
               ELSE 'the registered table was dropped, and another registered one has its name now' END,
@@ -118,10 +149,12 @@ BEGIN
              THEN format('name what is to be protected in its place: SELECT fencing.register(..., %L, %L, %L, %L) and SELECT fencing.wall(..., ...), and then DELETE FROM fencing.registry WHERE relid::oid = %s',
                                                      x.mode, x.token_column, x.resource, x.issued_by, x.dead)
               WHEN x.now IS NULL THEN
-                  format('make or restore the table, and then SELECT fencing.register(%L, %L, %L, %L, %L), or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
-                                             x.name, x.mode, x.token_column, x.resource, x.issued_by, x.dead)
-              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.name), x.mode, x.token_column, x.resource,
-                  x.issued_by) END
+                  format('make or restore the table, and then %s, or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
+                         fencing.doctor_register(x.name, x.mode, x.token_column, x.resource, x.issued_by), x.dead)
+              WHEN x.is_other THEN format('if it is to be protected as what was dropped, %s, or, if it is right as it is registered, %s',
+                         fencing.doctor_register(coalesce(x.root, x.name), x.g_mode, x.g_column, x.g_resource, x.g_issued),
+                         fencing.doctor_register(coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by))
+              ELSE fencing.doctor_register(coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by) END
     FROM (SELECT CASE WHEN c.relispartition
         THEN (SELECT format('%I.%I', m.nspname, p.relname) FROM pg_class p JOIN pg_namespace m ON m.oid = p.relnamespace
         WHERE p.oid = pg_partition_root(c.oid)) END AS root,
@@ -132,7 +165,9 @@ BEGIN
                      coalesce(o.mode, g.mode) AS mode,
                  coalesce(o.token_column, g.token_column) AS token_column, CASE WHEN o.relid IS NULL THEN g.resource
                      ELSE o.resource END AS resource,
-                 CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END AS issued_by
+                 CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END AS issued_by,
+                 g.mode AS g_mode, g.token_column AS g_column, g.resource AS g_resource, g.issued_by AS g_issued,
+                 o.relid IS NOT NULL AND fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o)) AS is_other
             FROM fencing.registry g
             LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND c.relkind IN ('r', 'p')) ON n.nspname = g.schema_name
                 AND c.relname = g.table_name
@@ -148,25 +183,40 @@ BEGIN
               WHEN x.o_relid IS NULL THEN
                   'the driver holds the other table for a protected one, and nothing keeps a wall on that: it has the triggers that came with it, or none'
               ELSE 'the other table is registered, too, and what protects this one doesn''t protect that' END,
-         CASE WHEN x.other IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', x.now, x.mode, x.token_column, x.resource,
-             x.issued_by)
-              WHEN x.o_relid IS NULL THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.was), x.mode,
-                  x.token_column, x.resource, x.issued_by)
-              ELSE format('SELECT fencing.register(%L, %L, %L, %L, %L)', coalesce(x.root, x.was), x.o_mode, x.o_column, x.o_resource,
-                  x.o_issued) END
+         CASE WHEN x.other IS NULL THEN fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by)
+              WHEN x.o_relid IS NULL THEN fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by)
+              WHEN x.is_other THEN format('if %s is to be protected as this one is, %s, or, if it is right as it is registered, %s', coalesce(x.root, x.was),
+                         fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by),
+                         fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by))
+              ELSE fencing.doctor_register(coalesce(x.root, x.was), x.o_mode, x.o_column, x.o_resource, x.o_issued) END
     FROM (SELECT g.*, format('%I.%I', n.nspname, c.relname) AS now, format('%I.%I', g.schema_name, g.table_name) AS was, t.oid AS other,
                  CASE WHEN t.relispartition THEN (SELECT format('%I.%I', pn.nspname, p.relname) FROM pg_class p
                      JOIN pg_namespace pn ON pn.oid = p.relnamespace WHERE p.oid = pg_partition_root(t.oid)) END AS root,
                  o.relid AS o_relid, o.mode AS o_mode, o.token_column AS o_column, o.resource AS o_resource, o.issued_by AS o_issued,
-                 g.relid::oid = ANY (c_less) AS is_less
+                 g.relid::oid = ANY (c_less) AS is_less, o.relid IS NOT NULL AND (fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o))
+                   -- the two have exchanged their names
+                   OR (n.nspname, c.relname) = (o.schema_name, o.table_name) AND fencing.doctor_registered_less(to_jsonb(o), to_jsonb(g))) AS is_other
             FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid AND c.relkind IN ('r', 'p')
                 JOIN pg_namespace n ON n.oid = c.relnamespace
             LEFT JOIN (pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace AND t.relkind IN ('r', 'p')) ON m.nspname = g.schema_name
                 AND t.relname = g.table_name
             LEFT JOIN fencing.registry o ON o.relid = CASE WHEN t.relispartition THEN pg_partition_root(t.oid) ELSE t.oid END
-           WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)) x;
+           WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)
+             -- what has the name of another row is that row's matter: to register it here would settle that without a word
+             AND (t.oid IS NOT NULL OR NOT EXISTS (SELECT FROM fencing.registry y WHERE y.relid <> g.relid AND (y.schema_name, y.table_name) = (n.nspname, c.relname)))) x;
 
   RETURN QUERY
+  WITH member AS MATERIALIZED (
+    SELECT h.*, CASE WHEN y.relispartition THEN pg_partition_root(y.oid)::oid ELSE y.oid END AS whole
+      FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid),
+  whole AS MATERIALIZED (  -- compare fencing.register
+    SELECT m.whole AS oid, nullif(concat_ws(' and ', CASE WHEN count(DISTINCT m.token_column) > 1 THEN 'token_column' END,
+             CASE WHEN count(DISTINCT m.mode) > 1 THEN 'mode' END,
+             CASE WHEN count(DISTINCT jsonb_build_array(m.resource)) > 1 THEN 'resource' END,
+             CASE WHEN count(DISTINCT jsonb_build_array(m.issued_by)) > 1 THEN 'issued_by' END,
+             CASE WHEN count(DISTINCT jsonb_build_array(m.seal_resource, m.seal_column))
+               FILTER (WHERE coalesce(m.seal_resource, m.seal_column) IS NOT NULL) > 1 THEN 'seal' END), '') AS what
+      FROM member m GROUP BY m.whole)
   SELECT 'error', 'D103 not-a-table', format('%I.%I', n.nspname, c.relname),
          CASE WHEN c.relispartition THEN 'a partition is registered by itself' ELSE 'what is registered is not a table' END,
          CASE WHEN c.relispartition THEN 'a write through the partitioned table is not seen as one to it'
@@ -174,28 +224,18 @@ BEGIN
          CASE WHEN z.what IS NOT NULL THEN
              format('what partitions of %1$s are registered for differs in %2$s: BEGIN; SELECT fencing.unregister(...) for those that are to take on what the others have; SELECT fencing.register(%1$L, ...); COMMIT',
                 pg_partition_root(c.oid)::text, z.what)
-              WHEN c.relispartition THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', pg_partition_root(c.oid)::text,
-                  coalesce(o.mode, g.mode),
+              WHEN c.relispartition THEN fencing.doctor_register(pg_partition_root(c.oid)::regclass::text, coalesce(o.mode, g.mode),
                 coalesce(o.token_column, g.token_column), CASE WHEN o.relid IS NULL THEN g.resource ELSE o.resource END,
                 CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END)
               WHEN EXISTS (SELECT 1 FROM pg_class t JOIN pg_namespace m ON m.oid = t.relnamespace WHERE m.nspname = g.schema_name
                   AND t.relname = g.table_name AND t.relkind IN ('r', 'p'))
-              THEN format('SELECT fencing.register(%L, %L, %L, %L, %L)', format('%I.%I', g.schema_name, g.table_name), g.mode,
-                  g.token_column, g.resource, g.issued_by)
-              ELSE format('make or restore table %I.%I, and then SELECT fencing.register(%L, %L, %L, %L, %L), or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
-                          g.schema_name, g.table_name, format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource,
-                              g.issued_by, c.oid) END
+              THEN fencing.doctor_register(format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource, g.issued_by)
+              ELSE format('make or restore table %I.%I, and then %s, or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
+                          g.schema_name, g.table_name, fencing.doctor_register(format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column,
+                              g.resource, g.issued_by), c.oid) END
     FROM fencing.registry g JOIN pg_class c ON c.oid = g.relid JOIN pg_namespace n ON n.oid = c.relnamespace
-    LEFT JOIN fencing.registry o ON c.relispartition AND o.relid = pg_partition_root(c.oid),
-    LATERAL (  -- compare fencing.register
-      SELECT string_agg(k.what, ' and ' ORDER BY k.n) AS what
-        FROM (VALUES (1, 'token_column'), (2, 'mode'), (3, 'resource'), (4, 'issued_by'), (5, 'seal')) k(n, what)
-       WHERE c.relispartition
-         AND 1 < (SELECT count(DISTINCT CASE k.what WHEN 'seal' THEN jsonb_build_array(h.seal_resource, h.seal_column)
-             ELSE jsonb_build_array(to_jsonb(h) -> k.what) END)
-                    FROM fencing.registry h JOIN pg_class y ON y.oid = h.relid
-                   WHERE (h.relid = o.relid OR y.relispartition AND pg_partition_root(y.oid) = pg_partition_root(c.oid))
-                     AND (k.what <> 'seal' OR coalesce(h.seal_resource, h.seal_column) IS NOT NULL))) z
+    LEFT JOIN fencing.registry o ON c.relispartition AND o.relid = pg_partition_root(c.oid)
+    LEFT JOIN whole z ON c.relispartition AND z.oid = pg_partition_root(c.oid)
    WHERE c.relkind NOT IN ('r', 'p') OR c.relispartition;
 END $$;
 
@@ -213,6 +253,8 @@ BEGIN
              x.root_name, x.col, (SELECT format(' (SELECT last_value FROM %I.%I)', n.nspname, q.relname) FROM pg_class q
                  JOIN pg_namespace n ON n.oid = q.relnamespace WHERE q.oid = x.issued))
               WHEN x.code LIKE 'D107%' THEN y.fix
+              WHEN x.code LIKE 'D108%' THEN
+                format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT, ALTER COLUMN %2$I TYPE bigint USING %2$I::bigint, ALTER COLUMN %2$I SET DEFAULT 0', x.name, x.col)
               ELSE format('ALTER TABLE %s ALTER COLUMN %I %s', x.name, x.col, x.fix) END
     FROM (SELECT f.*, CASE WHEN a.attname IS NULL THEN 'D106 column-missing' WHEN a.atttypid <> 'int8'::regtype THEN 'D108 column-type'
                            WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'D109 column-generated'
@@ -239,19 +281,34 @@ BEGIN
                AND NOT f.unsettled
               OR pg_get_expr(d.adbin, d.adrelid) NOT IN ('0', '''0''::bigint', '(0)::bigint')) x,
     -- the wall refuses the UPDATE, and to be put up while any of the tables may have nulls
-    LATERAL (SELECT format(CASE x.root_wall WHEN 'off' THEN '%1$s'
-        ELSE 'BEGIN; SELECT fencing.wall(%2$L, ''off''); %1$s; SELECT fencing.wall(%2$L, %3$L); COMMIT' END,
-                           string_agg(format('UPDATE ONLY %s SET %I = 0 WHERE %2$I IS NULL', f.name, f.col), '; ')
-                           || '; ' || string_agg(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.col), '; '), x.root_name,
-                               x.root_wall) AS fix
+    LATERAL (SELECT CASE x.root_wall WHEN 'off' THEN u.sql ELSE fencing.doctor_without_wall(x.root_name, u.sql) END
+               FROM (SELECT string_agg(format('UPDATE ONLY %s SET %I = 0 WHERE %2$I IS NULL', f.name, f.col), '; ')
+                           || '; ' || string_agg(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.col), '; ') AS sql
                FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name)
                JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped AND NOT a.attnotnull
-              WHERE x.code LIKE 'D107%' AND f.root = x.root) y;
+              WHERE x.code LIKE 'D107%' AND f.root = x.root) u) y(fix);
 
   RETURN QUERY
   SELECT 'warning', 'D111 unlogged', f.name, 'the table is unlogged', 'a crash empties it, and with the rows their tokens are gone',
          format('ALTER TABLE %s SET LOGGED', f.name)
     FROM jsonb_to_recordset(family) AS f(oid oid, name text) JOIN pg_class c ON c.oid = f.oid WHERE c.relpersistence = 'u';
+
+  RETURN QUERY
+  SELECT 'error', 'D214 foreign-child', i.inhrelid::regclass::text, format('it is a foreign table, and a %s of %s', CASE WHEN c.relispartition THEN 'partition'
+           ELSE 'child' END, f.name),
+         'its rows are on another server, where nothing of this one compares their tokens',
+         format('ALTER TABLE %s, or protect it where its rows are, and take it out of this table ...', CASE WHEN c.relispartition
+             THEN format('%s DETACH PARTITION %s', i.inhparent::regclass, i.inhrelid::regclass) ELSE format('%s NO INHERIT %s', i.inhrelid::regclass, i.inhparent::regclass) END)
+    FROM (SELECT DISTINCT f.oid, f.name FROM jsonb_to_recordset(family) AS f(oid oid, name text)) f JOIN pg_inherits i ON i.inhparent = f.oid
+    JOIN pg_class c ON c.oid = i.inhrelid AND c.relkind = 'f';
+
+  RETURN QUERY
+  SELECT CASE WHEN f.wall IN ('off', 'report') AND NOT f.covered THEN 'warning' ELSE 'info' END, 'D215 driver-level', f.name,
+         CASE g.driver_level WHEN 'off' THEN 'the driver doesn''t look at the table' ELSE 'the driver only reports unguarded statements' END,
+         CASE WHEN f.wall IN ('off', 'report') AND NOT f.covered THEN 'nothing refuses a stale write' ELSE 'the wall alone refuses stale writes' END,
+         format('SELECT fencing.driver_level(%L, ''enforce'')', f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, wall text, covered boolean) JOIN fencing.registry g ON g.relid = f.root
+   WHERE f.root = f.oid AND g.driver_level <> 'enforce';
 
   IF has_table_privilege('fencing.generation', 'SELECT') THEN
     RETURN QUERY

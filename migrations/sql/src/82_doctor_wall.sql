@@ -19,7 +19,7 @@ BEGIN
          CASE f.wall WHEN 'off' THEN 'what does not go through the driver writes it without any check'
                      WHEN 'report' THEN 'stale and unguarded writes are in the server''s log, and in the table'
                      ELSE 'an UPDATE that copies the token needs none of its own' END,
-         format('SELECT fencing.wall(%L, %L)', f.name, CASE f.wall WHEN 'enforce' THEN 'attested' ELSE 'enforce' END)
+         format(CASE f.wall WHEN 'enforce' THEN 'SELECT fencing.wall(%L, ''attested'')' ELSE 'SELECT fencing.wall(%L)' END, f.name)
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, mode text, wall text, covered boolean, unsettled boolean)
    WHERE f.root = f.oid AND (f.wall IN ('off', 'report') OR f.wall = 'enforce' AND f.mode = 'lease') AND NOT f.covered AND NOT f.unsettled;
 
@@ -83,12 +83,12 @@ BEGIN
                   -- triggers follow a column that is renamed, and D106 says so
                   AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = w.oid AND a.attname = w.col AND NOT a.attisdropped)
              THEN 'D205 trigger-changed' END AS code,
-           -- of tombstones with the root's trigger the copies go, and never the tombstones
-           CASE WHEN w.tomb THEN CASE WHEN t.tgparentid <> 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', w.trg, w.root_name)
-               ELSE '' END
-                ELSE format('SELECT fencing.wall(%L, ''off''); ', w.root_name) END AS off,
+           -- at the level that the row has by then, which another remedy may raise
            CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name)
-               ELSE format('SELECT fencing.wall(%L, %L)', w.root_name, w.root_wall) END AS again
+               ELSE format('SELECT fencing.wall(r.relid, r.wall_level) FROM fencing.registry r WHERE r.relid = %L::regclass', w.root_name) END AS again,
+           -- the column that the wall was made for, where another one has its name now: triggers follow a column that is renamed
+           (SELECT l.col FROM pg_trigger u, substring(pg_get_triggerdef(u.oid) FROM 'new[.](.*) <=? old[.]') l(col)
+             WHERE u.tgrelid = w.oid AND u.tgname = '~fencing_late' AND l.col <> format('%I', w.col)) AS moved
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
   SELECT 'error', s.code, format('trigger %I on %s', s.trg, s.name),
@@ -102,13 +102,16 @@ BEGIN
               ELSE 'the wall''s trigger is not as fencing made it' END,
          CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it'
              ELSE 'nothing is checked by it' END
-              WHEN 'D204' THEN 'what it checks, if anything, is for its owner to say' WHEN 'D205' THEN 'some writes pass unchecked'
+              WHEN 'D204' THEN 'what it checks, if anything, is for its owner to say' WHEN 'D205' THEN CASE WHEN s.moved IS NOT NULL THEN format('column %I is another one than before: the tokens that the rows had are in %s', s.col, s.moved)
+                ELSE 'some writes pass unchecked' END
               ELSE 'what it would check passes' END,
          CASE left(s.code, 4) WHEN 'D202' THEN s.again
               WHEN 'D203' THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER %I'
                   ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER %I' END, s.name, s.trg)
               -- A function or a trigger of the right name is taken for the right one, and tables share the functions.
               ELSE CASE
+                WHEN s.moved IS NOT NULL THEN format('put the tokens back, which are in column %s now, into %I, or give that column its name back, or, if they are to be forgotten, %s',
+                  s.moved, s.col, fencing.doctor_without_wall(s.root_name, NULL))
                 WHEN s.code LIKE 'D204%' AND s.named AND s.foreign_owner THEN
                   format('ALTER FUNCTION %s OWNER TO %I', s.tgfoid::regprocedure, pg_get_userbyid(c_owner))
                 WHEN s.code LIKE 'D204%' AND s.named THEN
@@ -116,9 +119,10 @@ BEGIN
                       s.tgfoid::regprocedure,
                          CASE WHEN s.tomb THEN 'fencing.tombstones(r.relid)' ELSE 'fencing.wall(r.relid, r.wall_level)' END, CASE
                              WHEN s.tomb THEN ' AND r.tombstones' ELSE '' END)
-                ELSE 'BEGIN; ' || s.off || CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name)
-                    ELSE '' END
-                     || s.again || '; COMMIT' END END
+                -- of tombstones with the root's trigger the copies go, and never the tombstones
+                WHEN s.tomb THEN 'BEGIN; ' || CASE WHEN s.tgparentid <> 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.root_name)
+                    ELSE format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name) END || s.again || '; COMMIT'
+                ELSE fencing.doctor_without_wall(s.root_name, CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s', s.trg, s.name) END) END END
     FROM seen s WHERE s.code IS NOT NULL;
 
   RETURN QUERY
@@ -140,8 +144,13 @@ BEGIN
          CASE WHEN g.wall_level <> 'off'
              THEN format('if deleted keys are to keep their tokens, SELECT fencing.tombstones(%L), or, if not, SELECT fencing.tombstones(%1$L, false)',
              c.oid::regclass::text)
-              ELSE format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%1$L, ''off'')',
-                  c.oid::regclass::text) END
+              ELSE coalesce((
+                -- registered alike, it takes on the rest
+                SELECT format('if it is to be protected as %s, %s, or, if not, SELECT fencing.wall(%L, ''off'')', string_agg(a.relid::text, ' or ' ORDER BY a.relid),
+                         min(fencing.doctor_register(c.oid::regclass::text, a.mode, a.token_column, a.resource, a.issued_by)), c.oid::regclass::text)
+                  FROM fencing.registered_above(c.oid) a WHERE g.relid IS NULL HAVING count(*) > 0),
+                format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%1$L, ''off'')',
+                  c.oid::regclass::text)) END
     FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN fencing.registry g ON g.relid = c.oid
     LEFT JOIN (SELECT f.oid, bool_or(f.tombs AND (f.oid = f.root OR f.part)) AS has_tombs
@@ -162,7 +171,7 @@ BEGIN
   RETURN QUERY
   SELECT 'warning', 'D208 tombstones-without-wall', f.name, 'tombstones are on and the wall is off',
       'deletes carry no token that a tombstone could keep',
-         format('SELECT fencing.wall(%L, ''enforce'')', f.name)
+         format('SELECT fencing.wall(%L)', f.name)
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, wall text, tombs boolean, unsettled boolean)
    WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs AND NOT f.unsettled;
 
@@ -199,7 +208,8 @@ BEGIN
              ELSE 'it runs another function' END,
          CASE WHEN k.name IN ('changed', 'truncated') THEN 'drivers and caches don''t hear of changes'
              ELSE 'the wall doesn''t follow the registry' END,
-         CASE WHEN t.tgfoid = p.oid THEN ''
+         CASE WHEN p.oid IS NULL THEN 'run migrations.Up(ctx, dsn), which makes its function again, and then ' ELSE '' END
+         || CASE WHEN t.tgfoid = p.oid THEN ''
              ELSE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON fencing.registry FOR EACH %s EXECUTE FUNCTION fencing.%I(); ',
              k.name, k.event, k.for_each, k.func) END
          || format('ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER %I', k.name)

@@ -38,11 +38,14 @@ BEGIN
    WHERE c_epoch IS NULL;
 
   RETURN QUERY
-  SELECT 'error', 'D301 sequence-missing', format('%I.%I', g.schema_name, g.table_name),
+  SELECT 'error', 'D301 sequence-missing', format('%I.%I', n.nspname, t.relname),
          format('the sequence that bounds its tokens, %s, is gone', g.issued_by::oid),
          CASE g.wall_level WHEN 'off' THEN 'the wall can''t be put on' ELSE 'every write is refused' END,
-         format('SELECT fencing.register(%L, %L, %L, %L)', format('%I.%I', g.schema_name, g.table_name), g.mode, g.token_column, g.resource)
-    FROM fencing.registry g WHERE g.issued_by IS NOT NULL
+         CASE WHEN c_epoch IS NULL THEN 'run what mends sequence fencing.write_epoch, and then ' ELSE '' END
+         || fencing.doctor_register(format('%I.%I', n.nspname, t.relname), g.mode, g.token_column, g.resource, g.issued_by)
+    -- D101, D102 and D103 have what is no table any more
+    FROM fencing.registry g JOIN pg_class t ON t.oid = g.relid AND t.relkind IN ('r', 'p') AND NOT t.relispartition
+    JOIN pg_namespace n ON n.oid = t.relnamespace WHERE g.issued_by IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = g.issued_by AND c.relkind = 'S');
 
   RETURN QUERY
@@ -58,16 +61,21 @@ BEGIN
           WHERE s.seqcycle
       UNION ALL SELECT 'warning', 'D304 sequence-owned', format('it belongs to a column of %s', d.refobjid::regclass),
           'it is dropped with that column',
-             'ALTER SEQUENCE %s OWNED BY NONE'
+             CASE d.deptype WHEN 'a' THEN 'ALTER SEQUENCE %s OWNED BY NONE'
+               ELSE 'take another sequence, since an identity column keeps its own: CREATE SEQUENCE ... with a START above the last value of %s, and register the tables with that' END
         FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = s.seqrelid AND d.refclassid = 'pg_class'::regclass
             AND d.refobjsubid > 0
             AND d.deptype IN ('a', 'i')
       UNION ALL SELECT 'error', 'D306 sequence-direction', format('it counts by %s from %s on', s.seqincrement, s.seqmin),
           'tokens must be positive and rise',
-             'ALTER SEQUENCE %s INCREMENT BY 1 MINVALUE 1' WHERE s.seqincrement < 1 OR s.seqmin < 1
+             -- one that counted down has given out what it started from: the next one is above that
+             CASE WHEN s.seqincrement < 1 THEN format('ALTER SEQUENCE %%s INCREMENT BY 1 MINVALUE 1 NO MAXVALUE START 1 RESTART %s', greatest(1, s.seqstart + 1, v.last + 1))
+               ELSE 'ALTER SEQUENCE %s MINVALUE 1' || CASE WHEN s.seqstart < 1 THEN ' START 1' ELSE '' END || CASE WHEN v.last < 1 THEN ' RESTART 1' ELSE '' END END
+        FROM (SELECT CASE WHEN has_sequence_privilege(c.oid, 'SELECT, USAGE') THEN coalesce(pg_sequence_last_value(c.oid), s.seqstart - 1) END) v(last)
+       WHERE s.seqincrement < 1 OR s.seqmin < 1
       UNION ALL SELECT 'warning', 'D308 sequence-small', format('it ends at %s', s.seqmax),
           'no token can be drawn after that, and nothing written',
-             'ALTER SEQUENCE %s AS bigint NO MAXVALUE' WHERE s.seqmax < 9223372036854775807
+             'ALTER SEQUENCE %s AS bigint NO MAXVALUE' WHERE s.seqmax < 9223372036854775807 AND s.seqincrement > 0  -- D306 has the others
       UNION ALL SELECT 'error', 'D309 sequence-unlogged', 'it is unlogged',
           'a crash starts it again, and tokens are given out a second time',
           'ALTER SEQUENCE %s SET LOGGED'
@@ -93,11 +101,10 @@ BEGIN
              string_agg(DISTINCT a.privilege_type, ' and ')),
          CASE WHEN bool_or(a.privilege_type = 'UPDATE') THEN 'setval issues any token, or gives old ones out again'
              ELSE 'nextval issues tokens that a crash gives out again' END,
-         format('REVOKE USAGE, UPDATE ON SEQUENCE %I.%I FROM %s', n.nspname, c.relname, CASE a.grantee WHEN 0 THEN 'PUBLIC'
-             ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+         fencing.doctor_revoke('USAGE, UPDATE', format('SEQUENCE %I.%I', n.nspname, c.relname), a.grantee, a.grantor, c.relowner)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, aclexplode(c.relacl) a
    WHERE c.oid = ANY (c_seqs) AND a.grantee <> c.relowner AND a.privilege_type IN ('USAGE', 'UPDATE')
-   GROUP BY c.oid, n.nspname, c.relname, a.grantee;
+   GROUP BY c.oid, n.nspname, c.relname, c.relowner, a.grantee, a.grantor;
 
   -- servers run by others may keep them back
   RETURN QUERY
@@ -187,9 +194,8 @@ BEGIN
     IF v_min < 0 AND NOT r.unsettled THEN
       RETURN QUERY SELECT 'warning', 'D113 token-negative', r.name, format('a row has token %s, which none ever is', v_min),
         'it was written before the table was registered, or past the wall; the row is held for one in the middle of a write',
-        format(CASE r.wall WHEN 'off' THEN '%1$s'
-            ELSE 'BEGIN; SELECT fencing.wall(%2$L, ''off''); %1$s; SELECT fencing.wall(%2$L, %3$L); COMMIT' END,
-               format('UPDATE %s SET %I = 0 WHERE %2$I < 0', r.name, r.col), r.name, r.wall);
+        CASE r.wall WHEN 'off' THEN x.fix ELSE fencing.doctor_without_wall(r.name, x.fix) END
+        FROM (SELECT format('UPDATE %s SET %I = 0 WHERE %2$I < 0', r.name, r.col)) x(fix);
     END IF;
     CONTINUE WHEN r.seq IS NULL;
     v_last := coalesce(pg_sequence_last_value(r.issued), 0);  -- after the rows: it only rises

@@ -1,3 +1,14 @@
+-- The statement that takes rights which a role has been given by another one. What that role was given with the option to grant it to others is
+-- that role's to take, and goes from whom these have given it to in turn.
+CREATE FUNCTION fencing.doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid) RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
+DECLARE
+  c_revoke CONSTANT text := format('REVOKE %s ON %s FROM %s CASCADE', privileges, object, CASE grantee WHEN 0 THEN 'PUBLIC'
+      ELSE quote_ident(pg_get_userbyid(grantee)) END);
+BEGIN
+  RETURN CASE WHEN grantor = owner THEN c_revoke ELSE format('SET ROLE %I; %s; RESET ROLE', pg_get_userbyid(grantor), c_revoke) END;
+END $$;
+
 -- What the tables and sequences are in, and its owners: whoever owns a schema can drop what is in it. pg_database_owner stands for the
 -- owner of the database.
 CREATE FUNCTION fencing.doctor_around(family jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE
@@ -75,25 +86,25 @@ BEGIN
     FROM pg_roles a WHERE a.rolsuper AND CASE WHEN roles IS NULL THEN a.rolcanlogin ELSE a.rolname = ANY (roles) END;
 
   RETURN QUERY
-  WITH acl(obj, object, privilege, grantee) AS (
-    SELECT c.oid, format('TABLE %s', c.oid::regclass), x.privilege_type, x.grantee FROM pg_class c, aclexplode(c.relacl) x
+  WITH acl(obj, object, privilege, grantee, grantor, owner) AS (
+    SELECT c.oid, format('TABLE %s', c.oid::regclass), x.privilege_type, x.grantee, x.grantor, c.relowner FROM pg_class c, aclexplode(c.relacl) x
      WHERE c.relnamespace = c_schema AND c.relkind IN ('r', 'p', 'v')
          OR c.oid IN (SELECT f.oid FROM jsonb_to_recordset(family) AS f(oid oid))
-    UNION SELECT a.attrelid, format('TABLE %s', a.attrelid::regclass), x.privilege_type, x.grantee
+    UNION SELECT a.attrelid, format('TABLE %s', a.attrelid::regclass), x.privilege_type, x.grantee, x.grantor, c.relowner
       FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid, aclexplode(a.attacl) x WHERE c.relnamespace = c_schema
-    UNION SELECT n.oid, 'SCHEMA fencing', x.privilege_type, x.grantee FROM pg_namespace n, aclexplode(n.nspacl) x WHERE n.oid = c_schema
-    UNION SELECT p.oid, format('FUNCTION %s', p.oid::regprocedure), x.privilege_type, x.grantee
+    UNION SELECT n.oid, 'SCHEMA fencing', x.privilege_type, x.grantee, x.grantor, n.nspowner FROM pg_namespace n, aclexplode(n.nspacl) x WHERE n.oid = c_schema
+    UNION SELECT p.oid, format('FUNCTION %s', p.oid::regprocedure), x.privilege_type, x.grantee, x.grantor, p.proowner
       FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) x WHERE p.pronamespace = c_schema
-    UNION SELECT a.oid, 'PARAMETER session_replication_role', x.privilege_type, x.grantee
+    -- a superuser's are taken as that of the server's first one
+    UNION SELECT a.oid, 'PARAMETER session_replication_role', x.privilege_type, x.grantee, x.grantor, 10
       FROM pg_parameter_acl a, aclexplode(a.paracl) x WHERE a.parname = 'session_replication_role')
   SELECT CASE WHEN x.mild THEN 'warning' ELSE a.sev END, x.code, format('role %I', a.name), x.problem, x.consequence, coalesce(x.remedy, (
            -- the rights may be PUBLIC's, or another role's that it is a member of
-           SELECT string_agg(format('REVOKE %s ON %s FROM %s', e.privileges, e.object, CASE e.grantee WHEN 0 THEN 'PUBLIC'
-               ELSE quote_ident(pg_get_userbyid(e.grantee)) END), '; ')
-             FROM (SELECT e.object, e.grantee, string_agg(e.privilege, ', ' ORDER BY e.privilege) AS privileges FROM acl e
+           SELECT string_agg(fencing.doctor_revoke(e.privileges, e.object, e.grantee, e.grantor, e.owner), '; ')
+             FROM (SELECT e.object, e.grantee, e.grantor, e.owner, string_agg(e.privilege, ', ' ORDER BY e.privilege) AS privileges FROM acl e
                     WHERE e.obj = ANY (x.objs) AND e.privilege = ANY (x.privileges)
                         AND (e.grantee = 0 OR pg_has_role(a.oid, e.grantee, 'MEMBER'))
-                    GROUP BY e.object, e.grantee) e),
+                    GROUP BY e.object, e.grantee, e.grantor, e.owner) e),
            format('REVOKE pg_write_all_data FROM %I, or from the role that it has this through', a.name))
     FROM jsonb_to_recordset(apps) AS a(oid oid, name name, sev text, takes oid[]),
     LATERAL (
@@ -113,7 +124,8 @@ BEGIN
              NULL::oid[] AS objs, NULL::text[] AS privileges, false AS mild
         FROM (SELECT DISTINCT c.relowner, 't', format('table %s', f.name), f.name FROM jsonb_to_recordset(family) AS f(oid oid, name text)
             JOIN pg_class c ON c.oid = f.oid
-              UNION ALL SELECT c_owner, 's', 'schema fencing', 'fencing'
+              UNION SELECT o.owner, 's', 'schema fencing', 'fencing'
+                      FROM (SELECT c_owner UNION SELECT n.nspowner FROM pg_namespace n WHERE n.oid = c_schema) o(owner)
               UNION ALL SELECT w.owner, 'w', w.what, w.name FROM jsonb_to_recordset(c_own) AS w(owner oid, what text, name text)
               UNION ALL SELECT DISTINCT c.relowner, 'o', format('%s %s', CASE c.relkind WHEN 'S' THEN 'sequence'
                   ELSE 'table' END, c.oid::regclass),
@@ -144,6 +156,7 @@ BEGIN
              NULL, ARRAY[c_schema], ARRAY['CREATE'], false
        WHERE EXISTS (SELECT FROM unnest(a.takes) m WHERE has_schema_privilege(m, c_schema, 'CREATE'))
            AND NOT pg_has_role(a.oid, c_owner, 'MEMBER')
+           AND NOT pg_has_role(a.oid, (SELECT n.nspowner FROM pg_namespace n WHERE n.oid = c_schema), 'MEMBER')
       UNION ALL
       SELECT 'D406 role-writes-registry', format('it may write %s', c.oid::regclass),
           'it can let go of any table, or move what tokens rest on',
@@ -160,8 +173,9 @@ BEGIN
              NULL, array_agg(p.oid), ARRAY['EXECUTE'], false
         FROM pg_proc p WHERE p.pronamespace = c_schema AND NOT pg_has_role(a.oid, p.proowner, 'MEMBER')
             AND EXISTS (SELECT FROM unnest(a.takes) m WHERE has_function_privilege(m, p.oid, 'EXECUTE'))
-         AND (p.proname ~ '^(wall.*|register|unregister|driver_level|driver_rewrite|claim_name|(prune_)?tombstone.*|repair.*|(un)?seal.*)$'
-             OR p.prorettype = 'trigger'::regtype)
+         -- those that an application calls, and the doctor's
+         AND p.proname NOT IN ('next_token', 'take', 'renew', 'release', 'lease_ttl', 'setting_name', 'incarnation_now', 'registered_above', 'doctor')
+         AND NOT starts_with(p.proname, 'doctor_')
       HAVING count(*) > 0
       UNION ALL
       SELECT 'D408 role-replication', 'it may set session_replication_role',
@@ -195,7 +209,8 @@ BEGIN
     FROM jsonb_to_recordset(apps) AS a(oid oid, name name, sev text),
     LATERAL (VALUES (1, 'USAGE ON SCHEMA fencing', has_schema_privilege(a.oid, c_schema, 'USAGE')),
                     (2, 'SELECT ON fencing.registry', has_table_privilege(a.oid, 'fencing.registry'::regclass, 'SELECT')),
-                    (3, 'SELECT ON fencing.generation', has_table_privilege(a.oid, 'fencing.generation'::regclass, 'SELECT'))) g(n,
+                    (3, 'SELECT ON fencing.generation', has_table_privilege(a.oid, 'fencing.generation'::regclass, 'SELECT')),
+                    (4, 'SELECT ON SEQUENCE fencing.write_epoch', coalesce(has_sequence_privilege(a.oid, to_regclass('fencing.write_epoch')::oid, 'SELECT'), true))) g(n,
                         what, has)
    WHERE NOT g.has AND a.sev = 'error' AND EXISTS (SELECT 1 FROM jsonb_to_recordset(family) AS f(oid oid)
            WHERE has_table_privilege(a.oid, f.oid, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(a.oid, f.oid, 'INSERT, UPDATE'))

@@ -19,7 +19,7 @@ BEGIN
 
   RETURN QUERY
   SELECT 'warning', 'D224 seal-without-wall', f.name, 'it is sealed and the wall is off', 'nothing compares its writes with the lease',
-         format('SELECT fencing.wall(%L, ''enforce'')', f.name)
+         format('SELECT fencing.wall(%L)', f.name)
     FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, wall text, unsettled boolean) WHERE f.root = f.oid
         AND f.wall = 'off' AND NOT f.unsettled;
 

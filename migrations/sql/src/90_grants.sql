@@ -29,8 +29,8 @@ DECLARE
   v_part regprocedure;
 BEGIN
   FOR v_part IN
-    SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, 'doctor_')
-        AND p.proname <> 'doctor_seal'
+    SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace
+        AND (starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal' OR p.proname = 'registered_above')
   LOOP
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', v_part);
   END LOOP;
