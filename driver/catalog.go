@@ -20,9 +20,15 @@ import (
 // names; stampQuery tells whether that may have changed.
 var (
 	//go:embed catalog.sql
-	catalogQuery string
+	catalogTemplate string
 	//go:embed stamp.sql
 	stampQuery string
+
+	catalogQuery = func() string {
+		functions, calls, relations := rewrite.FencingNames()
+		list := func(names []string) string { return "{" + strings.Join(names, ",") + "}" }
+		return strings.NewReplacer("{sql_functions}", list(rewrite.SQLFunctions()), "{fencing_functions}", list(functions), "{fencing_calls}", list(calls), "{fencing_relations}", list(relations)).Replace(catalogTemplate)
+	}()
 
 	// In one round trip. Rules and bodies are shown under locks of what they name.
 	readingQuery = "SELECT (" + stampQuery + "), (" + fitnessQuery + "), (" + catalogQuery + ")"
@@ -53,13 +59,14 @@ type catalog struct {
 	EventTriggers []oid
 	Uses          []catalogRead // a table, a routine that its defaults, policies, indexes and the like call
 	Unseen        []catalogUnseen
+	Own           []catalogRoutine    // functions of schema fencing that something else than a trigger of its own runs
+	Expressions   []catalogExpression // what calls a function that runs what it is given
 	Routines      []catalogRoutine
-	Operators     []catalogCode
-	Types         []catalogCode
 	Namesakes     []catalogRelation // relations of the bare name of a protected one or its family, these among them
-	SystemViews   []catalogRelation // views over system catalogs or schema fencing
+	SystemViews   []catalogRelation // views over system catalogs or schema fencing, and what else leads to the latter
 	Comparisons   bool              // there is a user's own < <= > >= over integers
 	Epoch         bool              // fencing.write_epoch is there
+	Owned         bool              // a sequence that tokens come from belongs to a column
 
 	stamp string          // of the catalogs when it was read
 	made  *rewrite.Makers // once they were looked for
@@ -116,7 +123,7 @@ type (
 		Event              string // of a rule "" for a view; of a use "" for rows that are written, or DELETE or READ
 		Fires              bool
 	}
-	// catalogUnseen is an object that runs a function where no statement shows it.
+	// catalogUnseen is an object that belongs to no relation and runs a function.
 	catalogUnseen struct {
 		Kind, Name string // as pg_identify_object tells them
 		Function   oid
@@ -125,11 +132,6 @@ type (
 		OID                            oid
 		Schema, Name, Language, Source string
 		body                           *routineBody // once it was read
-	}
-	catalogCode struct {
-		Schema, Name string
-		Function     oid
-		Row          bool // a table's or view's type
 	}
 )
 
@@ -183,10 +185,10 @@ func (c *Connector) readCatalog(ctx context.Context, conn *pgx.Conn, tables []he
 
 // namesOf writes the names of the tables, and of their token columns, as a JSON list.
 func namesOf(tables []heldTable) (string, error) {
-	type name struct{ Schema, Name, TokenColumn string }
+	type name struct{ Schema, Name, TokenColumn, SequenceSchema, Sequence string }
 	names := make([]name, len(tables))
 	for i, t := range tables {
-		names[i] = name{t.Schema, t.Name, t.TokenColumn}
+		names[i] = name{t.Schema, t.Name, t.TokenColumn, t.issuedBy.Schema, t.issuedBy.Name}
 	}
 	text, err := json.Marshal(names)
 	if err != nil {

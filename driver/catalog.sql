@@ -66,18 +66,43 @@ up AS (
        JOIN pg_catalog.pg_class v ON v.oid = r.ev_class AND v.relkind = 'v'
       WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = u.oid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass)) e (oid)
    WHERE e.oid BETWEEN '1' AND '4294967295'),
+-- Functions that run the SQL which they are given, or set the sequence which they are given: the server's, and those of extensions
+-- and others in C. Any may have been made once more under another name.
+builtin_runners AS MATERIALIZED (
+  SELECT p.oid, p.prosrc FROM pg_catalog.pg_proc p
+   WHERE p.oid < 16384 AND p.proname = ANY ('{sql_functions}'::pg_catalog.name[]) AND NOT (p.proname = 'ts_rewrite' AND p.pronargs = 3)),
+runners AS MATERIALIZED (
+  SELECT oid, false AS renamed FROM builtin_runners
+  UNION ALL
+  SELECT p.oid, NOT f.is_known AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e')
+    FROM pg_catalog.pg_proc p
+    JOIN pg_catalog.pg_language l ON l.oid = p.prolang
+   CROSS JOIN LATERAL (SELECT p.proname = ANY ('{sql_functions}'::pg_catalog.name[]) OR p.proname ~ '^dblink' AS is_known) f
+   WHERE p.oid >= 16384 AND l.lanname IN ('c', 'internal')
+     AND (f.is_known OR p.prosrc ~ '^(dblink|crosstab|connectby|xpath_table)' OR p.prosrc IN (SELECT prosrc FROM builtin_runners))),
 -- an aggregate stands as the calls of its functions
 aggregates AS MATERIALIZED (
-  SELECT a.aggfnoid::pg_catalog.oid AS oid, pg_catalog.string_agg(pg_catalog.format('%I.%I(', n.nspname, p.proname), ' ') AS calls
+  SELECT a.aggfnoid::pg_catalog.oid AS oid, pg_catalog.bool_or(p.oid IN (SELECT oid FROM runners)) AS is_given, pg_catalog.string_agg(pg_catalog.format('%I.%I(', n.nspname, p.proname), ' ') AS calls
     FROM pg_catalog.pg_aggregate a
    CROSS JOIN LATERAL (VALUES (a.aggtransfn), (a.aggfinalfn), (a.aggcombinefn), (a.aggserialfn), (a.aggdeserialfn), (a.aggmtransfn), (a.aggminvtransfn), (a.aggmfinalfn)) f (oid)
     JOIN pg_catalog.pg_proc p ON p.oid = f.oid
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
    WHERE a.aggfnoid::pg_catalog.oid >= 16384
    GROUP BY a.aggfnoid),
+-- The functions of schema fencing that aren't its own, and those of its own that are called where a trigger of theirs isn't fired:
+-- those that an application calls may be.
+others_within AS MATERIALIZED (
+  SELECT p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+   WHERE n.nspname = 'fencing' AND p.proname !~ '^(wall|tomb|seal)_[0-9a-f]{16}_'
+   GROUP BY p.proname HAVING pg_catalog.count(*) > 1 OR p.proname <> ALL ('{fencing_functions}'::pg_catalog.name[])),
+own_functions AS MATERIALIZED (
+  SELECT p.oid, p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+   WHERE n.nspname = 'fencing' AND p.prorettype <> 'pg_catalog.trigger'::pg_catalog.regtype
+     AND p.proname <> ALL ('{fencing_calls}'::pg_catalog.name[]) AND p.proname NOT IN (SELECT proname FROM others_within)),
 -- defaults of arguments stand behind the body, and a search_path of its own that leads into schema fencing
 routines AS MATERIALIZED (
-  SELECT p.oid, p.proname, n.nspname, l.lanname,
+  SELECT p.oid, p.proname, n.nspname,
+         CASE WHEN a.oid IS NULL AND l.lanname IN ('c', 'internal') OR a.is_given THEN 'given' ELSE l.lanname END AS lanname,
          pg_catalog.concat_ws(E'\n', CASE WHEN a.oid IS NOT NULL THEN a.calls WHEN p.prosqlbody IS NOT NULL THEN pg_catalog.pg_get_function_sqlbody(p.oid) ELSE p.prosrc END,
                               ';' || pg_catalog.pg_get_expr(p.proargdefaults, 0),
                               CASE WHEN p.proconfig::text ~* 'fencing' THEN ';' || pg_catalog.array_to_string(p.proconfig, ';') END) AS src
@@ -85,8 +110,8 @@ routines AS MATERIALIZED (
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
     JOIN pg_catalog.pg_language l ON l.oid = p.prolang
     LEFT JOIN aggregates a ON a.oid = p.oid
-   WHERE p.oid >= 16384 AND n.nspname <> 'fencing'
-     AND (l.lanname NOT IN ('c', 'internal') OR a.oid IS NOT NULL)
+   WHERE p.oid >= 16384 AND (n.nspname <> 'fencing' OR p.proname IN (SELECT proname FROM others_within))
+     AND (l.lanname NOT IN ('c', 'internal') OR a.oid IS NOT NULL OR p.oid IN (SELECT oid FROM runners WHERE renamed))
      AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e')),
 -- how the names of these relations begin, up to what may be escaped in a body; NULL if there are too many for a pattern
 beginnings AS MATERIALIZED (
@@ -106,103 +131,75 @@ known AS MATERIALIZED (
       OR EXISTS (SELECT FROM routines r WHERE r.lanname NOT IN ('sql', 'plpgsql', 'internal')
                     OR pg_catalog.lower(r.src COLLATE "C") ~ E'\\m(create|alter|drop|import|execute)\\M|dblink|query_to_xml')
       OR EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgnargs > 0 AND NOT t.tgisinternal AND t.tgfoid >= 16384)),
--- What runs them: by pg_depend, and the type of a domain's constraint, of a row with such a column and of a cast's result;
--- operators that the planner may put in the place of another, and the partitions of a table, whose keys these check.
--- Routines are followed by what calls them elsewhere, and so are none of their own here.
+-- What runs them, by pg_depend, and the partitions of a table, whose keys these check. Routines are followed by what calls them
+-- elsewhere, and so are none of their own here.
 runs AS (
   SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid AS class, k.oid, k.oid AS fn
-    FROM pg_catalog.unnest(ARRAY(SELECT oid FROM known)) k (oid) WHERE k.oid BETWEEN '1' AND '4294967295'
+    FROM pg_catalog.unnest(ARRAY(SELECT oid FROM known UNION ALL SELECT oid FROM own_functions)) k (oid) WHERE k.oid BETWEEN '1' AND '4294967295'
   UNION
   SELECT e.class, e.oid, r.fn
     FROM runs r
    CROSS JOIN LATERAL (
      SELECT d.classid, d.objid
        FROM pg_catalog.pg_depend d
-      WHERE d.refclassid = r.class AND d.refobjid = r.oid AND d.objid >= 16384
-        AND (r.class IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass)
-             OR r.class = 'pg_catalog.pg_type'::pg_catalog.regclass
-            AND d.classid IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass, 'pg_catalog.pg_type'::pg_catalog.regclass,
-                              'pg_catalog.pg_class'::pg_catalog.regclass, 'pg_catalog.pg_constraint'::pg_catalog.regclass, 'pg_catalog.pg_attrdef'::pg_catalog.regclass,
-                              'pg_catalog.pg_policy'::pg_catalog.regclass, 'pg_catalog.pg_trigger'::pg_catalog.regclass, 'pg_catalog.pg_rewrite'::pg_catalog.regclass,
-                              'pg_catalog.pg_statistic_ext'::pg_catalog.regclass))
-     UNION ALL
-     SELECT r.class, o.oid
-       FROM pg_catalog.unnest(ARRAY(
-         SELECT o.oid FROM pg_catalog.pg_operator w CROSS JOIN LATERAL (VALUES (w.oprcom), (w.oprnegate)) o (oid)
-          WHERE r.class = 'pg_catalog.pg_operator'::pg_catalog.regclass AND w.oid = r.oid)) o (oid)
+      WHERE r.class = 'pg_catalog.pg_proc'::pg_catalog.regclass AND r.oid = r.fn AND d.refclassid = r.class AND d.refobjid = r.oid AND d.objid >= 16384
      UNION ALL
      SELECT r.class, i.oid
        FROM pg_catalog.unnest(ARRAY(
          SELECT i.inhrelid FROM pg_catalog.pg_inherits i
           WHERE r.class = 'pg_catalog.pg_class'::pg_catalog.regclass AND i.inhparent = r.oid
-            AND EXISTS (SELECT FROM pg_catalog.pg_partitioned_table p WHERE p.partrelid = r.oid))) i (oid)
-     UNION ALL
-     SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, c.casttarget
-       FROM pg_catalog.pg_depend d
-       JOIN pg_catalog.pg_cast c ON c.oid = d.objid AND c.castfunc = r.oid AND c.casttarget >= 16384
-      WHERE r.class = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.refclassid = r.class AND d.refobjid = r.oid AND d.classid = 'pg_catalog.pg_cast'::pg_catalog.regclass
-     UNION ALL
-     SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, c.contypid
-       FROM pg_catalog.pg_constraint c
-      WHERE r.class = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND c.oid = r.oid AND c.contypid <> 0
-     UNION ALL
-     SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, c.reltype
-       FROM pg_catalog.pg_depend d
-       JOIN pg_catalog.pg_class c ON c.oid = d.objid AND c.relkind IN ('c', 'r', 'p', 'f', 'v', 'm')
-      WHERE r.class = 'pg_catalog.pg_type'::pg_catalog.regclass AND d.refclassid = r.class AND d.refobjid = r.oid
-        AND d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.objsubid > 0) e (class, oid)
-   WHERE (r.class <> 'pg_catalog.pg_proc'::pg_catalog.regclass OR r.oid = r.fn) AND e.oid BETWEEN '1' AND '4294967295'),
--- a value of a type with a cast to a built-in one runs nothing until it is cast; between two built-in ones the target tells
-types AS MATERIALIZED (
-  SELECT oid, fn FROM runs WHERE class = 'pg_catalog.pg_type'::pg_catalog.regclass
-  UNION
-  SELECT a.oid, c.castfunc
-    FROM pg_catalog.pg_cast c
-    JOIN pg_catalog.pg_type t ON t.oid = CASE WHEN c.castsource >= 16384 THEN c.castsource ELSE c.casttarget END
-   CROSS JOIN LATERAL (VALUES (t.oid), (t.typarray)) a (oid)
-   WHERE c.casttarget < 16384 AND c.castfunc >= 16384 AND c.castfunc IN (SELECT oid FROM known)),
--- What runs them where no statement shows it: whatever sorts, groups or joins values may go by an operator family, and an
--- operator of these names stands for what SQL writes otherwise (IN, BETWEEN, USING, LIKE); a cast may be made on assignment or
--- to json, and a type's own functions run for each value. So may anything that isn't told apart below.
+            AND EXISTS (SELECT FROM pg_catalog.pg_partitioned_table p WHERE p.partrelid = r.oid))) i (oid)) e (class, oid)
+   WHERE e.oid BETWEEN '1' AND '4294967295'),
+-- What belongs to no relation runs them where no statement shows it, or where a statement has many ways to say so: whatever
+-- sorts, groups or joins values may go by an operator class, and values are converted by casts, types and domains.
 unseen AS MATERIALIZED (
-  SELECT DISTINCT h.class, h.oid, r.fn
+  SELECT DISTINCT r.class, r.oid, r.fn
     FROM runs r
-   CROSS JOIN LATERAL (
-     SELECT 'pg_catalog.pg_opfamily'::pg_catalog.regclass::pg_catalog.oid, a.amprocfamily
-       FROM pg_catalog.pg_amproc a WHERE r.class = 'pg_catalog.pg_amproc'::pg_catalog.regclass AND a.oid = r.oid
-     UNION ALL
-     SELECT 'pg_catalog.pg_opfamily'::pg_catalog.regclass, a.amopfamily
-       FROM pg_catalog.pg_amop a WHERE r.class = 'pg_catalog.pg_amop'::pg_catalog.regclass AND a.oid = r.oid
-     UNION ALL
-     SELECT r.class, o.oid
-       FROM pg_catalog.pg_operator o
-      WHERE r.class = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = r.oid
-        AND o.oprname IN ('=', '<>', '<', '<=', '>', '>=', '~~', '!~~', '~~*', '!~~*', '~', '!~')
-     UNION ALL
-     SELECT r.class, c.oid
-       FROM pg_catalog.pg_cast c
-      WHERE r.class = 'pg_catalog.pg_cast'::pg_catalog.regclass AND c.oid = r.oid
-        AND (c.castcontext <> 'e' OR c.casttarget IN ('pg_catalog.json'::pg_catalog.regtype, 'pg_catalog.jsonb'::pg_catalog.regtype))
-     UNION ALL
-     SELECT r.class, t.oid
-       FROM pg_catalog.pg_type t
-       LEFT JOIN pg_catalog.pg_range g ON g.rngtypid = t.oid
-      WHERE r.class = 'pg_catalog.pg_type'::pg_catalog.regclass AND t.oid = r.oid
-        AND r.fn IN (t.typinput, t.typoutput, t.typreceive, t.typsend, t.typmodin, t.typmodout, t.typanalyze, t.typsubscript, g.rngcanonical, g.rngsubdiff)
-     UNION ALL
-     SELECT r.class, r.oid
-      WHERE r.class NOT IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass, 'pg_catalog.pg_type'::pg_catalog.regclass,
-                            'pg_catalog.pg_class'::pg_catalog.regclass, 'pg_catalog.pg_constraint'::pg_catalog.regclass, 'pg_catalog.pg_attrdef'::pg_catalog.regclass,
-                            'pg_catalog.pg_policy'::pg_catalog.regclass, 'pg_catalog.pg_trigger'::pg_catalog.regclass, 'pg_catalog.pg_rewrite'::pg_catalog.regclass,
-                            'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, 'pg_catalog.pg_cast'::pg_catalog.regclass, 'pg_catalog.pg_event_trigger'::pg_catalog.regclass,
-                            'pg_catalog.pg_amproc'::pg_catalog.regclass, 'pg_catalog.pg_amop'::pg_catalog.regclass)) h (class, oid)),
--- tables whose defaults, checks, policies, index or partition expressions, statistics or columns call one. Defaults and columns
--- do for rows that are written; the others may also when the table is read or planned for.
+    LEFT JOIN pg_catalog.pg_constraint c ON r.class = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND c.oid = r.oid
+   WHERE c.contypid <> 0
+      OR r.class NOT IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_class'::pg_catalog.regclass, 'pg_catalog.pg_constraint'::pg_catalog.regclass,
+                         'pg_catalog.pg_attrdef'::pg_catalog.regclass, 'pg_catalog.pg_policy'::pg_catalog.regclass, 'pg_catalog.pg_trigger'::pg_catalog.regclass,
+                         'pg_catalog.pg_rewrite'::pg_catalog.regclass, 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, 'pg_catalog.pg_event_trigger'::pg_catalog.regclass)),
+-- The expressions that call a function which runs what it is given. Those of the server have no dependencies, so they are looked
+-- for in the trees, if there is something that they could reach.
+calling AS MATERIALIZED (
+  SELECT ':funcid (' || pg_catalog.string_agg(r.oid::text, '|') || ') ' AS pattern
+    FROM runners r WHERE EXISTS (SELECT FROM known) OR EXISTS (SELECT FROM own_functions)),
+-- rules that call one, and views over system catalogs, on most of which there are no dependencies: in one pass over the trees
+telling AS MATERIALIZED (
+  SELECT w.oid, w.ev_class, w.rulename, w.ev_action::text ~ s.catalogs AS is_system, w.ev_action::text || ' ' || w.ev_qual::text ~ s.pattern AS is_calling
+    FROM (SELECT c.pattern, c.catalogs, '(' || pg_catalog.concat_ws('|', c.catalogs, c.pattern) || ')' AS either
+            FROM (SELECT (SELECT pattern FROM calling), E':relid ([1-9]\\d{0,3}|1[0-5]\\d{3}|16[0-2]\\d\\d|163[0-7]\\d|1638[0-3]) ') c (pattern, catalogs)) s
+    JOIN pg_catalog.pg_rewrite w ON w.oid >= 16384 AND (w.ev_action::text ~ s.either OR w.ev_qual::text ~ s.pattern)),
+expressions AS MATERIALIZED (
+  SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass::pg_catalog.oid AS class, a.oid, a.adrelid AS rel, pg_catalog.pg_get_expr(a.adbin, a.adrelid) AS src
+    FROM calling s JOIN pg_catalog.pg_attrdef a ON a.adbin::text ~ s.pattern
+  UNION ALL
+  SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, c.oid, c.conrelid, pg_catalog.pg_get_expr(c.conbin, c.conrelid)
+    FROM calling s JOIN pg_catalog.pg_constraint c ON c.oid >= 16384 AND c.conbin::text ~ s.pattern
+  UNION ALL
+  SELECT 'pg_catalog.pg_trigger'::pg_catalog.regclass, t.oid, t.tgrelid, pg_catalog.pg_get_triggerdef(t.oid)
+    FROM calling s JOIN pg_catalog.pg_trigger t ON t.tgqual::text ~ s.pattern
+  UNION ALL
+  SELECT 'pg_catalog.pg_policy'::pg_catalog.regclass, p.oid, p.polrelid, pg_catalog.concat_ws(';', pg_catalog.pg_get_expr(p.polqual, p.polrelid), pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid))
+    FROM calling s JOIN pg_catalog.pg_policy p ON p.polqual::text ~ s.pattern OR p.polwithcheck::text ~ s.pattern
+  UNION ALL
+  SELECT 'pg_catalog.pg_rewrite'::pg_catalog.regclass, w.oid, w.ev_class, pg_catalog.pg_get_ruledef(w.oid)
+    FROM telling w WHERE w.is_calling
+  UNION ALL
+  SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, t.oid, 0, pg_catalog.pg_get_expr(t.typdefaultbin, 0)
+    FROM calling s JOIN pg_catalog.pg_type t ON t.oid >= 16384 AND t.typdefaultbin::text ~ s.pattern
+  UNION ALL
+  SELECT 'pg_catalog.pg_operator'::pg_catalog.regclass, o.oid, 0, NULL
+    FROM pg_catalog.pg_operator o WHERE o.oid >= 16384 AND o.oprcode::pg_catalog.oid IN (SELECT oid FROM runners)
+  UNION ALL
+  SELECT 'pg_catalog.pg_cast'::pg_catalog.regclass, c.oid, 0, NULL
+    FROM pg_catalog.pg_cast c WHERE c.oid >= 16384 AND c.castfunc IN (SELECT oid FROM runners)),
+-- tables whose defaults, checks, policies, index or partition expressions or statistics call one. Defaults do for rows that are
+-- written; the others may also when the table is read or planned for.
 uses AS MATERIALIZED (
   SELECT DISTINCT COALESCE(a.adrelid, c.conrelid, p.polrelid, i.indrelid, s.stxrelid, k.oid) AS rel, r.fn,
-         CASE WHEN p.polcmd = 'd' THEN 'DELETE'
-              WHEN p.polcmd <> 'a' OR c.oid IS NOT NULL OR i.indexrelid IS NOT NULL OR s.oid IS NOT NULL OR k.relkind = 'f' OR k.relkind = 'p' AND e.partexprs IS NOT NULL THEN 'READ'
-              ELSE '' END AS event
+         CASE WHEN a.oid IS NOT NULL OR p.polcmd = 'a' THEN '' WHEN p.polcmd = 'd' THEN 'DELETE' ELSE 'READ' END AS event
     FROM runs r
     LEFT JOIN pg_catalog.pg_attrdef a ON r.class = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND a.oid = r.oid
     LEFT JOIN pg_catalog.pg_constraint c ON r.class = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND c.oid = r.oid AND c.conrelid <> 0
@@ -210,7 +207,6 @@ uses AS MATERIALIZED (
     LEFT JOIN pg_catalog.pg_index i ON r.class = 'pg_catalog.pg_class'::pg_catalog.regclass AND i.indexrelid = r.oid
     LEFT JOIN pg_catalog.pg_statistic_ext s ON r.class = 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass AND s.oid = r.oid
     LEFT JOIN pg_catalog.pg_class k ON r.class = 'pg_catalog.pg_class'::pg_catalog.regclass AND k.oid = r.oid AND k.relkind IN ('r', 'p', 'f')
-    LEFT JOIN pg_catalog.pg_partitioned_table e ON e.partrelid = k.oid
    WHERE COALESCE(a.adrelid, c.conrelid, p.polrelid, i.indrelid, s.stxrelid, k.oid) IS NOT NULL),
 -- triggers and the conditions of triggers, and what rules run, a view's when it is read
 fired AS MATERIALIZED (
@@ -222,7 +218,7 @@ reads AS MATERIALIZED (
     FROM runs r JOIN pg_catalog.pg_rewrite w ON r.class = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND w.oid = r.oid),
 -- up, from these as well
 reach AS (
-  SELECT s.oid FROM pg_catalog.unnest(ARRAY(SELECT oid FROM up UNION SELECT rel FROM uses UNION SELECT rel FROM fired UNION SELECT rel FROM reads)) s (oid) WHERE s.oid BETWEEN '1' AND '4294967295'
+  SELECT s.oid FROM pg_catalog.unnest(ARRAY(SELECT oid FROM up UNION SELECT rel FROM uses UNION SELECT rel FROM fired UNION SELECT rel FROM reads UNION SELECT rel FROM expressions WHERE rel <> 0)) s (oid) WHERE s.oid BETWEEN '1' AND '4294967295'
   UNION
   SELECT e.oid
     FROM reach u
@@ -254,19 +250,25 @@ triggers AS MATERIALIZED (
     JOIN pg_catalog.pg_trigger t ON t.tgrelid = u.oid AND NOT t.tgisinternal
     JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace),
--- views over system catalogs, on most of which there are no dependencies, and over schema fencing; foreign tables whose options
--- name such a schema
+-- Views over system catalogs and over schema fencing; foreign tables whose options
+-- name such a schema; and what shares rows with a table of schema fencing, is referenced by one, or is there and isn't its own.
 system_views AS (
   SELECT s.oid
     FROM pg_catalog.unnest(ARRAY(
-      SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE r.rulename = '_RETURN' AND r.oid >= 16384
-         AND r.ev_action::text ~ E':relid ([1-9]\\d{0,3}|1[0-5]\\d{3}|16[0-2]\\d\\d|163[0-7]\\d|1638[0-3]) '
-      UNION SELECT r.ev_class
-        FROM pg_catalog.pg_namespace n
-        JOIN pg_catalog.pg_depend c ON c.refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass AND c.refobjid = n.oid AND c.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
-        JOIN pg_catalog.pg_depend d ON d.refclassid = c.classid AND d.refobjid = c.objid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass
-        JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND r.rulename = '_RETURN' AND r.ev_class <> c.objid
-       WHERE n.nspname = 'fencing'
+      SELECT w.ev_class FROM telling w WHERE w.rulename = '_RETURN' AND w.is_system
+      UNION SELECT e.oid
+        FROM pg_catalog.unnest(ARRAY(SELECT d.objid FROM pg_catalog.pg_namespace n
+                                       JOIN pg_catalog.pg_depend d ON d.refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass AND d.refobjid = n.oid AND d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
+                                      WHERE n.nspname = 'fencing')) o (oid)
+       CROSS JOIN LATERAL pg_catalog.unnest(ARRAY(
+         SELECT r.ev_class
+           FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND r.rulename = '_RETURN' AND r.ev_class <> o.oid
+          WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = o.oid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass
+         UNION ALL SELECT c.oid FROM pg_catalog.pg_class c WHERE c.oid = o.oid AND c.relname <> ALL ('{fencing_relations}'::pg_catalog.name[]) AND c.relname !~ '^goose_'
+         UNION ALL SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = o.oid
+         UNION ALL SELECT i.inhparent FROM pg_catalog.pg_inherits i WHERE i.inhrelid = o.oid
+         UNION ALL SELECT k.confrelid FROM pg_catalog.pg_constraint k WHERE k.conrelid = o.oid AND k.contype = 'f')) e (oid)
+       WHERE o.oid BETWEEN '1' AND '4294967295' AND e.oid BETWEEN '1' AND '4294967295'
       UNION SELECT f.rel FROM foreign_names f WHERE f.name IN ('fencing', 'pg_catalog', 'information_schema'))) s (oid)
    WHERE s.oid BETWEEN '1' AND '4294967295'
   UNION
@@ -274,6 +276,8 @@ system_views AS (
     FROM system_views u
    CROSS JOIN LATERAL pg_catalog.unnest(ARRAY(
      SELECT f.rel FROM foreign_tables f WHERE f.base = u.oid
+     UNION ALL SELECT i.inhparent FROM pg_catalog.pg_inherits i WHERE i.inhrelid = u.oid
+     UNION ALL SELECT k.confrelid FROM pg_catalog.pg_constraint k WHERE k.conrelid = u.oid AND k.contype = 'f'
      UNION ALL SELECT r.ev_class
        FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND r.rulename = '_RETURN' AND r.ev_class <> u.oid
       WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = u.oid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass)) e (oid)
@@ -322,11 +326,9 @@ SELECT pg_catalog.json_build_object(
   'unseen', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('kind', i.type, 'name', i.identity, 'function', h.fn) ORDER BY h.class, h.oid, h.fn)
                FROM unseen h CROSS JOIN LATERAL pg_catalog.pg_identify_object(h.class, h.oid, 0) i),
   'routines', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', oid, 'schema', nspname, 'name', proname, 'language', lanname, 'source', src) ORDER BY oid) FROM known),
-  'operators', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('schema', n.nspname, 'name', o.oprname, 'function', r.fn) ORDER BY o.oid, r.fn)
-                  FROM runs r JOIN pg_catalog.pg_operator o ON r.class = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = r.oid
-                  JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace),
-  'types', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('schema', n.nspname, 'name', t.typname, 'function', y.fn, 'row', t.typrelid <> 0 AND c.relkind <> 'c') ORDER BY t.oid, y.fn)
-              FROM types y JOIN pg_catalog.pg_type t USING (oid) JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_catalog.pg_class c ON c.oid = t.typrelid),
+  'own', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', oid, 'schema', 'fencing', 'name', proname) ORDER BY oid) FROM own_functions WHERE oid IN (SELECT fn FROM runs WHERE oid <> fn)),
+  'expressions', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', e.rel, 'kind', i.type, 'name', i.identity, 'source', e.src) ORDER BY e.class, e.oid)
+                    FROM expressions e CROSS JOIN LATERAL pg_catalog.pg_identify_object(e.class, e.oid, 0) i),
   -- relations of the name of a protected table, or of one by which it is reached; which of them these are, the closure tells
   'namesakes', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', c.oid, 'schema', n.nspname, 'name', c.relname, 'istable', c.relkind IN ('r', 'p')) ORDER BY c.oid)
                   FROM pg_catalog.unnest(ARRAY(SELECT name FROM given UNION SELECT c.relname FROM family f JOIN pg_catalog.pg_class c USING (oid)
@@ -335,10 +337,14 @@ SELECT pg_catalog.json_build_object(
                   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname NOT IN ('pg_catalog', 'information_schema')),
   'systemviews', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', c.oid, 'schema', n.nspname, 'name', c.relname) ORDER BY c.oid)
                     FROM pg_catalog.unnest(ARRAY(SELECT oid FROM system_views)) s (oid)
-                    JOIN pg_catalog.pg_class c ON c.oid = s.oid AND c.relkind IN ('v', 'f') AND c.oid >= 16384
-                    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname <> 'fencing' WHERE s.oid BETWEEN '1' AND '4294967295'),
+                    JOIN pg_catalog.pg_class c ON c.oid = s.oid AND c.relkind IN ('r', 'p', 'v', 'f') AND c.oid >= 16384
+                    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND (n.nspname <> 'fencing' OR c.relname <> ALL ('{fencing_relations}'::pg_catalog.name[])) WHERE s.oid BETWEEN '1' AND '4294967295'),
   -- which a search_path with pg_catalog behind could put in the place of the built-in ones: those of the same types
   'comparisons', EXISTS (SELECT FROM pg_catalog.pg_operator o WHERE o.oprname IN ('<', '<=', '>', '>=') AND o.oprnamespace <> 'pg_catalog'::pg_catalog.regnamespace
                             AND o.oprleft IN (20, 21, 23) AND o.oprright IN (20, 21, 23)),
+  'owned', EXISTS (SELECT FROM (SELECT 'fencing' AS schema, 'write_epoch' AS name UNION SELECT w->>'SequenceSchema', w->>'Sequence' FROM pg_catalog.json_array_elements($1::text::pg_catalog.json) w) s
+                     JOIN pg_catalog.pg_namespace n ON n.nspname = s.schema::pg_catalog.name
+                     JOIN pg_catalog.pg_class c ON c.relname = s.name::pg_catalog.name AND c.relnamespace = n.oid AND c.relkind = 'S'
+                     JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.objid = c.oid AND d.refclassid = d.classid AND d.refobjsubid > 0 AND d.deptype IN ('a', 'i')),
   'epoch', EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'fencing' AND c.relname = 'write_epoch')
 )::text

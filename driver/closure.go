@@ -19,9 +19,9 @@ type closureBuilder struct {
 	byName      map[string][]*reachedRelation
 	routines    map[oid]*reachedRoutine
 	calls       map[string][]*reachedRoutine
-	code        map[string][]catalogCode // operators and types, by their names
 	parents     map[oid][]oid
 	rules       []*routineBody
+	expressions []*expression
 	changers    map[oid]*catalogRoutine
 	changes     map[oid]rowChange // by what is read of their bodies
 	changed     bool
@@ -77,6 +77,7 @@ func (b *closureBuilder) spread() {
 		b.changed = false
 		b.spreadRelations()
 		b.spreadCode()
+		b.spreadExpressions()
 	}
 }
 
@@ -95,9 +96,13 @@ func (b *closureBuilder) prepare() {
 		b.routines[r.OID] = r
 		b.calls[lowerASCII(r.Name)] = append(b.calls[lowerASCII(r.Name)], r)
 	}
-	b.code = make(map[string][]catalogCode)
-	for _, c := range slices.Concat(b.facts.Operators, b.facts.Types) {
-		b.code[lowerASCII(c.Name)] = append(b.code[lowerASCII(c.Name)], c)
+	for i := range b.facts.Own {
+		r := &reachedRoutine{catalogRoutine: &b.facts.Own[i], body: new(routineBody), writes: b.set()}
+		r.writes.put(b.own())
+		b.routines[r.OID] = r
+	}
+	for i := range b.facts.Expressions {
+		b.expressions = append(b.expressions, b.facts.Expressions[i].read())
 	}
 	for i := range b.facts.Rules {
 		b.rules = append(b.rules, b.facts.Rules[i].read())

@@ -16,9 +16,6 @@ CREATE TABLE orders (id bigint PRIMARY KEY, v text REFERENCES area (region) ON U
 CREATE TABLE plain (id bigint PRIMARY KEY, v text);
 CREATE FUNCTION touch(b bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN UPDATE orders SET v = 'x' WHERE id = 1; RETURN b; END $$;
 CREATE FUNCTION itouch(b bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM touch(b); RETURN b; END $$;
-CREATE FUNCTION iop(a bigint, b bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM touch(b); RETURN a; END $$;
-CREATE OPERATOR ~~~ (FUNCTION = iop, LEFTARG = bigint, RIGHTARG = bigint);
-CREATE DOMAIN touched AS bigint CHECK (touch(VALUE) > 0);
 CREATE FUNCTION tt() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN UPDATE orders SET v = 'x'; RETURN NEW; END $$;
 CREATE FUNCTION nop() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
 `
@@ -34,25 +31,11 @@ var closureAttacks = map[string]struct {
 }{
 	"trigger condition": {`CREATE TRIGGER t BEFORE UPDATE ON plain FOR EACH ROW WHEN (touch(NEW.id) > 0) EXECUTE FUNCTION nop()`,
 		[]string{`UPDATE plain SET v = 'z'`}, []string{`INSERT INTO plain VALUES (2)`, `DELETE FROM plain`}},
-	"trigger condition by an operator": {`CREATE TRIGGER t BEFORE UPDATE ON plain FOR EACH ROW WHEN (NEW.id ~~~ 5 > 0) EXECUTE FUNCTION nop()`, []string{`UPDATE plain SET v = 'z'`}, nil},
 	"rule condition": {`CREATE TABLE lg (i bigint); CREATE RULE r AS ON INSERT TO lg WHERE touch(NEW.i) > 0 DO ALSO NOTHING; CREATE RULE r AS ON UPDATE TO plain WHERE touch(NEW.id) > 0 DO ALSO INSERT INTO lg VALUES (1)`,
 		[]string{`INSERT INTO lg VALUES (1)`, `UPDATE plain SET v = 'q'`}, []string{`DELETE FROM lg`, `INSERT INTO plain VALUES (2)`}},
 	"rule that alone names the table": {`CREATE TABLE ruled (i bigint); CREATE RULE r AS ON DELETE TO ruled DO ALSO UPDATE orders SET v = 'x'; CREATE VIEW rv AS SELECT * FROM ruled;
-		DROP FUNCTION touch CASCADE; DROP FUNCTION itouch CASCADE; DROP FUNCTION tt CASCADE; DROP FUNCTION iop CASCADE;` + body("sql", `DELETE FROM rv`), []string{`SELECT f()`, `DELETE FROM ruled`}, []string{`INSERT INTO ruled VALUES (1)`}},
-	"domain default":         {`CREATE DOMAIN dd AS bigint DEFAULT touch(1); CREATE TABLE d (id dd, x int)`, []string{`INSERT INTO d (x) VALUES (1)`}, []string{`DELETE FROM d`}},
-	"default by an operator": {`CREATE TABLE d (id bigint DEFAULT 1::bigint ~~~ 2::bigint, x int)`, []string{`INSERT INTO d (x) VALUES (1)`}, []string{`SELECT * FROM d`}},
-	"check by an operator":   {`CREATE TABLE d (id bigint CHECK ((id ~~~ 2::bigint) > 0), x int)`, []string{`INSERT INTO d (id) VALUES (1)`}, nil},
-	"index by an operator":   {`CREATE TABLE d (id bigint); CREATE INDEX ON d ((id ~~~ 2::bigint))`, []string{`INSERT INTO d (id) VALUES (1)`}, nil},
-	"default by a cast":      {`CREATE TABLE d (id bigint DEFAULT '5'::touched, x int)`, []string{`INSERT INTO d (x) VALUES (1)`}, nil},
-	"partition key":          {`CREATE TABLE pk (id bigint) PARTITION BY RANGE ((itouch(id)))`, []string{`INSERT INTO pk VALUES (1)`}, nil},
-	"composite and row types": {`CREATE TYPE c AS (x touched); CREATE TABLE tc (k c); CREATE TABLE typed (id touched); CREATE TABLE trow (r typed[])`,
-		[]string{`SELECT ROW(5)::c`, `INSERT INTO tc VALUES (ROW(5))`, `SELECT '(5)'::typed`, `INSERT INTO trow VALUES ('{(5)}')`}, []string{`SELECT * FROM tc`, `DELETE FROM trow`}},
-	"ranges": {
-		`CREATE TYPE rr AS RANGE (SUBTYPE = touched); CREATE TABLE tr (r rr)`,
-		[]string{`SELECT '[1,5]'::rr`, `INSERT INTO tr VALUES ('[1,5]')`, `SELECT '{[1,5]}'::rr_multirange`, `SELECT rr(1, 5)`}, nil,
-	},
-	"cast between built-in types": {`CREATE FUNCTION b2m(bigint) RETURNS macaddr LANGUAGE plpgsql AS $$ BEGIN PERFORM touch(1); RETURN '08:00:2b:01:02:03'; END $$; CREATE CAST (bigint AS macaddr) WITH FUNCTION b2m(bigint)`,
-		[]string{`SELECT 5::bigint::macaddr`}, []string{`SELECT id::bigint FROM plain`}},
+		DROP FUNCTION touch CASCADE; DROP FUNCTION itouch CASCADE; DROP FUNCTION tt CASCADE;` + body("sql", `DELETE FROM rv`), []string{`SELECT f()`, `DELETE FROM ruled`}, []string{`INSERT INTO ruled VALUES (1)`}},
+	"partition key": {`CREATE TABLE pk (id bigint) PARTITION BY RANGE ((itouch(id)))`, []string{`INSERT INTO pk VALUES (1)`}, nil},
 	"system schema": {`CREATE FUNCTION information_schema.f() RETURNS void LANGUAGE sql AS 'UPDATE public.orders SET v = 1'`, []string{`SELECT information_schema.f()`}, nil},
 
 	"IS DISTINCT FROM":    {body("sql", `UPDATE area SET b = n IS DISTINCT FROM 'x', region = 'H'`), []string{`SELECT f()`}, nil},
@@ -90,23 +73,14 @@ var closureAttacks = map[string]struct {
 	},
 	"string continued, another": {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; ` + body("plpgsql", "BEGIN EXECUTE 'UPDATE pl'\n'ain SET v = 1'; END"), nil, []string{`SELECT f()`}},
 
-	"operator in a body": {body("sql", `SELECT 1::bigint ~~~ 2::bigint`), []string{`SELECT f()`}, nil},
-	"another operator":   {body("sql", `SELECT 'a' ~~ '~~~'`), []string{`SELECT f()`}, nil}, // a string may be run
-	"like operators":     {body("sql", `SELECT 'a' !~~ 'b' AND ~ 1 > 2`), nil, []string{`SELECT f()`}},
-	"domain variable":    {body("plpgsql", `DECLARE x touched := 5; BEGIN END`), []string{`SELECT f()`}, nil},
-	"row type in a body": {
-		`CREATE TABLE typed (id touched); CREATE FUNCTION g() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM typed'; ` + body("plpgsql", `DECLARE x typed%ROWTYPE; BEGIN x := ROW(5); END`),
-		[]string{`SELECT f()`}, []string{`SELECT g()`},
-	},
+	"like operators": {body("sql", `SELECT 'a' !~~ 'b' AND ~ 1 > 2`), nil, []string{`SELECT f()`}},
 	"row notation": {
 		`CREATE FUNCTION prow(plain) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN PERFORM touch(1); RETURN 1; END $$;` + body("sql", `SELECT p.prow FROM plain p`),
 		[]string{`SELECT f()`}, nil,
 	},
-	"domain argument": {`CREATE FUNCTION g(x touched) RETURNS bigint LANGUAGE sql AS 'SELECT 1'; CREATE FUNCTION h() RETURNS touched LANGUAGE plpgsql AS $$ BEGIN RETURN 7; END $$; CREATE FUNCTION i(x plain) RETURNS bigint LANGUAGE sql AS 'SELECT 1'`,
-		[]string{`SELECT g(5)`, `SELECT h()`}, []string{`SELECT i(p) FROM plain p`}},
-	"argument default": {`CREATE FUNCTION g(a bigint DEFAULT touch(1)) RETURNS bigint LANGUAGE sql AS 'SELECT 1'; CREATE FUNCTION h(a bigint DEFAULT 1::bigint ~~~ 2) RETURNS bigint LANGUAGE sql AS 'SELECT 1'; CREATE FUNCTION i() RETURNS bigint LANGUAGE sql AS 'SELECT g()';
+	"argument default": {`CREATE FUNCTION g(a bigint DEFAULT touch(1)) RETURNS bigint LANGUAGE sql AS 'SELECT 1'; CREATE FUNCTION i() RETURNS bigint LANGUAGE sql AS 'SELECT g()';
 		CREATE FUNCTION j(t regclass DEFAULT 'orders') RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('UPDATE %s SET v = 1', t); END $$`,
-		[]string{`SELECT g()`, `SELECT h()`, `SELECT i()`, `SELECT j()`}, nil},
+		[]string{`SELECT g()`, `SELECT i()`, `SELECT j()`}, nil},
 	"trigger arguments": {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; CREATE TABLE other (id int); CREATE FUNCTION gen() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('UPDATE %I SET v = 1', TG_ARGV[1]); RETURN NEW; END $$;
 		CREATE FUNCTION run(t text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('UPDATE %I SET v = 1', t); END $$; CREATE FUNCTION passes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM run(TG_ARGV[0]); RETURN NEW; END $$;
 		CREATE TRIGGER p AFTER DELETE ON plain FOR EACH ROW EXECUTE FUNCTION passes('orders'); CREATE TRIGGER n AFTER INSERT ON plain FOR EACH ROW EXECUTE FUNCTION nop('orders');
@@ -121,8 +95,8 @@ var closureAttacks = map[string]struct {
 		CREATE RULE r AS ON DELETE TO ruled DO ALSO UPDATE orders SET v = 'x'; ALTER TABLE ruled DISABLE RULE r; CREATE TABLE other (i bigint); CREATE TRIGGER n BEFORE UPDATE ON other FOR EACH ROW EXECUTE FUNCTION nop()`,
 		[]string{`ALTER TABLE plain ENABLE TRIGGER tt`, `ALTER TABLE plain ENABLE TRIGGER ALL`, `ALTER TABLE ruled ENABLE RULE r`},
 		[]string{`UPDATE plain SET v = 'x'`, `DELETE FROM ruled`, `ALTER TABLE other ENABLE TRIGGER n`}},
-	"like": {`CREATE TABLE d (id bigint DEFAULT touch(1), x int); CREATE TABLE typed (id touched); CREATE TABLE queue (i int); CREATE TRIGGER tt AFTER UPDATE ON queue FOR EACH ROW EXECUTE FUNCTION tt()`,
-		[]string{`CREATE TEMP TABLE z (LIKE d INCLUDING ALL)`, `CREATE TABLE z (LIKE d INCLUDING DEFAULTS)`, `CREATE TABLE z (LIKE typed)`}, []string{`CREATE TABLE z (LIKE queue INCLUDING ALL)`, `CREATE TABLE z (LIKE plain INCLUDING ALL)`}},
+	"like": {`CREATE TABLE d (id bigint DEFAULT touch(1), x int); CREATE TABLE queue (i int); CREATE TRIGGER tt AFTER UPDATE ON queue FOR EACH ROW EXECUTE FUNCTION tt()`,
+		[]string{`CREATE TEMP TABLE z (LIKE d INCLUDING ALL)`, `CREATE TABLE z (LIKE d INCLUDING DEFAULTS)`}, []string{`CREATE TABLE z (LIKE queue INCLUDING ALL)`, `CREATE TABLE z (LIKE plain INCLUDING ALL)`}},
 	"event trigger": {`CREATE FUNCTION et() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN UPDATE orders SET v = 'x'; END $$; CREATE EVENT TRIGGER e1 ON ddl_command_end EXECUTE FUNCTION et()`,
 		[]string{`CREATE TABLE made (a int)`, `CREATE TEMP TABLE made AS SELECT 1`, `SELECT 1 INTO made`, `DROP TABLE plain`}, []string{`SELECT 1`, `INSERT INTO plain VALUES (1)`, `SET application_name = 'x'`, `BEGIN`}},
 	"other event trigger": {

@@ -131,16 +131,6 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 			}
 		}
 	}
-	for name, list := range b.code {
-		if !body.words[name] {
-			continue
-		}
-		for _, c := range list {
-			if f := b.routines[c.Function]; f != nil && (!c.Row || body.casts[name] || hasAny(body.words, rewrite.RowMakers())) {
-				out.add(f.unguarded())
-			}
-		}
-	}
 	b.unnamed(out, body)
 	if b.making {
 		b.addMakers(out, body)

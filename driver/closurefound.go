@@ -142,24 +142,15 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 			out.Functions = append(out.Functions, r.name())
 		}
 	}
-	for _, o := range b.facts.Operators {
-		if writes(o.Function) {
-			out.Operators = append(out.Operators, rewrite.Name{Schema: o.Schema, Name: o.Name})
-		}
-	}
-	for _, t := range b.facts.Types {
-		if writes(t.Function) {
-			out.Types = append(out.Types, rewrite.Name{Schema: t.Schema, Name: t.Name})
-		}
-	}
 	for _, f := range b.facts.EventTriggers {
 		if writes(f) {
 			out.EventTriggers = append(out.EventTriggers, b.routines[f].name())
 		}
 	}
-	b.unseenFound(out)
+	out.Unseen = b.unseenFound()
 	out.OwnCallers = b.ownCallers()
 	b.triggersFound(out)
+	out.HasOwnedSequence = b.facts.Owned
 	if b.facts.Epoch {
 		out.Sequences = append(out.Sequences, rewrite.Name{Schema: "fencing", Name: "write_epoch"})
 	}
@@ -168,7 +159,7 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 			out.Sequences = append(out.Sequences, t.issuedBy)
 		}
 	}
-	for _, list := range []*[]rewrite.Name{&out.Functions, &out.Operators, &out.Types, &out.TriggerFunctions, &out.Sequences, &out.InsertTriggers} {
+	for _, list := range []*[]rewrite.Name{&out.Functions, &out.TriggerFunctions, &out.Sequences, &out.InsertTriggers} {
 		*list = unique(*list)
 	}
 }

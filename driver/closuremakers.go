@@ -32,24 +32,14 @@ func (c *catalog) followMakers() (out rewrite.Makers) {
 			out.Functions = append(out.Functions, r.name())
 		}
 	}
-	for _, o := range c.Operators {
-		if makes(o.Function) {
-			out.Operators = append(out.Operators, rewrite.Name{Schema: o.Schema, Name: o.Name})
-		}
-	}
-	for _, t := range c.Types {
-		if makes(t.Function) {
-			out.Types = append(out.Types, rewrite.Name{Schema: t.Schema, Name: t.Name})
-		}
-	}
+	out.EventTriggers = slices.ContainsFunc(c.EventTriggers, makes)
+	out.Unseen = len(b.unseenFound()) > 0
 	for i := range c.Relations {
 		if r := b.relations[c.Relations[i].OID]; r.makes() {
 			out.Relations = append(out.Relations, rewrite.Maker{Name: r.name(), Events: b.makingEvents(r)})
 		}
 	}
-	for _, list := range []*[]rewrite.Name{&out.Functions, &out.Operators, &out.Types} {
-		*list = unique(*list)
-	}
+	out.Functions = unique(out.Functions)
 	return out
 }
 

@@ -54,7 +54,7 @@ func TestClosureNames(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, append([]rewrite.Name{name("public", "settings"), name("public", "over_settings"), name("a", "twice"), name("public", "classes"), name("public", "columns"),
-		name("public", "registered"), name("b", "registry")}, temp...), c.SystemViews)
+		name("public", "registered"), name("fencing", "registered"), name("b", "registry")}, temp...), c.SystemViews)
 	require.False(t, found.Comparisons)
 }
 

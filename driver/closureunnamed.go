@@ -8,7 +8,7 @@ import (
 
 // Code also runs where nothing names it: a table's policies, indexes and
 // statistics when the table is used, a view's query when it is read, an event
-// trigger when a structure changes.
+// trigger when a structure changes, and what belongs to no relation at any time.
 
 // spreadUnnamed finds out what is written by reading a relation and by changing a
 // structure, as far as is known by now.
@@ -45,10 +45,6 @@ func (b *closureBuilder) uses(use catalogRead) {
 	}
 }
 
-// changeWords begin statements that change a structure, and so may run an event
-// trigger.
-var changeWords = []string{"create", "alter", "drop", "comment", "grant", "revoke", "refresh", "reindex", "security", "import", "reassign"}
-
 // unnamed adds what a body writes by reading a relation, by maintaining tables that
 // it doesn't name and by changing a structure.
 func (b *closureBuilder) unnamed(out tableSet, body *routineBody) {
@@ -58,23 +54,43 @@ func (b *closureBuilder) unnamed(out tableSet, body *routineBody) {
 			out.add(r.code[eventRead])
 		}
 	}
-	if !b.onChange.isEmpty() && (hasAny(body.words, changeWords) || slices.ContainsFunc(body.targets, func(t bodyTarget) bool { return t.event == eventCreate })) {
+	if b.facts.Owned && body.words["truncate"] && body.words["restart"] {
+		b.setsSequence(out, nil)
+	}
+	if !b.onChange.isEmpty() && (hasAny(body.words, rewrite.ChangeWords()) || slices.ContainsFunc(body.targets, func(t bodyTarget) bool { return t.event == eventCreate })) {
 		out.add(b.onChange)
 	}
 }
 
-// unseenFound adds the objects that run a writing function where no statement shows
-// it.
-func (b *closureBuilder) unseenFound(out *rewrite.Closure) {
-	for _, h := range b.facts.Unseen {
-		f := b.routines[h.Function]
-		if f == nil {
-			continue
-		}
-		if i := f.unguarded().next(0); i >= 0 {
-			out.Unseen = append(out.Unseen, rewrite.UnseenCode{Kind: h.Kind, Object: h.Name, Function: f.name(), Into: b.tableName(i)})
+// unseenFound returns the objects that belong to no relation and write a table
+// which has no wall to judge that.
+func (b *closureBuilder) unseenFound() (out []rewrite.UnseenCode) {
+	note := func(kind, object string, function rewrite.Name, tables tableSet) {
+		if i := b.unjudged(tables); i >= 0 {
+			out = append(out, rewrite.UnseenCode{Kind: kind, Object: object, Function: function, Into: b.tableName(i)})
 		}
 	}
+	for _, h := range b.facts.Unseen {
+		if f := b.routines[h.Function]; f != nil {
+			note(h.Kind, h.Name, f.name(), f.unguarded())
+		}
+	}
+	for _, e := range b.expressions {
+		if e.Relation == 0 {
+			note(e.Kind, e.Name, rewrite.Name{Name: e.function()}, b.reachedBy(e))
+		}
+	}
+	return out
+}
+
+// unjudged returns a table of a set that has no wall, -1 if there is none.
+func (b *closureBuilder) unjudged(tables tableSet) int {
+	for i := range tables.all {
+		if i == b.own() || !b.tables[i].wall {
+			return i
+		}
+	}
+	return -1
 }
 
 func hasAny(words map[string]bool, list []string) bool {

@@ -49,7 +49,9 @@ CREATE VIEW making AS SELECT make(1);
 CREATE FUNCTION replaced() RETURNS void LANGUAGE sql AS '';
 INSERT INTO todo VALUES (1, 'CREATE OR REPLACE VIEW made AS SELECT * FROM orders'),
   (2, 'CREATE OR REPLACE FUNCTION replaced() RETURNS void LANGUAGE sql AS $f$ UPDATE orders SET v = NULL $f$'),
-  (3, 'CREATE TEMP VIEW mine AS SELECT * FROM orders');
+  (3, 'CREATE TEMP VIEW mine AS SELECT * FROM orders'), (4, 'CREATE CAST (point AS int) WITH FUNCTION int_of(point)');
+CREATE FUNCTION int_of(point) RETURNS int LANGUAGE plpgsql AS $$ BEGIN UPDATE public.orders SET v = 'cast'; RETURN 1; END $$;
+CREATE VIEW given AS SELECT query_to_xml('SELECT public.rename_generated(''q'')', true, false, '');
 CREATE FUNCTION set_tenant(t text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_catalog.set_config('search_path', t, false); END $$;
 CREATE SCHEMA evil;
 CREATE FUNCTION evil.both(bigint, bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
@@ -63,7 +65,7 @@ CREATE TRIGGER keep BEFORE UPDATE ON touched FOR EACH ROW EXECUTE FUNCTION keep_
 // environmentRows puts the rows in place: the token of the statements' holder is
 // 7, and of each protected table one row is newer and one older.
 const environmentRows = `
-DROP VIEW IF EXISTS made; CREATE OR REPLACE FUNCTION replaced() RETURNS void LANGUAGE sql AS '';
+DROP VIEW IF EXISTS made; DROP CAST IF EXISTS (point AS int); CREATE OR REPLACE FUNCTION replaced() RETURNS void LANGUAGE sql AS '';
 TRUNCATE orders, other.orders, generated, triggered, middle, top, dropped, touched;
 INSERT INTO generated VALUES (1, 'a'), (2, 'b'); INSERT INTO triggered VALUES (1, 'a'), (2, 'b'); INSERT INTO top VALUES (1, 'a'), (2, 'b');
 INSERT INTO middle VALUES (1, 'a'), (2, 'b'); INSERT INTO dropped VALUES ('x'), ('y');
@@ -88,7 +90,7 @@ var environmentStatements = []string{
 	`DELETE FROM dropped WHERE code = 'y'`, `UPDATE dropped SET note = 'z'`,
 	`SELECT rename_generated('z')`, `SELECT snapshot()`, `SELECT shadow()`, `SELECT scratch()`,
 	`SELECT set_tenant('other, public')`, `SELECT set_tenant('evil, pg_catalog, public')`, `SELECT set_tenant('public')`, `SET search_path = other, public`,
-	`SELECT make(1)`, `SELECT make(2)`, `SELECT make(3)`, `INSERT INTO makes VALUES (1)`, `SELECT * FROM making`, `UPDATE made SET v = 'unguarded'`, `UPDATE mine SET v = 'unguarded'`, `SELECT replaced()`,
+	`SELECT make(1)`, `SELECT make(2)`, `SELECT make(3)`, `SELECT make(4)`, `SELECT point '(1,2)'::integer`, `SELECT * FROM given`, `INSERT INTO makes VALUES (1)`, `SELECT * FROM making`, `UPDATE made SET v = 'unguarded'`, `UPDATE mine SET v = 'unguarded'`, `SELECT replaced()`,
 	`UPDATE touched SET v = 'mine', last_token = $1 WHERE last_token <= $1`,
 	`SELECT * FROM orders`, `SELECT count(*) FROM generated FOR UPDATE`,
 }

@@ -98,11 +98,11 @@
 //
 // Code that a statement runs without naming it counts, too: a function of a view
 // or a policy when the relation is read, of an index when it is rebuilt (REINDEX,
-// ANALYZE, VACUUM FULL, CLUSTER), of an operator class. If such a use can't be told
-// by a relation, nearly every statement is refused while the object is there. Not
-// told are some casts to built-in types, built-in functions that run SQL
-// (query_to_xml, for instance) where a default or a view calls them, and a trigger
-// that writes a table by TG_TABLE_NAME. A change of structure is refused where an event trigger writes a
+// ANALYZE, VACUUM FULL, CLUSTER). What belongs to no relation (a cast, a type, a
+// domain, an operator or its class) may run anywhere: while the function of such an
+// object writes a protected table, nearly every statement is refused, and the error
+// names the object. Not told is a trigger that writes a table by TG_TABLE_NAME. A
+// change of structure is refused where an event trigger writes a
 // protected table, but not one inside a function's body. [WithGuardedFunctions] names functions that carry a guard of their own.
 //
 // A handle knows of changes, in the registry and in the catalog, when its next
@@ -110,8 +110,9 @@
 // something, and else when the last look is older than [WithRefreshInterval].
 // A look that fails leaves everything as it was, and is told to the reporter. A
 // connection that stays with its user, in a transaction or a sql.Conn, looks itself
-// only after this handle has changed something; a transaction of one snapshot
-// (REPEATABLE READ) doesn't see what others have changed since it began.
+// only after this handle has changed something; for a transaction of one snapshot
+// (REPEATABLE READ), which doesn't see what others have changed since it began,
+// another connection looks.
 //
 // A statement may call or fire code that creates, alters or drops views,
 // functions, triggers and the like; by the bodies it is known which one may. The

@@ -13,15 +13,27 @@ import (
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// readBefore begins a transaction at a level, and has it take its snapshot.
+func readBefore(level sql.IsolationLevel) func(ctx context.Context, conn *sql.Conn) (execer, error) {
+	return func(ctx context.Context, conn *sql.Conn) (execer, error) {
+		tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: level})
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `SELECT count(*) FROM orders`)
+		}
+		return tx, err
+	}
+}
+
 // What one connection of a handle calls may change the catalog; another one that is
 // held meanwhile goes by the change.
 func TestHeldConnections(t *testing.T) {
 	const schema = `CREATE TABLE orders (id bigint PRIMARY KEY, status text, last_token bigint NOT NULL DEFAULT 0); INSERT INTO orders VALUES (1, 'new', 9);
 		CREATE FUNCTION make_view() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('CREATE VIEW all_orders AS SELECT * FROM %I', (SELECT tablename FROM pg_tables WHERE tablename LIKE 'ord%')); END $$;
 		CREATE FUNCTION make_more() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('CREATE VIEW more_orders AS SELECT * FROM %I', (SELECT tablename FROM pg_tables WHERE tablename LIKE 'ord%')); END $$`
-	type execer interface {
-		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	}
 	const write = `UPDATE all_orders SET status = 'paid'`
 	for name, begin := range map[string]func(ctx context.Context, conn *sql.Conn) (execer, error){
 		"connection":  func(_ context.Context, conn *sql.Conn) (execer, error) { return conn, nil },
@@ -33,6 +45,9 @@ func TestHeldConnections(t *testing.T) {
 			}
 			return tx, err
 		},
+		"repeatable read": readBefore(sql.LevelRepeatableRead),
+		"serializable":    readBefore(sql.LevelSerializable),
+		"read committed":  readBefore(sql.LevelReadCommitted),
 	} {
 		t.Run(name, func(t *testing.T) {
 			dsn := localpg.Database(t)
@@ -60,6 +75,8 @@ func TestHeldConnections(t *testing.T) {
 			require.NoError(t, err)
 			_, err = writer.ExecContext(ctx, `UPDATE more_orders SET status = 'paid'`)
 			require.ErrorIs(t, err, rewrite.ErrRefused, "a second change")
+			_, err = writer.ExecContext(ctx, `SELECT count(*) FROM orders`)
+			require.NoError(t, err)
 		})
 	}
 }

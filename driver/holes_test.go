@@ -27,6 +27,8 @@ var holes = []hole{
 	{"what changes the catalog is not looked for", "closuremakers.go", `if c.Routines[i].read().makes {`, `if c.Routines[i].read().makes && false {`},
 	{"a trigger that changes the catalog is not looked for", "closuremakers.go", `if r := b.relations[c.Relations[i].OID]; r.makes() {`, `if r := b.relations[c.Relations[i].OID]; r.makes() && false {`},
 	{"an open transaction does not look for what it has changed", "within.go", `case status != 'T' || !c.within.unread:`, `case status != 'I' || !c.within.unread:`},
+	{"an object that belongs to no relation is not told", "closurefound.go", `out.Unseen = b.unseenFound()`, `_ = b.unseenFound()`},
+	{"an expression that runs what it is given is not told", "closureexpression.go", `b.addFor(r.code, event, b.reachedBy(e))`, `_ = event`},
 	{"a trigger may change the token", "closurefound.go", `if i := b.withoutWall(changed); !b.tables[i].wall || t.Trigger < wallMark {`, `if i := b.withoutWall(changed); b.tables[i].wall {`},
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/fencerow/fencerow/rewrite"
 )
@@ -14,6 +15,7 @@ import (
 // looks for itself: what it sends is judged by what all know, and by this, too.
 type within struct {
 	unread bool            // something may have changed since the last look
+	makes  bool            // the transaction itself may have changed something
 	after  int64           // how many changes the handle had made by then
 	policy *rewrite.Policy // of the enforced tables by that look; nil if nothing had changed
 	stamp  string          // of the catalogs then
@@ -44,7 +46,7 @@ func (c *Conn) noteMakers(sql string, makes bool) {
 	if c.within == nil {
 		c.within = new(within)
 	}
-	c.within.unread = true
+	c.within.unread, c.within.makes = true, true
 }
 
 // lookWithin looks at the catalog as the open transaction sees it, if the
@@ -70,12 +72,44 @@ func (c *Conn) lookWithin(ctx context.Context, sql string) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
+	if isChanged {
+		if err := c.lookBeyond(bounded, sql); err != nil {
+			return err
+		}
+	}
 	if err := c.within.read(bounded, c); err != nil {
 		return fmt.Errorf("fencerow: this handle has called what may have changed the catalog, so it is looked at before anything else is sent: %w", err)
 	}
 	c.within.unread, c.within.after = false, changes
 	return nil
 }
+
+// lookBeyond has another connection look at what the handle has changed if the open
+// transaction may not see that: its queries read an older snapshot, but PostgreSQL
+// plans its statements by the newest catalog. What the transaction itself has
+// changed is seen by none of the two together with that, so then it has to end.
+func (c *Conn) lookBeyond(ctx context.Context, sql string) error {
+	answer, err := c.connector.askOwn(ctx, c.std.Conn(), "SELECT pg_catalog.current_setting('transaction_isolation')")
+	if err != nil {
+		return fmt.Errorf("fencerow: another connection of this handle has changed the catalog, so it is looked at before anything else is sent: %w", err)
+	}
+	if level := answer.rows[0][0]; level != "repeatable read" && level != "serializable" {
+		return nil
+	}
+	if c.within.makes {
+		return c.refuse(ctx, sql, rewrite.Refuse(rewrite.SessionState, "this transaction has called what may have changed the catalog, and so has another connection of the handle; its snapshot doesn't show both, so what a statement would write cannot be told: roll the transaction back, and begin it again"))
+	}
+	ctx, cancel := context.WithTimeout(ctx, beyondPatience) // a pool may have no connection left
+	defer cancel()
+	other, err := c.connector.Connect(ctx)
+	if err != nil {
+		return fmt.Errorf("fencerow: another connection of this handle has changed the catalog, which this transaction's snapshot doesn't show, so it is looked at over a new connection before anything else is sent: %w", err)
+	}
+	return other.Close()
+}
+
+// beyondPatience is with a connection that only looks.
+const beyondPatience = 3 * time.Second
 
 // exactStampQuery also tells two versions of a row that one transaction has written, which
 // have the same xmin.

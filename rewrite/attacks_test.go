@@ -123,8 +123,6 @@ func TestClosureReaches(t *testing.T) {
 	p, err := base.ForPath("public").WithClosure(Closure{
 		Relatives:      []Relative{{public("metrics_1"), public("metrics")}, {public("metrics_1a"), public("metrics")}},
 		InsertTriggers: []Name{public("metrics_1a")},
-		Operators:      []Name{public("@@@")},
-		Types:          []Name{public("evil")},
 		Functions:      []Name{public("json_array")},
 		Writers:        []Writer{{Name: public("jobs"), Into: public("metrics"), Events: []string{"UPDATE", "TRUNCATE"}}},
 	})
@@ -132,15 +130,12 @@ func TestClosureReaches(t *testing.T) {
 	const upsert = ` (id, last_token) VALUES (1, 8) ON CONFLICT (id) DO UPDATE SET last_token = EXCLUDED.last_token WHERE t.last_token < EXCLUDED.last_token`
 	for _, sql := range []string{
 		`INSERT INTO metrics AS t` + upsert, `INSERT INTO metrics_1 AS t` + upsert,
-		`SELECT 1 @@@ 2`, `SELECT 1 FROM a ORDER BY b USING @@@`, `SELECT 1 @@@ ALL (SELECT 1)`,
-		`ALTER TABLE a ADD CONSTRAINT c CHECK (id @@@ 1)`, `ALTER TABLE a ALTER b TYPE text USING (id @@@ 1)::text`, `CREATE TABLE a (b int DEFAULT (5 @@@ 1))`,
-		`ALTER OPERATOR @@@ (int, int) SET SCHEMA other`,
-		`SELECT 5::evil`, `SELECT CAST(5 AS public.evil)`, `INSERT INTO a VALUES (5::evil)`, `SELECT '{1}'::_evil`, `SELECT '{1}'::evil[]`, `SELECT json_array(1)`,
+		`SELECT json_array(1)`,
 		`UPDATE jobs SET a = 1`, `TRUNCATE jobs`, `TRUNCATE jobs CASCADE`, `ALTER TABLE jobs SET SCHEMA other`,
 	} {
 		require.ErrorIs(t, p.Plan(sql).Refusal(), ErrRefused, sql)
 	}
-	for _, sql := range []string{`INSERT INTO jobs VALUES (1)`, `DELETE FROM jobs`, `SELECT 1 FROM jobs`, `SELECT 5::other.evil`} {
+	for _, sql := range []string{`INSERT INTO jobs VALUES (1)`, `DELETE FROM jobs`, `SELECT 1 FROM jobs`} {
 		require.NoError(t, p.Plan(sql).Refusal(), sql)
 	}
 }

@@ -112,12 +112,8 @@ func (c *checker) walk(n, parent *sqltree.Node) {
 		checkFunction(c, n)
 	case "RangeVar":
 		c.checkUse(n)
-	case "TypeName":
-		checkType(c, n)
 	case "ColumnRef", "A_Indirection":
 		checkFieldCall(c, n)
-	case "A_Expr", "SubLink", "SortBy":
-		checkOperators(c, n)
 	case "IntoClause":
 		checkInto(c, n)
 		return
@@ -151,9 +147,9 @@ func (c *checker) walkFields(n *sqltree.Node, but string) {
 var plainNodes = setOf(
 	// names, constants, types
 	"String", "Integer", "Float", "Boolean", "BitString", "List", "A_Const", "A_Star", "TypeCast",
-	"CollateClause", "Alias",
+	"CollateClause", "Alias", "TypeName",
 	// expressions
-	"A_ArrayExpr", "A_Indices", "BoolExpr", "NullTest", "BooleanTest", "CaseExpr", "CaseWhen",
+	"A_Expr", "SubLink", "SortBy", "A_ArrayExpr", "A_Indices", "BoolExpr", "NullTest", "BooleanTest", "CaseExpr", "CaseWhen",
 	"CoalesceExpr", "MinMaxExpr", "RowExpr", "GroupingFunc", "GroupingSet", "SQLValueFunction", "NamedArgExpr", "SetToDefault",
 	"MultiAssignRef", "XmlExpr", "XmlSerialize",
 	"JsonFormat", "JsonReturning", "JsonValueExpr", "JsonOutput", "JsonKeyValue", "JsonAggConstructor", "JsonIsPredicate",

@@ -31,24 +31,21 @@ type Closure struct {
 	// Functions are functions, procedures and aggregates that write protected
 	// tables.
 	Functions []Name
-	// Types are types whose casts, input functions or constraints do.
-	Types []Name
-	// Operators are operators whose functions write protected tables.
-	Operators []Name
 	// TriggerFunctions are the functions of triggers on protected tables.
 	TriggerFunctions []Name
-	// Sequences are the sequences that tokens come from. One that belongs to a
-	// column can also be reset through its table (RESTART IDENTITY), which is
-	// not looked at: let tokens come from a sequence of their own.
+	// Sequences are the sequences that tokens come from.
 	Sequences []Name
+	// HasOwnedSequence says that one of them belongs to a column: TRUNCATE ... RESTART
+	// IDENTITY may reset it.
+	HasOwnedSequence bool
 	// InsertTriggers are protected tables with a BEFORE INSERT trigger that may
 	// change the token that EXCLUDED shows.
 	InsertTriggers []Name
 	// TokenTriggers are the triggers that may change the token which a protected
 	// table's row is to get, and that no wall catches.
 	TokenTriggers []TokenTrigger
-	// Unseen are objects that run a function which writes protected tables where no
-	// statement shows it. While there is one, hardly any statement is provable.
+	// Unseen are objects that belong to no relation and run a function which writes
+	// protected tables. While there is one, hardly any statement is provable.
 	Unseen []UnseenCode
 	// Replacements are the rules that do something instead of a write to a protected
 	// table.
@@ -240,7 +237,7 @@ func (p *Policy) setClosure(c Closure) {
 			p.words[name] = append(p.words[name], r.Schema)
 		}
 	}
-	for _, list := range [][]Name{c.Functions, c.Types, c.TriggerFunctions, c.Sequences, c.Operators} {
+	for _, list := range [][]Name{c.Functions, c.TriggerFunctions, c.Sequences} {
 		for _, n := range list {
 			p.words[n.Name] = append(p.words[n.Name], n.Schema)
 		}
@@ -303,7 +300,7 @@ func (p *Policy) holdsProtected(schema string) bool {
 		}
 	}
 	c := p.closure
-	for _, list := range [][]Name{c.Functions, c.TriggerFunctions, c.Sequences, c.Operators} {
+	for _, list := range [][]Name{c.Functions, c.TriggerFunctions, c.Sequences} {
 		if slices.ContainsFunc(list, func(n Name) bool { return n.Schema == schema }) {
 			return true
 		}

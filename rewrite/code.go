@@ -81,6 +81,16 @@ func refuseCode(c *checker, n *sqltree.Node, _ bool) {
 	c.report(violation(HiddenCode, n, "%s brings in code or tables that cannot be checked: use a plain connection", statementName(n.Kind())))
 }
 
+// checkWrapper checks a foreign data wrapper: its functions run at once.
+func checkWrapper(c *checker, n *sqltree.Node, top bool) {
+	for _, o := range n.List("func_options") {
+		if o.Get("arg") != nil {
+			refuseCode(c, n, top)
+			return
+		}
+	}
+}
+
 // walkCode checks the statements of a body that the parser has read.
 func (c *checker) walkCode(n *sqltree.Node) {
 	if n.Kind() == sqltree.ListKind || n.Kind() == "List" {
@@ -157,6 +167,8 @@ func (p *Policy) bodyWord(body string) string {
 			return strings.TrimSpace(word + " " + b.shown(i+1))
 		case p.hasFencing() && b.namesOwn(i):
 			return word + " without a schema, which the schema fencing has, too"
+		case b.starts(i) && p.runsUnnamed(word):
+			return word + ", which runs code that no text names"
 		case p.isWord(word), p.quick.words.Lookup(word)&wordsearch.Hit != 0 && word != "execute" && !p.partOfName(word):
 			return word
 		case word == "trigger":
@@ -166,6 +178,13 @@ func (p *Policy) bodyWord(body string) string {
 		}
 	}
 	return ""
+}
+
+// runsUnnamed reports whether a word begins statements that run code which they don't
+// name and which writes a protected table: event triggers, or what tables that
+// are maintained call.
+func (p *Policy) runsUnnamed(word string) bool {
+	return len(p.closure.EventTriggers) > 0 && slices.Contains(changeWords, word) || p.hasReaders && slices.Contains(Maintainers(), word)
 }
 
 // partOfName reports whether a word is looked for by the quick way out only as

@@ -1,7 +1,9 @@
 package rewrite
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
@@ -41,7 +43,7 @@ func checkFunction(c *checker, n *sqltree.Node) {
 	if len(parts) > 1 {
 		schema = parts[len(parts)-2]
 	}
-	c.checkUnnamedTypes(n, name)
+	c.checkMaintainer(n, name)
 	if schema != "fencing" && c.policy.hasFencing() && givesWord(n.List("args"), "fencing") {
 		c.givesOwn = true // the function may run what it is given
 	}
@@ -54,8 +56,6 @@ func checkFunction(c *checker, n *sqltree.Node) {
 		c.reportFunction(n, schema, name)
 	case matches(c.policy.closure.OwnCallers, schema, name) && name != "set_config":
 		c.callsOwn = name
-	case matches(c.policy.closure.Types, schema, name): // a range's constructor, a cast
-		c.report(violation(UnsafeFunction, n, "the conversion to type %s writes a protected table: use a plain connection", quotedName(schema, name)))
 	case name == "set_config":
 		checkSetConfig(c, n)
 	case name == "setval":
@@ -81,6 +81,12 @@ func givesWord(args []*sqltree.Node, word string) bool {
 // check rests on, so that no other object may call it under its own name.
 func runsSQL(name string) bool {
 	return sqlFunctions[name] || name == "set_config" || name == "setval" || strings.HasPrefix(name, "dblink")
+}
+
+// SQLFunctions returns the names of the functions that run the SQL which they are
+// given, and of setval, which sets the sequence that it is given.
+func SQLFunctions() []string {
+	return append(slices.Sorted(maps.Keys(sqlFunctions)), "setval")
 }
 
 func (c *checker) writesProtected(schema, name string) bool {
@@ -117,45 +123,6 @@ var constructors = map[string]string{"JsonObjectConstructor": "json_object", "Js
 func checkConstructor(c *checker, n *sqltree.Node) {
 	if name := constructors[n.Kind()]; c.writesProtected("", name) {
 		c.reportFunction(n, "", name)
-	}
-}
-
-// checkType refuses a cast to a type whose conversion writes a protected table.
-func checkType(c *checker, n *sqltree.Node) {
-	parts, ok := sqltree.Strings(n.List("names"))
-	if len(c.policy.closure.Types) == 0 || !ok || len(parts) == 0 {
-		return
-	}
-	schema := ""
-	if len(parts) > 1 {
-		schema = parts[len(parts)-2]
-	}
-	// _evil is the type of arrays of evil
-	if name := parts[len(parts)-1]; matches(c.policy.closure.Types, schema, name) || matches(c.policy.closure.Types, schema, strings.TrimPrefix(name, "_")) {
-		c.report(violation(UnsafeFunction, n, "the conversion to type %s writes a protected table: use a plain connection", quotedName(schema, parts[len(parts)-1])))
-	}
-}
-
-// checkOperators refuses an operator whose function writes a protected table.
-func checkOperators(c *checker, n *sqltree.Node) {
-	if len(c.policy.closure.Operators) == 0 && len(c.policy.closure.Types) == 0 {
-		return
-	}
-	field, ok := map[string]string{"A_Expr": "name", "SubLink": "operName", "SortBy": "useOp"}[n.Kind()]
-	if !ok {
-		return
-	}
-	parts, ok := sqltree.Strings(n.List(field))
-	if !ok || len(parts) == 0 {
-		return
-	}
-	name, schema := parts[len(parts)-1], ""
-	if len(parts) > 1 {
-		schema = parts[len(parts)-2]
-	}
-	c.checkUnnamedTypes(n, name)
-	if matches(c.policy.closure.Operators, schema, name) {
-		c.report(violation(UnsafeFunction, n, "operator %s may be one whose function writes a protected table: use a plain connection, or name the built-in one as OPERATOR(pg_catalog.%s)", name, name))
 	}
 }
 

@@ -2,7 +2,6 @@ package rewrite
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/internal/sqltree"
@@ -15,13 +14,14 @@ import (
 type Makers struct {
 	// Functions are functions, procedures and aggregates.
 	Functions []Name
-	// Operators are operators whose functions do.
-	Operators []Name
-	// Types are types whose casts, input functions or constraints do.
-	Types []Name
 	// Relations are tables with triggers, defaults or the like that do, and views
 	// that do when they are read.
 	Relations []Maker
+	// Unseen says that an object does which belongs to no relation, as in
+	// [Closure.Unseen]: any statement may use it.
+	Unseen bool
+	// EventTriggers says that an event trigger does: any change of structure fires it.
+	EventTriggers bool
 }
 
 // Maker is a relation whose use changes the catalog.
@@ -37,21 +37,18 @@ type makerSet struct {
 }
 
 func newMakerSet(m Makers) *makerSet {
-	if len(m.Functions)+len(m.Operators)+len(m.Types)+len(m.Relations) == 0 {
+	if len(m.Functions)+len(m.Relations) == 0 && !m.Unseen && !m.EventTriggers {
 		return nil
 	}
 	q := &quickSet{listed: make(map[string]bool)}
-	for _, n := range slices.Concat(m.Functions, m.Types) {
+	for _, n := range m.Functions {
 		q.add(n.Name)
-	}
-	for _, n := range m.Types {
-		q.add("_" + n.Name)
 	}
 	for _, r := range m.Relations {
 		q.add(r.Name.Name)
 	}
-	for _, n := range m.Operators {
-		q.operators = append(q.operators, n.Name)
+	if m.EventTriggers {
+		q.listed["into"] = true // SELECT INTO makes a table
 	}
 	q.words = wordsearch.New(q.meanings(nil, nil))
 	return &makerSet{m, q}
@@ -66,7 +63,8 @@ func (p *Policy) makes(sql string) bool {
 	if p.makers == nil {
 		return false
 	}
-	if hit, _ := p.makers.words.find(sql); hit == "" {
+	m := p.makers
+	if hit, _ := m.words.find(sql); hit == "" && !m.Unseen && !(m.EventTriggers && !beginsQuick(firstWord(sql))) {
 		return false
 	}
 	if len(sql) > maxMaking {
@@ -79,13 +77,14 @@ func (p *Policy) makes(sql string) bool {
 		return true
 	}
 	stmts, err := a.Parse(sql)
-	return err != nil || slices.ContainsFunc(stmts, func(raw *sqltree.Node) bool { return p.makers.usedBy(raw.Get("stmt")) })
+	return err != nil || slices.ContainsFunc(stmts, func(raw *sqltree.Node) bool { return m.usedBy(raw.Get("stmt")) })
 }
 
 // usedBy reports whether a statement may use what changes the catalog.
 func (m *makerSet) usedBy(stmt *sqltree.Node) bool {
-	if stmt.Is("DoStmt") {
-		return true // its body has such a word
+	switch {
+	case stmt.Is("DoStmt"), m.Unseen && !unseeing[stmt.Kind()], m.EventTriggers && runsEvents(stmt):
+		return true // of DO the body may have such a word
 	}
 	return m.isIn(stmt, eventsOf(stmt))
 }
@@ -121,36 +120,16 @@ func (m *makerSet) isIn(n *sqltree.Node, events []string) bool {
 func (m *makerSet) isAt(n *sqltree.Node, events []string) bool {
 	switch n.Kind() {
 	case "FuncCall":
-		return namesOne(slices.Concat(m.Functions, m.Types), n.List("funcname"))
+		return namesOne(m.Functions, n.List("funcname"))
 	case "ColumnRef": // row.f stands for f(row)
 		fields := n.List("fields")
 		return len(fields) > 1 && isField(m.Functions, fields[1:])
 	case "A_Indirection":
 		return isField(m.Functions, n.List("indirection"))
-	case "A_Expr":
-		return namesOne(m.Operators, n.List("name"))
-	case "SubLink":
-		return namesOne(m.Operators, n.List("operName"))
-	case "SortBy":
-		return namesOne(m.Operators, n.List("useOp"))
-	case "TypeName":
-		return m.isType(n.List("names"))
 	case "RangeVar":
 		return m.isRelation(n.Str("schemaname"), n.Str("relname"), events)
 	}
 	return constructors[n.Kind()] != "" && matches(m.Functions, "", constructors[n.Kind()])
-}
-
-func (m *makerSet) isType(names []*sqltree.Node) bool {
-	parts, ok := sqltree.Strings(names)
-	if !ok || len(parts) == 0 {
-		return false
-	}
-	schema, name := "", parts[len(parts)-1]
-	if len(parts) > 1 {
-		schema = parts[len(parts)-2]
-	}
-	return matches(m.Types, schema, name) || matches(m.Types, schema, strings.TrimPrefix(name, "_"))
 }
 
 func (m *makerSet) isRelation(schema, name string, events []string) bool {

@@ -262,7 +262,7 @@ func (c *checker) text() {
 		return
 	}
 	c.several = len(stmts) > 1
-	c.changesCatalog = slices.ContainsFunc(stmts, func(raw *sqltree.Node) bool { return !statementKinds[raw.Get("stmt").Kind()].keepsCatalog })
+	c.changesCatalog = slices.ContainsFunc(stmts, func(raw *sqltree.Node) bool { return changesCatalog(raw.Get("stmt")) })
 	for _, raw := range stmts {
 		c.statement(raw.Get("stmt"))
 		if c.changesPath {

@@ -36,11 +36,10 @@ var quickSystem = setOf("pg_catalog", "pg_advisory_lock", "pg_advisory_xact_lock
 
 // quickSet is what a policy's texts are searched for.
 type quickSet struct {
-	listed    map[string]bool  // words by which a protected table can be reached
-	words     wordsearch.Table // those, and the others that matter
-	operators []string
-	never     bool // a name has no word to look for
-	beyond    bool // a name has letters beyond ASCII
+	listed map[string]bool  // words by which a protected table can be reached
+	words  wordsearch.Table // those, and the others that matter
+	never  bool             // a name has no word to look for
+	beyond bool             // a name has letters beyond ASCII
 }
 
 // newQuickSet collects the words of everything the policy knows by name.
@@ -53,17 +52,9 @@ func (p *Policy) newQuickSet() *quickSet {
 		q.add(name)
 	}
 	c := p.closure
-	for _, list := range [][]Name{c.Functions, c.Types, c.Sequences, c.TriggerFunctions} {
+	for _, list := range [][]Name{c.Functions, c.Sequences, c.TriggerFunctions} {
 		for _, n := range list {
 			q.add(n.Name)
-		}
-	}
-	for _, n := range c.Types {
-		q.add("_" + n.Name)
-	}
-	if len(c.Types) > 0 {
-		for _, name := range rowMakers {
-			q.addWordOrOperator(name)
 		}
 	}
 	if p.hasReaders {
@@ -73,9 +64,6 @@ func (p *Policy) newQuickSet() *quickSet {
 	}
 	if len(c.EventTriggers) > 0 {
 		q.listed["into"] = true // SELECT INTO makes a table
-	}
-	for _, n := range c.Operators {
-		q.operators = append(q.operators, n.Name)
 	}
 	calls := make(map[string]bool)
 	for _, n := range c.OwnCallers {
@@ -119,15 +107,6 @@ func (q *quickSet) meanings(relations, calls map[string]bool) map[string]wordsea
 		words[word] = wordsearch.Hit
 	}
 	return words
-}
-
-// addWordOrOperator looks for a function's name or for an operator.
-func (q *quickSet) addWordOrOperator(name string) {
-	if sqltext.IsWordByte(name[0]) {
-		q.listed[name] = true
-	} else {
-		q.operators = append(q.operators, name)
-	}
 }
 
 // add looks for a name by its longest run of identifier bytes. Between quotes
@@ -176,11 +155,7 @@ func (p *Policy) clears(sql string) bool {
 		return false
 	}
 	rest := firstWord(sql)
-	end := 0
-	for end < len(rest) && sqltext.IsNameByte(rest[end]) {
-		end++
-	}
-	if end > len("savepoint") || !isQuickKind(rest[:end]) {
+	if !beginsQuick(rest) {
 		return false
 	}
 	if i := strings.IndexByte(rest, ';'); i >= 0 && strings.TrimLeft(rest[i:], "; \t\r\n") != "" {
@@ -190,6 +165,15 @@ func (p *Policy) clears(sql string) bool {
 	hit, found := p.quick.find(sql)
 	mayNameOwn := found&wordsearch.OwnCaller != 0 || found&wordsearch.OwnRelation != 0 && found&wordsearch.Write != 0
 	return hit == "" && !mayNameOwn && (!p.quick.beyond || sqltext.IsASCII(sql))
+}
+
+// beginsQuick reports whether a text begins with one of quickKinds.
+func beginsQuick(text string) bool {
+	end := 0
+	for end < len(text) && sqltext.IsNameByte(text[end]) {
+		end++
+	}
+	return end <= len("savepoint") && isQuickKind(text[:end])
 }
 
 func isQuickKind(word string) bool {
@@ -238,11 +222,6 @@ func (p *Policy) hit(text string) string {
 func (q *quickSet) find(text string) (hit string, found wordsearch.Meaning) {
 	if q.never {
 		return text, 0
-	}
-	for _, op := range q.operators {
-		if strings.Contains(text, op) {
-			return op, 0
-		}
 	}
 	if strings.IndexByte(text, 0) >= 0 {
 		return "NUL", 0

@@ -17,11 +17,6 @@ func (p *Policy) plainHit(text string) string {
 	if q.never {
 		return text
 	}
-	for _, op := range q.operators {
-		if strings.Contains(text, op) {
-			return op
-		}
-	}
 	ascii, writes, system := true, false, ""
 	for i := 0; i < len(text); {
 		c := text[i]

@@ -93,7 +93,7 @@ func (l ruleLine) policy(t *testing.T) *Policy {
 	c.Cascades = append(slices.Clone(c.Cascades), l.Closure.Cascades...)
 	c.Writers = append(slices.Clone(c.Writers), l.Closure.Writers...)
 	c.TokenTriggers = append(slices.Clone(c.TokenTriggers), l.Closure.TokenTriggers...)
-	c.Operators = append(slices.Clone(c.Operators), l.Closure.Operators...)
+	c.Unseen = append(slices.Clone(c.Unseen), l.Closure.Unseen...)
 	c.GuardedFunctions = append(slices.Clone(c.GuardedFunctions), l.Closure.GuardedFunctions...)
 	p, err = p.WithClosure(c)
 	require.NoError(t, err)

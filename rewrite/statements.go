@@ -149,8 +149,8 @@ func init() {
 		"AlterTableSpaceOptionsStmt":   {check: allow, eventless: true},
 		"AlterTSDictionaryStmt":        {check: allow},
 		"AlterTSConfigurationStmt":     {check: allow},
-		"CreateFdwStmt":                {check: allow},
-		"AlterFdwStmt":                 {check: allow},
+		"CreateFdwStmt":                {check: checkWrapper, name: "CREATE FOREIGN DATA WRAPPER"},
+		"AlterFdwStmt":                 {check: checkWrapper, name: "ALTER FOREIGN DATA WRAPPER"},
 		"CreateForeignServerStmt":      {check: allow},
 		"AlterForeignServerStmt":       {check: allow},
 		"CreateUserMappingStmt":        {check: allow},
@@ -165,11 +165,22 @@ func allow(*checker, *sqltree.Node, bool) {}
 // checkEvents refuses a change of structure that runs an event trigger which
 // writes a protected table.
 func (c *checker) checkEvents(n *sqltree.Node) {
-	kind := statementKinds[n.Kind()]
-	runsEvents := kind.runsEvents || n.Is("SelectStmt") && n.Get("intoClause") != nil || !kind.keepsCatalog && !kind.eventless
-	if events := c.policy.closure.EventTriggers; len(events) > 0 && runsEvents {
+	if events := c.policy.closure.EventTriggers; len(events) > 0 && runsEvents(n) {
 		c.report(violation(IndirectWrite, n, "%s runs an event trigger whose function %q writes a protected table without a proof: use a plain connection", statementName(n.Kind()), events[0]))
 	}
+}
+
+// changesCatalog reports whether a closure may be another one after a statement. What
+// a prepared transaction has changed is there once that is committed.
+func changesCatalog(n *sqltree.Node) bool {
+	return !statementKinds[n.Kind()].keepsCatalog || n.Is("TransactionStmt") && n.Str("kind") == "TRANS_STMT_COMMIT_PREPARED"
+}
+
+// runsEvents reports whether a statement changes a structure, and so fires event
+// triggers.
+func runsEvents(n *sqltree.Node) bool {
+	kind := statementKinds[n.Kind()]
+	return kind.runsEvents || n.Is("SelectStmt") && n.Get("intoClause") != nil || !kind.keepsCatalog && !kind.eventless
 }
 
 // statementName turns a node's kind into words: "AlterTableStmt" is

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,6 +41,15 @@ func IsFencingChange(name string) bool { return fencingChanges[name] }
 // isFencingRoutine reports whether the schema fencing has a function of the name.
 func isFencingRoutine(name string) bool {
 	return fencingFunctions[name] || fencingChanges[name] || fencingHelpers[name]
+}
+
+// FencingNames returns the names of the functions of the schema fencing, of those
+// that an application calls, and of the relations there.
+func FencingNames() (functions, calls, relations []string) {
+	functions = slices.Collect(maps.Keys(fencingHelpers))
+	functions = slices.AppendSeq(functions, maps.Keys(fencingChanges))
+	functions = slices.AppendSeq(functions, maps.Keys(fencingFunctions))
+	return slices.Sorted(slices.Values(functions)), slices.Sorted(maps.Keys(fencingFunctions)), slices.Sorted(maps.Keys(fencingRelations))
 }
 
 // hasFencing reports whether the schema fencing is installed.

@@ -8,17 +8,18 @@ import (
 
 // A statement may also run code that it names nowhere. What belongs to a relation
 // (a view's query, a policy, an index) is found by the relation's name. What
-// nothing in a text shows, such as the functions of an operator class, which run
-// wherever values are sorted or grouped, has no statement pass that could run it.
+// belongs to none (a cast, a type, a domain, an operator, an operator class) may run
+// wherever values are converted, compared or sorted, and SQL has more ways to say
+// that than could be told apart. While such code writes a protected table, no
+// statement passes that could run it.
 
-// UnseenCode is an object that runs a function which writes a protected table,
-// without a statement that shows it: an operator family, an implicit cast, the
-// sending function of a type.
+// UnseenCode is an object that belongs to no relation and runs a function which
+// writes a protected table: an operator or its class, a cast, a type, a domain.
 type UnseenCode struct {
-	Kind     string // such as "operator family"
+	Kind     string // such as "operator"
 	Object   string // its name, with what tells it from others
 	Function Name
-	Into     Name // the protected table
+	Into     Name // the protected table, or one of the schema fencing
 }
 
 // eventRead stands among a writer's events if its code runs whenever it is used.
@@ -35,8 +36,12 @@ func (c *checker) checkUnseen(n *sqltree.Node) {
 		return
 	}
 	h := c.policy.closure.Unseen[0]
-	c.report(violation(IndirectWrite, n, "%s may run %s %s, which no text shows, and whose function %q writes protected table %q without a proof: drop that object or have its function write nothing, use a plain connection, or, if the function carries a guard of its own, name it in driver.WithGuardedFunctions",
-		statementName(n.Kind()), h.Kind, h.Object, h.Function, h.Into))
+	remedy := "have that table's wall put up, "
+	if h.Into.Schema == "fencing" {
+		remedy = ""
+	}
+	c.report(violation(IndirectWrite, n, "%s may run %s %s, which a text need not name, and whose function %s writes table %q without a proof: %sdrop that object or have its function write nothing, use a plain connection, or, if the function carries a guard of its own, name it in driver.WithGuardedFunctions",
+		statementName(n.Kind()), h.Kind, h.Object, h.Function, h.Into, remedy))
 }
 
 // checkUse refuses to read a relation, or to use it in whatever way, that writes a
@@ -99,28 +104,24 @@ func (c *checker) checkAll(n *sqltree.Node) {
 // maintainers are functions that run what indexes call, and name these at most.
 var maintainers = []string{"brin_summarize_new_values", "brin_summarize_range", "bt_index_check", "bt_index_parent_check", "gin_clean_pending_list"}
 
-// rowMakers are functions and an operator that make rows of a type that is told by
-// a value, so that the text need not name it.
-var rowMakers = []string{"json_populate_record", "json_populate_recordset", "jsonb_populate_record", "jsonb_populate_recordset", "populate_record", "#="}
-
 // Maintainers returns the words by which a body of code may run what the indexes
 // and statistics of tables that it doesn't name call.
 func Maintainers() []string {
 	return append([]string{"vacuum", "analyze", "analyse", "cluster", "reindex"}, maintainers...)
 }
 
-// RowMakers returns the functions and operators that make a row of a type which
-// they aren't told by its name.
-func RowMakers() []string { return slices.Clone(rowMakers) }
+// changeWords begin statements that change a structure, and so may fire an event
+// trigger.
+var changeWords = []string{"create", "alter", "drop", "comment", "grant", "revoke", "refresh", "reindex", "security", "import", "reassign"}
 
-// checkUnnamedTypes refuses a function or operator that may convert to a type which
-// writes a protected table, or use an index of a table that does.
-func (c *checker) checkUnnamedTypes(n *sqltree.Node, name string) {
-	types := c.policy.closure.Types
-	switch {
-	case len(types) > 0 && slices.Contains(rowMakers, name):
-		c.report(violation(UnsafeFunction, n, "%s may make a value of type %q, whose conversion writes a protected table: use a plain connection", name, types[0]))
-	case slices.Contains(maintainers, name):
+// ChangeWords returns the words that begin statements which may fire an event
+// trigger.
+func ChangeWords() []string { return slices.Clone(changeWords) }
+
+// checkMaintainer refuses a function that may use an index of a table that writes a
+// protected one by this.
+func (c *checker) checkMaintainer(n *sqltree.Node, name string) {
+	if slices.Contains(maintainers, name) {
 		c.checkAll(n)
 	}
 }
