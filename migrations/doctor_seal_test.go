@@ -34,6 +34,10 @@ var sealFaults = []fault{
 	{"epochs behind", `UPDATE fencing.epoch SET token = 1`, []string{"D221 seal-behind"}, "lease 'eu'"},
 	{"one epoch behind", `UPDATE fencing.epoch SET token = 1 WHERE stripe = 7`, []string{"D221 seal-behind"}, "lease 'eu'"},
 	{"epochs gone", `TRUNCATE fencing.epoch`, []string{"D221 seal-behind"}, "lease 'eu'"},
+	{"epochs above the lease", `UPDATE fencing.epoch SET token = 9000`, []string{"D221 seal-behind"}, "lease 'eu'"},
+	{"one epoch above the lease", `UPDATE fencing.epoch SET token = 9000 WHERE stripe = 7`, []string{"D221 seal-behind"}, "lease 'eu'"},
+	{"one epoch gone, and the others above the lease", `DELETE FROM fencing.epoch WHERE stripe = 7; UPDATE fencing.epoch SET token = 9000`, []string{"D221 seal-behind"}, "lease 'eu'"},
+	{"one epoch gone", `DELETE FROM fencing.epoch WHERE stripe = 0`, []string{"D221 seal-behind"}, "lease 'eu'"},
 	{"epochs' trigger dropped", `DROP TRIGGER epoch ON fencing.lease`, []string{"D222 seal-epoch-trigger"}, "trigger epoch on fencing.lease"},
 	{"epochs' trigger not always", `ALTER TABLE fencing.lease ENABLE TRIGGER epoch`, []string{"D222 seal-epoch-trigger"}, "trigger epoch on fencing.lease"},
 	{"column nullable", `CREATE TABLE s2 (id int, region text NOT NULL); SELECT fencing.register('s2', 'lease'), fencing.wall('s2'), fencing.seal('s2', by_column => 'region');

@@ -255,6 +255,10 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_value bigint;
 BEGIN
+  IF TG_RELID <> 'fencing.registry'::regclass THEN  -- by a trigger of somebody's own
+    RAISE EXCEPTION 'fencing: fencing.registry_changed() is for fencing.registry, and not for a trigger on %', TG_RELID::regclass
+      USING ERRCODE = 'insufficient_privilege', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, HINT = 'Drop the trigger.';
+  END IF;
   UPDATE fencing.generation SET value = value + 1 RETURNING value INTO STRICT v_value;
   PERFORM pg_notify('fencerow_registry', v_value::text);
   RETURN NULL;
@@ -2091,9 +2095,17 @@ COMMENT ON TABLE fencing.epoch IS
 -- +goose StatementBegin
 CREATE FUNCTION fencing.raise_epoch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_token bigint;
 BEGIN
+  IF TG_RELID <> 'fencing.lease'::regclass THEN  -- by a trigger of somebody's own
+    RAISE EXCEPTION 'fencing: fencing.raise_epoch() is for fencing.lease, and not for a trigger on %', TG_RELID::regclass
+      USING ERRCODE = 'insufficient_privilege', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, HINT = 'Drop the trigger.';
+  END IF;
   PERFORM pg_advisory_xact_lock(pg_catalog.hashtextextended(NEW.resource, 1717923427));  -- waits for the writers
-  INSERT INTO fencing.epoch AS e (resource, stripe, token) SELECT NEW.resource, s, NEW.token FROM generate_series(0, 15) s ORDER BY s
+  -- a row that is missing must not come back below the others
+  SELECT greatest(NEW.token, max(e.token)) INTO v_token FROM fencing.epoch e WHERE e.resource = NEW.resource;
+  INSERT INTO fencing.epoch AS e (resource, stripe, token) SELECT NEW.resource, s, v_token FROM generate_series(0, 15) s ORDER BY s
   ON CONFLICT (resource, stripe) DO UPDATE SET token = EXCLUDED.token WHERE e.token < EXCLUDED.token;
   RETURN NULL;
 END $$;
@@ -2289,9 +2301,9 @@ BEGIN
      AND pg_catalog.pg_typeof(NEW.%5$I) OPERATOR(pg_catalog.=) %6$L::pg_catalog.regtype
      AND TG_ARGV[0] OPERATOR(pg_catalog.<>) 'report'
      AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed' THEN
-    -- a row that moves to another lease has none here
+    -- a row that moves to another lease has none here; the column's own collation may take two names for one
     v_lease := CASE WHEN TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN OLD.%5$I::pg_catalog.text
-                    WHEN TG_OP OPERATOR(pg_catalog.=) 'INSERT' OR OLD.%5$I::pg_catalog.text OPERATOR(pg_catalog.=) NEW.%5$I::pg_catalog.text
+                    WHEN TG_OP OPERATOR(pg_catalog.=) 'INSERT' OR OLD.%5$I::pg_catalog.text COLLATE pg_catalog."C" OPERATOR(pg_catalog.=) NEW.%5$I::pg_catalog.text
                     THEN NEW.%5$I::pg_catalog.text END;
   END IF;
   IF pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(v_lease, 1717923427)) IS NOT NULL THEN
@@ -2441,6 +2453,7 @@ BEGIN
       SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
     SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, t.attname, t.atttypid, t.attgenerated,
         format_type(t.atttypid, t.atttypmod) AS type,
+        EXISTS (SELECT FROM pg_collation l WHERE l.oid = t.attcollation AND NOT l.collisdeterministic) AS is_vague,
            NOT t.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can: older rows may have nulls
              SELECT FROM pg_constraint u WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = t.attnum
                  AND NOT u.convalidated) AS nullable
@@ -2459,6 +2472,9 @@ BEGIN
     ELSIF v_column.attgenerated <> '' THEN
       v_what := 'is a generated column';
       v_hint := 'It is computed after the check. Name a column that is written.';
+    ELSIF v_column.is_vague THEN
+      v_what := 'has a collation under which different texts are equal';
+      v_hint := format('Two leases would have one name. ALTER TABLE %s ALTER COLUMN %I TYPE %s COLLATE "C".', v_column.name, by_column, v_column.type);
     ELSIF v_column.nullable THEN
       v_what := 'is nullable';
       v_hint := format('A row without a lease could be written by nobody. ALTER TABLE %s ALTER COLUMN %I SET NOT NULL.', v_column.name,
@@ -2708,7 +2724,9 @@ COMMENT ON FUNCTION fencing.unseal(regclass) IS 'Takes the seal off a table. The
 
 CREATE TABLE fencing.tombstone (
   relid      regclass    NOT NULL,
-  digest     bytea       NOT NULL,  -- sha256 of the key as text: a long key has no room in an index, and its row could not be deleted
+  -- sha256 of the key as text in UTF8, and so the same in a database of another encoding: a long key has no room in an index, and its
+  -- row could not be deleted
+  digest     bytea       NOT NULL,
   key        text[]      COLLATE "C" NOT NULL,
   columns    jsonb       NOT NULL,  -- what the key's values are of: see fencing.tombstone_rekey
   token      bigint      NOT NULL,
@@ -2815,7 +2833,7 @@ BEGIN
     END IF;
     -- out of the way first: what a key becomes may be what another one was
     UPDATE fencing.tombstone d SET relid = 0, columns = tombstone_rekey.columns, key = k.key,
-        digest = sha256(convert_to(k.key::text, getdatabaseencoding()))
+        digest = sha256(convert_to(k.key::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END))
       FROM fencing.tombstone e, LATERAL (SELECT ARRAY(SELECT e.key[u.at] FROM unnest(v_order) WITH ORDINALITY u(at, i) ORDER BY u.i)) k(key)
      WHERE e.relid = tbl AND e.columns = v_was AND d.relid = e.relid AND d.digest = e.digest;
     INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
@@ -2836,6 +2854,7 @@ SET search_path = pg_catalog, pg_temp AS $$
 VALUES
   ('bury', $body$
 DECLARE
+  v_rel     oid := coalesce(pg_partition_root(TG_RELID), TG_RELID);
   v_setting text := current_setting(%4$L, true);
   v_token   bigint;
   v_key     text[];
@@ -2854,6 +2873,12 @@ BEGIN
     END IF;
     RETURN NEW;
   END IF;
+  IF starts_with(TG_TABLE_SCHEMA, 'pg_temp_') THEN  -- a temporary table is never registered, and its trigger is somebody's own
+    IF TG_OP = 'DELETE' THEN
+      RETURN OLD;
+    END IF;
+    RETURN NEW;
+  END IF;
   v_token := OLD.%1$I;
   IF TG_OP = 'UPDATE' THEN
     v_token := greatest(v_token, NEW.%1$I);
@@ -2867,7 +2892,7 @@ BEGIN
     PERFORM set_config('fencing.session', '', true);  -- this write is none of the driver's own: fencing.refuse_driver_write
   END IF;
   INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact)
-  VALUES (coalesce(pg_partition_root(TG_RELID), TG_RELID), sha256(convert_to(v_key::text, getdatabaseencoding())), v_key, %10$L, v_token,
+  VALUES (v_rel, sha256(convert_to(v_key::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), v_key, %10$L, v_token,
           pg_current_xact_id())
   ON CONFLICT (relid, digest) DO UPDATE
     SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
@@ -2899,7 +2924,7 @@ BEGIN
     RETURN NULL;
   END IF;
   v_key := %7$s;
-  v_sha := sha256(convert_to(v_key::text, getdatabaseencoding()));
+  v_sha := sha256(convert_to(v_key::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END));
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
     IF v_session = 'driver' THEN
       PERFORM set_config('fencing.session', '', true);
@@ -4637,6 +4662,9 @@ BEGIN
       UNION ALL SELECT format('is %s now', format_type(a.atttypid, a.atttypmod)), 'every write is refused',
              format('ALTER TABLE %s ALTER COLUMN %I TYPE text; %s', f.root_name, f.by, f.again)
        WHERE a.atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype)
+      UNION ALL SELECT 'has a collation under which different texts are equal', 'fencing.seal refuses the table, and two leases have one name',
+             format('ALTER TABLE %s ALTER COLUMN %I TYPE %s COLLATE "C"; %s', f.root_name, f.by, format_type(a.atttypid, a.atttypmod), f.again)
+       WHERE EXISTS (SELECT FROM pg_collation l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)
       UNION ALL SELECT 'may be null', 'a row with a null can be written by nobody',
           format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.by) WHERE NOT a.attnotnull) x
    WHERE f.by IS NOT NULL;
@@ -4715,11 +4743,21 @@ BEGIN
   IF has_table_privilege('fencing.lease', 'SELECT') AND has_table_privilege('fencing.epoch', 'SELECT') THEN
     RETURN QUERY
     SELECT 'error', 'D221 seal-behind', format('lease %L', l.resource),
-        format('its token is %s, and its epoch %s', l.token, coalesce(min(e.token)::text, 'is missing')),
-           'its holder is refused by sealed tables, and an older one may not be',
-               format('UPDATE fencing.lease SET token = token WHERE resource = %L', l.resource)
+        CASE WHEN count(e.token) = 0 THEN format('its token is %s, and it has no epoch', l.token)
+             WHEN max(e.token) > l.token THEN format('its token is %s, and its epoch %s', l.token, max(e.token))
+             WHEN min(e.token) < l.token THEN format('its token is %s, and its epoch only %s', l.token, min(e.token))
+             ELSE format('its epoch has %s rows, and not 16', count(e.token)) END,
+        CASE WHEN max(e.token) > l.token THEN 'its holder is refused by sealed tables, until the lease is taken again'
+             ELSE 'its holder is refused by sealed tables, and an older one may not be' END,
+        -- Above the lease's token the epoch is nobody's, or another lease's holder's. A new token is neither, and who holds the lease takes
+        -- it again.
+        CASE WHEN max(e.token) > l.token THEN
+          format('BEGIN; SELECT fencing.lease_wait(%1$L); DELETE FROM fencing.epoch WHERE resource = %1$L; '
+                 'UPDATE fencing.lease SET token = fencing.next_token(), holder = NULL, expires_at = ''-infinity'' WHERE resource = %1$L; COMMIT',
+                 l.resource)
+             ELSE format('UPDATE fencing.lease SET token = token WHERE resource = %L', l.resource) END
       FROM fencing.lease l LEFT JOIN fencing.epoch e ON e.resource = l.resource
-     GROUP BY l.resource, l.token HAVING count(e.token) < 16 OR min(e.token) < l.token OR min(e.token) < max(e.token);
+     GROUP BY l.resource, l.token HAVING count(e.token) < 16 OR min(e.token) < l.token OR max(e.token) > l.token;
     RETURN QUERY
     SELECT 'info', 'D227 seal-never-taken', f.name, format('it is sealed to lease %L, which was never taken', f.lease),
         'every write is refused until it is taken',

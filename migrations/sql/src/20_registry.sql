@@ -70,6 +70,10 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_value bigint;
 BEGIN
+  IF TG_RELID <> 'fencing.registry'::regclass THEN  -- by a trigger of somebody's own
+    RAISE EXCEPTION 'fencing: fencing.registry_changed() is for fencing.registry, and not for a trigger on %', TG_RELID::regclass
+      USING ERRCODE = 'insufficient_privilege', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, HINT = 'Drop the trigger.';
+  END IF;
   UPDATE fencing.generation SET value = value + 1 RETURNING value INTO STRICT v_value;
   PERFORM pg_notify('fencerow_registry', v_value::text);
   RETURN NULL;

@@ -22,7 +22,9 @@
 
 CREATE TABLE fencing.tombstone (
   relid      regclass    NOT NULL,
-  digest     bytea       NOT NULL,  -- sha256 of the key as text: a long key has no room in an index, and its row could not be deleted
+  -- sha256 of the key as text in UTF8, and so the same in a database of another encoding: a long key has no room in an index, and its
+  -- row could not be deleted
+  digest     bytea       NOT NULL,
   key        text[]      COLLATE "C" NOT NULL,
   columns    jsonb       NOT NULL,  -- what the key's values are of: see fencing.tombstone_rekey
   token      bigint      NOT NULL,
@@ -126,7 +128,7 @@ BEGIN
     END IF;
     -- out of the way first: what a key becomes may be what another one was
     UPDATE fencing.tombstone d SET relid = 0, columns = tombstone_rekey.columns, key = k.key,
-        digest = sha256(convert_to(k.key::text, getdatabaseencoding()))
+        digest = {{keyDigest "k.key"}}
       FROM fencing.tombstone e, LATERAL (SELECT ARRAY(SELECT e.key[u.at] FROM unnest(v_order) WITH ORDINALITY u(at, i) ORDER BY u.i)) k(key)
      WHERE e.relid = tbl AND e.columns = v_was AND d.relid = e.relid AND d.digest = e.digest;
     INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
