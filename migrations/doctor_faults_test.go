@@ -92,7 +92,13 @@ var wallFaults = []fault{
 		ALTER TABLE orders ENABLE ALWAYS TRIGGER "~fencing_truncate"`, []string{"D205 trigger-changed", "D801 wall-open"}, `trigger "~fencing_truncate" on public.orders`},
 	{"mark of another column", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'parted'::regclass AND tgname = '!fencing_mark');
 		BEGIN EXECUTE format('CREATE OR REPLACE TRIGGER "!fencing_mark" BEFORE UPDATE OF id ON parted FOR EACH ROW EXECUTE FUNCTION %s(''enforce'')', f); END $$;
-		ALTER TABLE parted ENABLE ALWAYS TRIGGER "!fencing_mark"`, []string{"D205 trigger-changed", "D801 wall-open"}, `trigger "!fencing_mark" on public.parted`},
+		ALTER TABLE parted ENABLE ALWAYS TRIGGER "!fencing_mark"`, []string{"D205 trigger-changed"}, `trigger "!fencing_mark" on public.parted`},
+	{"mark without a note", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'jobs'::regclass AND tgname = '!fencing_mark');
+		BEGIN EXECUTE format('CREATE OR REPLACE TRIGGER "!fencing_mark" BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION %s(''attested'')', f); END $$;
+		ALTER TABLE jobs ENABLE ALWAYS TRIGGER "!fencing_mark"`, []string{"D205 trigger-changed"}, `trigger "!fencing_mark" on public.jobs`},
+	{"names another column", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'parted'::regclass AND tgname = '~fencing_named');
+		BEGIN EXECUTE format('CREATE OR REPLACE TRIGGER "~fencing_named" BEFORE UPDATE OF id ON parted FOR EACH ROW EXECUTE FUNCTION %s(''enforce'')', f); END $$;
+		ALTER TABLE parted ENABLE ALWAYS TRIGGER "~fencing_named"`, []string{"D205 trigger-changed"}, `trigger "~fencing_named" on public.parted`},
 	{"mark of the column's old number", `ALTER TABLE jobs RENAME last_token TO was; ALTER TABLE jobs ADD last_token bigint NOT NULL DEFAULT 0`,
 		[]string{"D205 trigger-changed"}, `trigger "!fencing_mark" on public.jobs`},
 	{"condition of late", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'orders'::regclass AND tgname = '~fencing_late');
@@ -219,7 +225,7 @@ var otherFaults = []fault{
 		CREATE TRIGGER set_it BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION g(); SELECT fencing.wall('orders', 'off')`, []string{"D201 wall-off", "D606 trigger-sets-token"}, `trigger set_it on public.orders`},
 	{"sets the row under a wall", `CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW := jsonb_populate_record(NEW, jsonb ''{}''); RETURN NEW; END';
 		CREATE TRIGGER set_it BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION g()`, []string{}, ""},
-	{"between mark and check", trigger + `CREATE TRIGGER touch BEFORE UPDATE ON parted FOR EACH ROW EXECUTE FUNCTION h()`, []string{"D603 trigger-sees-mark"}, `trigger touch on public.parted`},
+	{"between mark and check", trigger + `CREATE TRIGGER "~fencing_o" BEFORE UPDATE ON parted FOR EACH ROW EXECUTE FUNCTION h()`, []string{"D603 trigger-sees-mark"}, `trigger "~fencing_o" on public.parted`},
 	{"rule", `CREATE RULE gone AS ON DELETE TO orders WHERE OLD.id = 7 DO INSTEAD NOTHING`, []string{"D604 rule"}, "rule gone on public.orders"},
 	{"cascade", `CREATE TABLE customers (id int PRIMARY KEY); ALTER TABLE orders ADD CONSTRAINT customer FOREIGN KEY (id) REFERENCES customers ON DELETE SET NULL NOT VALID`, []string{}, ""},
 	{"cascade without a wall", `CREATE TABLE customers (id int PRIMARY KEY); ALTER TABLE orders ADD CONSTRAINT customer FOREIGN KEY (id) REFERENCES customers ON DELETE CASCADE NOT VALID;

@@ -68,19 +68,19 @@ func TestTriggerFunctionsOnOtherTables(t *testing.T) {
 	exec(t, conn, "GRANT USAGE ON SCHEMA fencing TO "+role+"; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA fencing TO "+role)
 	generation := get[int64](t, conn, "SELECT value FROM fencing.generation")
 	bury := get[string](t, conn, "SELECT tgfoid::regproc::text FROM pg_trigger WHERE tgrelid = 'd'::regclass AND tgname = '~fencing_bury'")
+	theirs := open(t, roleDSN)
 	for _, tt := range []struct{ trigger, write string }{
 		{"AFTER INSERT ON x FOR EACH ROW EXECUTE FUNCTION fencing.raise_epoch()", "INSERT INTO x VALUES ('r', 9223372036854775807)"},
 		{"AFTER INSERT ON x FOR EACH ROW EXECUTE FUNCTION fencing.registry_changed()", "INSERT INTO x VALUES ('r', 1)"},
 		{"AFTER INSERT ON x FOR EACH STATEMENT EXECUTE FUNCTION fencing.registry_changed()", "INSERT INTO x VALUES ('r', 1)"},
 		{"BEFORE DELETE ON x FOR EACH ROW EXECUTE FUNCTION " + bury + "('enforce')", "INSERT INTO x VALUES ('r', 1); DELETE FROM x"},
 	} {
-		theirs := open(t, roleDSN)
-		exec(t, theirs, "CREATE TEMP TABLE x (resource text, token bigint, id int DEFAULT 1, last_token bigint DEFAULT 99); CREATE TRIGGER x "+tt.trigger)
+		exec(t, theirs, "DROP TABLE IF EXISTS x; CREATE TEMP TABLE x (resource text, token bigint, id int DEFAULT 1, last_token bigint DEFAULT 99); CREATE TRIGGER x "+tt.trigger)
 		if _, err := theirs.Exec(t.Context(), tt.write); err != nil {
 			requireHint(t, err, "42501", "and not for a trigger on x", "Drop the trigger.")
 		}
-		require.NoError(t, theirs.Close(t.Context()))
 	}
+	exec(t, theirs, "DROP TABLE x")
 	require.Equal(t, int64(60), get[int64](t, conn, "SELECT max(token) FROM fencing.epoch WHERE resource = 'r'"))
 	require.Equal(t, generation, get[int64](t, conn, "SELECT value FROM fencing.generation"))
 	require.Zero(t, get[int](t, conn, "SELECT count(*) FROM fencing.tombstone"))

@@ -1058,10 +1058,10 @@ COMMENT ON FUNCTION fencing.release(text, bigint) IS
 --   Level attested asks that a transaction say a token, not that it hold the lock: who reads the row's own token and puts that into
 --   the setting and the column passes in mode lease, and in DELETE. It stops mistakes, and no one who means to get past.
 --   Mode lease below level attested: SET last_token = last_token passes, and so does a MERGE with two UPDATE actions of which one
---   names the column. Triggers of others between "!fencing_mark" and "~fencing_update" see ~token.
+--   names the column. A trigger that sorts between "~fencing_named" and "~fencing_update" sees ~token.
 --   A trigger that sorts after "~fencing_update" can change the row: a token that it changes is caught, other values are not. One that
 --   sorts before "!fencing_mark" can change the token unseen, and so can one after "~fencing_insert" that of EXCLUDED in an upsert; the
---   doctor finds those (D606).
+--   doctor finds those (D606) unless their functions certainly leave the token alone.
 --   A row that moves to another partition is deleted and inserted: the UPDATE needs the setting of fencing.setting_name. What foreign
 --   keys do by themselves are writes like others: CASCADE on DELETE needs the setting, SET NULL and CASCADE on UPDATE are refused.
 --   Plain children made, and partitions attached, later: partitions have all but the TRUNCATE trigger, children nothing, until
@@ -1664,35 +1664,20 @@ $$;
 -- +goose StatementEnd
 
 -- The marks come before other triggers and note the token that the statement writes, for ~fencing_late to compare with. The note is for
--- the depth at which the trigger runs, so that a write by a trigger in between leaves it alone. In mode lease the mark runs only if the
--- statement names the column, and a token that can't be one counts as none.
+-- the depth at which the trigger runs, so that a write by a trigger in between leaves it alone. It is taken by the trigger's condition,
+-- which costs less than a call and is never true. In mode lease "~fencing_named", the last trigger before the check, says that the statement
+-- names the column: only then it runs, and makes the token negative. What can't be a token counts as none.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall_other_bodies() RETURNS TABLE (suffix text, mode text, is_bounded boolean, body text) LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp AS $$
 VALUES
-  ('mark', 'lease', NULL::boolean, $body$
+  ('mark', NULL, NULL::boolean, $body$
 BEGIN
-  NEW.%1$I := CASE WHEN pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
-                           NEW.%1$I::pg_catalog.text, true) IS NULL OR NEW.%1$I OPERATOR(pg_catalog.<) 0
-                   THEN OLD.%1$I ELSE OPERATOR(pg_catalog.~) NEW.%1$I END;
   RETURN NEW;
 END $body$),
-  ('mark', 'strict', NULL, $body$
+  ('named', 'lease', NULL, $body$
 BEGIN
-  -- as an expression: PERFORM takes longer
-  IF pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
-                           NEW.%1$I::pg_catalog.text, true) IS NULL THEN
-    RETURN NULL;
-  END IF;
-  RETURN NEW;
-END $body$),
-  ('mark_insert', NULL, NULL, $body$
-BEGIN
-  -- as an expression: PERFORM takes longer
-  IF pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
-                           NEW.%1$I::pg_catalog.text, true) IS NULL THEN
-    RETURN NULL;
-  END IF;
+  NEW.%1$I := CASE WHEN NEW.%1$I OPERATOR(pg_catalog.<) 0 THEN OLD.%1$I ELSE OPERATOR(pg_catalog.~) NEW.%1$I END;
   RETURN NEW;
 END $body$),
   ('truncate', NULL, NULL, $body$
@@ -1731,6 +1716,10 @@ DECLARE
   v_function record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_functions()');
+  IF num_nulls(token_column, wall_functions.mode) > 0 THEN
+    RAISE EXCEPTION 'fencing: no token column or no mode given to make the functions of a wall for'
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'fencing.wall() makes them: SELECT fencing.wall(''...'').';
+  END IF;
   PERFORM fencing.check_sequence(issued_by);
   IF issued_by IS NOT NULL AND NOT has_sequence_privilege(current_user, issued_by, 'SELECT, USAGE') THEN
     RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
@@ -1744,7 +1733,7 @@ BEGIN
   LOOP
     CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NOT NULL;
     EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || v_function.suffix,
-                   CASE WHEN v_function.suffix LIKE 'mark%' THEN '' ELSE 'SECURITY DEFINER' END,
+                   CASE WHEN v_function.suffix IN ('mark', 'named') THEN '' ELSE 'SECURITY DEFINER' END,
                    format(v_function.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
   END LOOP;
   -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
@@ -1855,6 +1844,10 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SE
 DECLARE
   c_levels CONSTANT text[] := ARRAY['report', 'enforce', 'attested'];
   v_prefix text := '';
+  -- conditions, as the server writes them
+  c_noted CONSTANT text :=
+      format('(set_config((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), (new.%I)::text, true) IS NULL)',
+      coalesce(token_column, ''));
   c_changed CONSTANT text :=
       format('((new.%I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))',
       coalesce(token_column, ''));
@@ -1876,8 +1869,9 @@ BEGIN
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   kind(name, suffix, attestable, event, for_each) AS (VALUES
     ('!fencing_mark', 'mark', false, format(CASE mode WHEN 'strict' THEN 'BEFORE UPDATE' ELSE 'BEFORE UPDATE OF %I' END,
-        token_column), 'ROW'),
-    ('!fencing_mark_insert', 'mark_insert', false, 'BEFORE INSERT', 'ROW'),
+        token_column), format('ROW WHEN (%s)', c_noted)),
+    ('!fencing_mark_insert', 'mark', false, 'BEFORE INSERT', format('ROW WHEN (%s)', c_noted)),
+    ('~fencing_named', 'named', false, format('BEFORE UPDATE OF %I', token_column), 'ROW'),
     ('~fencing_update', 'update', true, 'BEFORE UPDATE', 'ROW'),
     ('~fencing_insert', 'insert', true, 'BEFORE INSERT', 'ROW'),
     ('~fencing_delete', 'delete', false, 'BEFORE DELETE', 'ROW'),
@@ -1898,7 +1892,7 @@ BEGIN
                    FROM fencing.walls_above(m.oid) w
                 WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl HAVING m.oid <> tbl::oid
                     AND NOT c.relispartition) y(strictest), kind k
-     WHERE level <> 'off'
+     WHERE level <> 'off' AND (k.suffix <> 'named' OR mode = 'lease')
        AND (NOT c.relispartition OR m.oid = tbl::oid OR k.suffix = 'truncate')),  -- a partition has copies of the others
   present AS (
     SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix
@@ -3760,6 +3754,8 @@ DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
   c_owner  CONSTANT oid := fencing.doctor_owner();
   -- as in fencing.wall_apply
+  c_noted CONSTANT text :=
+      'WHEN ((set_config((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), (new.%1$I)::text, true) IS NULL)) ';
   c_changed CONSTANT text :=
       '((new.%1$I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))';
 BEGIN
@@ -3777,8 +3773,8 @@ BEGIN
 
   RETURN QUERY
   WITH kind(name, suffix, event, tomb, cond) AS (VALUES
-    ('!fencing_mark', 'mark', 'mark', false, ''), ('!fencing_mark_insert', 'mark_insert', 'BEFORE INSERT', false, ''),
-        ('~fencing_update', 'update', 'BEFORE UPDATE', false, ''),
+    ('!fencing_mark', 'mark', 'mark', false, c_noted), ('!fencing_mark_insert', 'mark', 'BEFORE INSERT', false, c_noted),
+        ('~fencing_named', 'named', 'mark', false, ''), ('~fencing_update', 'update', 'BEFORE UPDATE', false, ''),
     ('~fencing_insert', 'insert', 'BEFORE INSERT', false, ''), ('~fencing_delete', 'delete', 'BEFORE DELETE', false, ''),
     ('~fencing_truncate', 'truncate', 'BEFORE TRUNCATE', false, ''), ('~fencing_late', 'late', 'AFTER UPDATE', false, 'late'),
     ('~fencing_late_insert', 'late', 'AFTER INSERT', false, 'WHEN (((new.%I <= 0) OR ' || c_changed || ')) '),
@@ -3819,7 +3815,7 @@ BEGIN
                            FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, ord), pg_attribute a
                           WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num
                               AND u.ord <= i.indnkeyatts) y ON true, kind k
-     WHERE f.wall <> 'off' AND (NOT k.tomb OR f.tombs AND (f.oid = f.root OR f.part))  -- D212 has the other children
+     WHERE f.wall <> 'off' AND (k.suffix <> 'named' OR f.mode = 'lease') AND (NOT k.tomb OR f.tombs AND (f.oid = f.root OR f.part))  -- D212 has the other children
        AND NOT f.torn AND NOT f.unsettled),  -- D213, and D102, D103 and D105
   seen AS (
     SELECT w.*, t.tgenabled, t.tgfoid, t.tgparentid, p.proowner <> c_owner AS foreign_owner, p.pronamespace = c_schema
@@ -3828,8 +3824,8 @@ BEGIN
              -- which functions it is to run only a sequence says, and none is to be made without one
              WHEN p.pronamespace <> c_schema OR NOT w.unbounded AND p.proname <> w.func OR w.unbounded AND p.proname !~ CASE WHEN w.tomb
                  THEN '^tomb_' ELSE '^wall_' END OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR (p.proconfig IS NOT NULL) <> w.tomb
-                  OR p.prosecdef <> (w.suffix NOT LIKE 'mark%') OR position(CASE WHEN w.suffix LIKE 'mark%' THEN 'pg_catalog.set_config('
-                      ELSE 'PERFORM fencing.fail(' END IN p.prosrc) = 0 THEN 'D204 trigger-function'
+                  OR p.prosecdef <> (w.suffix NOT IN ('mark', 'named')) OR position(CASE w.suffix WHEN 'mark' THEN 'RETURN NEW;'
+                      WHEN 'named' THEN 'OPERATOR(pg_catalog.~) NEW.' ELSE 'PERFORM fencing.fail(' END IN p.prosrc) = 0 THEN 'D204 trigger-function'
              WHEN t.tgenabled <> 'A' AND NOT (w.subscribed AND t.tgenabled = 'O') THEN 'D203 trigger-disabled'
              WHEN NOT w.unbounded AND pg_get_triggerdef(t.oid) IS DISTINCT FROM w.def || format('%I(%L)', w.func, w.wall)
                   -- triggers follow a column that is renamed, and D106 says so
@@ -4482,8 +4478,83 @@ END $$;
 
 -- ---- src/85_doctor_triggers.sql
 
--- Triggers and rules of others on protected tables, and foreign keys. What a trigger's function may do is told by its text, without
--- comments and constants: set the token column by name, or NEW as a whole, and who writes in another language is trusted with nothing.
+-- Triggers and rules of others on protected tables, and foreign keys.
+--
+-- What a trigger's function does is told by its words. It counts as one that sets the token unless its words show that it doesn't: where
+-- the wall doesn't compare the token afterwards, a way that is not known here would have a stale write pass.
+
+-- The words of a body in PL/pgSQL as the server tells them apart, in lower case and with a space between two: '' for a constant, # for the
+-- token column. Null where that is not certain: with a dollar quote, a comment within a comment, a Unicode escape in a name, or a
+-- backslash that, by standard_conforming_strings, may or may not continue a constant.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_words(source text, token_column name) RETURNS text LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+  c_word CONSTANT text := '"(?:[^"]|"")*"|[^\x01-\x40\x5b-\x5e\x60\x7b-\x7f][^\x01-\x23\x25-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-\x7f]*';
+  -- of several that match the longest counts, as in the server
+  c_lexeme CONSTANT text := '(--[^\n\r]*|/[*](?:[^*]|[*]+[^*/])*[*]+/|[eE]''(?:[^''\\]|\\.|'''')*''|''[^'']*''|[uU]&"|[$](?:' || c_word || ')?[$]|'
+      || c_word || '|:=|::|=>|<<|>>|[^[:space:]])';
+BEGIN
+  -- the words that fencing.doctor_sets looks for
+  IF lower(token_column) = ANY ('{new,old,into,strict,for,foreach,diagnostics,call,return,alias,declare,begin,then,else,loop}') THEN
+    RETURN NULL;
+  END IF;
+  RETURN (
+    SELECT CASE WHEN coalesce(bool_or(x.word IN ('''', '"') OR x.word ~ '^(?:[uU]&"|[$].*[$]$|/[*].*/[*])' OR x.word ~ '^''.*\\''$'), false)
+                THEN NULL
+                ELSE coalesce(string_agg(CASE
+                  WHEN x.word ~ '^[eE]?''' THEN ''''''
+                  WHEN y.name IN ('new', 'old') THEN y.name
+                  WHEN y.name = lower(token_column) THEN '#'
+                  WHEN starts_with(x.word, '"') THEN 'x'
+                  ELSE y.name END, ' ' ORDER BY x.i) FILTER (WHERE x.word !~ '^(?:--|/[*])'), '') END
+      FROM (SELECT m[1] AS word, i FROM regexp_matches(source, c_lexeme, 'g') WITH ORDINALITY m(m, i)) x,
+      LATERAL (SELECT lower(CASE WHEN starts_with(x.word, '"') THEN replace(substr(x.word, 2, greatest(length(x.word) - 2, 0)), '""', '"')
+          ELSE x.word END) AS name) y);
+END $$;
+-- +goose StatementEnd
+
+-- What the function of a trigger may set of a row: 'column', the token column; 'row', the row as a whole or what is not known; or null,
+-- certainly neither. In another language than PL/pgSQL that is not known, but for functions of the server and its extensions.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_sets(source text, language name, token_column name, arguments text) RETURNS text LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+  c_path   CONSTANT text := '[^ ,;()]+(?: [.] [^ ,;()]+)*(?: \[ [^]]* \])*';
+  c_target CONSTANT text := format(' (?:into(?: strict)?|for|foreach) (?:%s , )*(?:[^ ,;()]+ [.] )*', c_path);
+  c_start  CONSTANT text := ' (?:;|begin|then|else|loop|>>) (?:[^ ,;()]+ [.] )*';  -- of a statement: elsewhere = compares
+  v_words  text;
+BEGIN
+  IF language IN ('internal', 'c') THEN
+    RETURN CASE WHEN position(lower(token_column) IN lower(arguments)) > 0 THEN 'column' END;
+  ELSIF language <> 'plpgsql' THEN
+    RETURN 'row';
+  END IF;
+  v_words := fencing.doctor_words(source, token_column);
+  IF v_words IS NULL THEN
+    RETURN 'row';
+  END IF;
+  v_words := ' ; ' || v_words || ' ';
+  IF v_words ~ (' new [.] # := |' || c_start || 'new [.] # = |' || c_target || 'new [.] # | (?:diagnostics|call) [^;]*new [.] # ') THEN
+    RETURN 'column';
+  END IF;
+  -- a name of its own for the row, a variable that is called new, an assignment
+  IF v_words ~ (' alias | (?:;|declare|begin) new [^ .:=;]+ | new := |' || c_start || 'new = |' || c_target || 'new (?![.] )| call [^;]*new (?![.] )') THEN
+    RETURN 'row';
+  END IF;
+  IF EXISTS (SELECT FROM regexp_matches(v_words, ' return ([^;]*) ;', 'g') m(r)
+              WHERE m.r[1] !~ '^(?:(?:new|old|null|case|when|then|else|end|coalesce|tg_op|is|not|distinct|from|and|or|''''|[(),=<>!])(?: |$))*$') THEN
+    RETURN 'row';
+  END IF;
+  -- a changed OLD that is returned
+  IF v_words ~ ' return [^;]*old ' AND v_words ~ (' (?:;|declare|begin) old [^ .:=;]+ | old (?:[.] ' || c_path || ' )?:= |' || c_start
+      || 'old (?:[.] ' || c_path || ' )?= |' || c_target || 'old | (?:diagnostics|call) [^;]*old ') THEN
+    RETURN 'row';
+  END IF;
+  RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
 -- +goose StatementBegin
 CREATE FUNCTION fencing.doctor_triggers(family jsonb, apps jsonb)
 RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
@@ -4504,26 +4575,13 @@ BEGIN
     LATERAL (SELECT CASE WHEN f.col ~ '^[[:alnum:]_]+$' THEN b.text ~* ('[[:<:]]' || f.col || '[[:>:]]')
         ELSE position(lower(f.col) IN lower(b.text)) > 0 END
                     OR position(lower(f.col) IN lower(encode(t.tgargs, 'escape'))) > 0 AS names) n,
-    LATERAL (SELECT format('"?new"?[[:space:]]*[.][[:space:]]*"?%s"?', regexp_replace(f.col, '[^[:alnum:]_]', '\\\&', 'g')) AS col,
-                    '(^|;|[[:<:]](begin|then|else|loop)[[:>:]]|>>)[[:space:]]*' AS start,  -- of a statement: elsewhere = compares
-                    '[[:<:]]into[[:space:]]+(strict[[:space:]]+)?([^[:space:],();]+[[:space:]]*,[[:space:]]*)*' AS into) e,
-    LATERAL (SELECT CASE
-               WHEN t.tgtype & 20 = 0 THEN NULL
-               WHEN l.lanname = 'plpgsql' THEN CASE
-                 WHEN b.text ~* (e.start || e.col || '[[:space:]]*:?=') OR b.text ~* (e.into || e.col) THEN 'column'
-                 WHEN b.text ~* (e.start || '"?new"?[[:space:]]*:?=')
-                     OR b.text ~* (e.into || '"?new"?[[:space:]]*([^.[:alnum:]_$[:space:]]|[[:space:]][^.]|$)') THEN 'row'
-                 WHEN EXISTS (SELECT FROM regexp_matches(b.text, '[[:<:]]return[[:>:]]([^;]*)', 'gi') m(r)
-                               WHERE lower(regexp_replace(m.r[1], '[[:space:]"]+', '', 'g')) NOT IN ('new', 'old', 'null', '(new)',
-                                   'coalesce(new,old)', 'coalesce(old,new)')) THEN 'row' END
-               WHEN n.names THEN 'column'
-               WHEN l.lanname NOT IN ('internal', 'c') THEN 'row' END AS sets,
-             b.text ~* '("?new"?[[:space:]]*:?=|[[:<:]]return[[:>:]][[:space:]]*[^;[:space:]]*[(])[^;]*[[:<:]]old[[:>:]]' AS of_old) z,
-    LATERAL (SELECT z.sets, z.sets = 'row' AND z.of_old AND f.wall IN ('enforce', 'attested') AS refused) y,
+    LATERAL (SELECT CASE WHEN t.tgtype & 20 > 0 THEN fencing.doctor_sets(p.prosrc, l.lanname, f.col, encode(t.tgargs, 'escape')) END
+        AS sets) y,
     -- before the mark that notes the token, and after what EXCLUDED has of an upsert
     LATERAL (SELECT t.tgtype & 16 > 0 AND t.tgname < '!fencing_mark' COLLATE "C" OR t.tgtype & 4 > 0
         AND t.tgname < '!fencing_mark_insert' COLLATE "C" AS early,
-                    t.tgtype & 4 > 0 AND t.tgname > '~fencing_insert' COLLATE "C" AS late) o,
+                    t.tgtype & 4 > 0 AND t.tgname > '~fencing_insert' COLLATE "C" AS late,
+                    f.wall IN ('enforce', 'attested') AS walled) o,
     LATERAL (
       SELECT 'warning' AS severity, 'D601 trigger-after-check' AS code, 'it runs after the wall''s own check' AS problem,
           'what it changes in the row has been checked before, and is not again' AS consequence,
@@ -4531,47 +4589,35 @@ BEGIN
        WHERE f.wall <> 'off' AND (t.tgtype & 16 > 0 AND t.tgname > '~fencing_update' COLLATE "C" OR t.tgtype & 4 > 0
            AND t.tgname > '~fencing_insert' COLLATE "C")
       UNION ALL
-      SELECT 'error', 'D606 trigger-sets-token', format('its function %s sets %s', p.oid::regprocedure, CASE y.sets WHEN 'column'
-          THEN format('the token column %I', f.col)
-               ELSE format('the row as a whole, and with it the token column %I', f.col) END),
-             CASE WHEN f.wall NOT IN ('enforce', 'attested')
-                 THEN 'it can lower the token of a write, and a stale holder writes the row after that'
+      SELECT 'error', 'D606 trigger-sets-token', format('its function %s %s', p.oid::regprocedure, CASE y.sets WHEN 'column'
+          THEN format('sets the token column %I', f.col)
+               ELSE format('may set the row as a whole, and with it the token column %I', f.col) END),
+             CASE WHEN NOT o.walled THEN 'it can lower the token of a write, and a stale holder writes the row after that'
                   WHEN o.early THEN 'it can change the token of a write before the wall looks at it, and a stale write passes'
                   WHEN o.late THEN 'it can lower the token that an upsert takes from EXCLUDED after the wall has looked at it'
                   ELSE 'the wall refuses each write whose token it changes' END,
-             CASE WHEN y.sets = 'row' AND f.wall NOT IN ('enforce', 'attested')
+             CASE WHEN y.sets = 'row' AND NOT o.walled
                   THEN format('have it set the columns that it means to set, or SELECT fencing.wall(%L, ''enforce''), which refuses a write whose token it changes, or DROP TRIGGER %I ON %s',
                       f.name, t.tgname, f.name)
-                  -- between the marks and the check the wall refuses what it changes; in mode lease the token is marked there, which D603
-                  -- is about
-                  WHEN y.sets = 'row' AND (f.mode = 'strict' OR t.tgtype & 16 = 0)
+                  -- between the marks and the check the wall refuses what it changes
+                  WHEN y.sets = 'row'
                   THEN format('have it set the columns that it means to set, one by one, or ALTER TRIGGER %I ON %s RENAME TO %I, where the wall refuses a write whose token it changes',
                               t.tgname, f.name, left('!g_' || t.tgname, 60))
-                  WHEN y.sets = 'row' THEN
-                      format('have it set the columns that it means to set, one by one, or DROP TRIGGER %I ON %s; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)',
-                                                  t.tgname, f.name, p.oid)
                   ELSE format('have it leave that column alone, or DROP TRIGGER %I ON %s; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)',
                       t.tgname, f.name, p.oid) END
         -- the wall's marks note the token before it, and compare with it afterwards
-       WHERE y.sets = 'column' OR y.sets = 'row' AND (f.wall NOT IN ('enforce', 'attested') OR o.early OR o.late)
+       WHERE y.sets = 'column' OR y.sets = 'row' AND (NOT o.walled OR o.early OR o.late)
       UNION ALL
       SELECT 'warning', 'D602 trigger-token', format('its function %s has the token column %I in its text', p.oid::regprocedure, f.col),
              'it may set the token of the row, or take it away', format('look at it: SELECT pg_catalog.pg_get_functiondef(%s)', p.oid)
        WHERE t.tgtype & 20 > 0 AND n.names AND y.sets IS DISTINCT FROM 'column'
       UNION ALL
-      SELECT CASE WHEN y.refused THEN 'error' ELSE 'warning' END, 'D603 trigger-sees-mark',
-          format('it runs between the wall''s mark and its check, which keep %I negative for that time', f.col),
-             CASE WHEN y.refused THEN format('its function %s makes the row of OLD, without the token of the write: each UPDATE is refused',
-                 p.oid::regprocedure)
-                  WHEN y.sets IS NULL THEN 'it sees that value, and could set one itself'
-                      ELSE 'it sees that value, and each UPDATE whose token it changes is refused' END,
-             -- before the mark a function that sets the token has a stale write pass
-             CASE WHEN y.sets IS NULL THEN format('ALTER TRIGGER %I ON %s RENAME TO %I', t.tgname, f.name, left('!a_' || t.tgname, 60))
-                  ELSE format('leave its name as it is, and have it set the columns that it means to set, one by one, or have it run AFTER; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)',
-                              p.oid) END
-       WHERE f.wall <> 'off' AND f.mode = 'lease' AND t.tgtype & 16 > 0 AND t.tgname > '!fencing_mark' COLLATE "C"
-           AND t.tgname < '~fencing_update' COLLATE "C"
-         AND y.sets IS DISTINCT FROM 'column') x;  -- which D606 has
+      SELECT 'warning', 'D603 trigger-sees-mark', format('it runs between "~fencing_named" and the check, for which %I is negative', f.col),
+             'it sees that value, and a write whose token it changes is refused',
+             -- before "~fencing_named", and after the mark
+             format('ALTER TRIGGER %I ON %s RENAME TO %I', t.tgname, f.name, left('!g_' || t.tgname, 60))
+       WHERE f.wall <> 'off' AND f.mode = 'lease' AND t.tgtype & 16 > 0 AND t.tgname > '~fencing_named' COLLATE "C"
+           AND t.tgname < '~fencing_update' COLLATE "C") x;
 
   RETURN QUERY
   SELECT 'error', 'D604 rule', format('rule %I on %s', w.rulename, f.name), 'the table has a rule',
@@ -4871,6 +4917,8 @@ SELECT fencing.wall_sweep(), fencing.seal_sweep(), fencing.tombstone_sweep();
 DROP FUNCTION fencing.doctor_seal(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_subscriptions(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_triggers(family jsonb, apps jsonb);
+DROP FUNCTION fencing.doctor_sets(source text, language name, token_column name, arguments text);
+DROP FUNCTION fencing.doctor_words(source text, token_column name);
 DROP FUNCTION fencing.doctor_settings(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_roles(family jsonb, apps jsonb, roles name[]);
 DROP FUNCTION fencing.doctor_apps(family jsonb, roles name[]);

@@ -16,10 +16,10 @@
 --   Level attested asks that a transaction say a token, not that it hold the lock: who reads the row's own token and puts that into
 --   the setting and the column passes in mode lease, and in DELETE. It stops mistakes, and no one who means to get past.
 --   Mode lease below level attested: SET last_token = last_token passes, and so does a MERGE with two UPDATE actions of which one
---   names the column. Triggers of others between "!fencing_mark" and "~fencing_update" see ~token.
+--   names the column. A trigger that sorts between "~fencing_named" and "~fencing_update" sees ~token.
 --   A trigger that sorts after "~fencing_update" can change the row: a token that it changes is caught, other values are not. One that
 --   sorts before "!fencing_mark" can change the token unseen, and so can one after "~fencing_insert" that of EXCLUDED in an upsert; the
---   doctor finds those (D606).
+--   doctor finds those (D606) unless their functions certainly leave the token alone.
 --   A row that moves to another partition is deleted and inserted: the UPDATE needs the setting of fencing.setting_name. What foreign
 --   keys do by themselves are writes like others: CASCADE on DELETE needs the setting, SET NULL and CASCADE on UPDATE are refused.
 --   Plain children made, and partitions attached, later: partitions have all but the TRUNCATE trigger, children nothing, until
@@ -194,14 +194,14 @@ VALUES
 $$;
 
 -- The marks come before other triggers and note the token that the statement writes, for ~fencing_late to compare with. The note is for
--- the depth at which the trigger runs, so that a write by a trigger in between leaves it alone. In mode lease the mark runs only if the
--- statement names the column, and a token that can't be one counts as none.
+-- the depth at which the trigger runs, so that a write by a trigger in between leaves it alone. It is taken by the trigger's condition,
+-- which costs less than a call and is never true. In mode lease "~fencing_named", the last trigger before the check, says that the statement
+-- names the column: only then it runs, and makes the token negative. What can't be a token counts as none.
 CREATE FUNCTION fencing.wall_other_bodies() RETURNS TABLE (suffix text, mode text, is_bounded boolean, body text) LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp AS $$
 VALUES
-  ('mark', 'lease', NULL::boolean, $body${{body "mark" "lease"}}$body$),
-  ('mark', 'strict', NULL, $body${{body "mark" "strict"}}$body$),
-  ('mark_insert', NULL, NULL, $body${{body "mark" "strict"}}$body$),
+  ('mark', NULL, NULL::boolean, $body${{body "mark"}}$body$),
+  ('named', 'lease', NULL, $body${{body "named"}}$body$),
   ('truncate', NULL, NULL, $body${{body "truncate"}}$body$),
   ('late', NULL, NULL, $body${{body "late"}}$body$)
 $$;
@@ -220,6 +220,10 @@ DECLARE
   v_function record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_functions()');
+  IF num_nulls(token_column, wall_functions.mode) > 0 THEN
+    RAISE EXCEPTION 'fencing: no token column or no mode given to make the functions of a wall for'
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'fencing.wall() makes them: SELECT fencing.wall(''...'').';
+  END IF;
   PERFORM fencing.check_sequence(issued_by);
   IF issued_by IS NOT NULL AND NOT has_sequence_privilege(current_user, issued_by, 'SELECT, USAGE') THEN
     RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
@@ -233,7 +237,7 @@ BEGIN
   LOOP
     CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NOT NULL;
     EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || v_function.suffix,
-                   CASE WHEN v_function.suffix LIKE 'mark%' THEN '' ELSE 'SECURITY DEFINER' END,
+                   CASE WHEN v_function.suffix IN ('mark', 'named') THEN '' ELSE 'SECURITY DEFINER' END,
                    format(v_function.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
   END LOOP;
   -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
@@ -336,6 +340,10 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SE
 DECLARE
   c_levels CONSTANT text[] := ARRAY['report', 'enforce', 'attested'];
   v_prefix text := '';
+  -- conditions, as the server writes them
+  c_noted CONSTANT text :=
+      format('(set_config((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), (new.%I)::text, true) IS NULL)',
+      coalesce(token_column, ''));
   c_changed CONSTANT text :=
       format('((new.%I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))',
       coalesce(token_column, ''));
@@ -357,8 +365,9 @@ BEGIN
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   kind(name, suffix, attestable, event, for_each) AS (VALUES
     ('!fencing_mark', 'mark', false, format(CASE mode WHEN 'strict' THEN 'BEFORE UPDATE' ELSE 'BEFORE UPDATE OF %I' END,
-        token_column), 'ROW'),
-    ('!fencing_mark_insert', 'mark_insert', false, 'BEFORE INSERT', 'ROW'),
+        token_column), format('ROW WHEN (%s)', c_noted)),
+    ('!fencing_mark_insert', 'mark', false, 'BEFORE INSERT', format('ROW WHEN (%s)', c_noted)),
+    ('~fencing_named', 'named', false, format('BEFORE UPDATE OF %I', token_column), 'ROW'),
     ('~fencing_update', 'update', true, 'BEFORE UPDATE', 'ROW'),
     ('~fencing_insert', 'insert', true, 'BEFORE INSERT', 'ROW'),
     ('~fencing_delete', 'delete', false, 'BEFORE DELETE', 'ROW'),
@@ -379,7 +388,7 @@ BEGIN
                    FROM fencing.walls_above(m.oid) w
                 WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl HAVING m.oid <> tbl::oid
                     AND NOT c.relispartition) y(strictest), kind k
-     WHERE level <> 'off'
+     WHERE level <> 'off' AND (k.suffix <> 'named' OR mode = 'lease')
        AND (NOT c.relispartition OR m.oid = tbl::oid OR k.suffix = 'truncate')),  -- a partition has copies of the others
   present AS (
     SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix
