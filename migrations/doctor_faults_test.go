@@ -334,7 +334,7 @@ func TestDoctorCodes(t *testing.T) {
 	require.Equal(t, slices.Compact(written), slices.Sorted(maps.Keys(documented)))
 
 	// those that are no faults, or tested by themselves
-	tested := []string{"D003 schema-owner", "D206 wall-report", "D207 lease-unattested", "D225 seal-no-timeout", "D226 seal-not-seen", "D227 seal-never-taken", "D312 incarnation-other", "D411 superuser", "D414 role-makes-roles", "D412 role-missing", "D802 wall-not-tried", "D901 version-behind"}
+	tested := []string{"D003 schema-owner", "D206 wall-report", "D207 lease-unattested", "D214 token-below-tombstone", "D225 seal-no-timeout", "D226 seal-not-seen", "D227 seal-never-taken", "D229 seal-prepared", "D312 incarnation-other", "D411 superuser", "D414 role-makes-roles", "D412 role-missing", "D802 wall-not-tried", "D901 version-behind"}
 	for _, f := range slices.Concat(tableFaults, wallFaults, sequenceFaults, roleFaults, otherFaults, sealFaults) {
 		tested = append(tested, f.want...)
 	}

@@ -37,6 +37,7 @@ var sealFaults = []fault{
 	{"epochs above the lease", `UPDATE fencing.epoch SET token = 9000`, []string{"D221 seal-behind"}, "lease 'eu'"},
 	{"one epoch above the lease", `UPDATE fencing.epoch SET token = 9000 WHERE stripe = 7`, []string{"D221 seal-behind"}, "lease 'eu'"},
 	{"one epoch gone, and the others above the lease", `DELETE FROM fencing.epoch WHERE stripe = 7; UPDATE fencing.epoch SET token = 9000`, []string{"D221 seal-behind"}, "lease 'eu'"},
+	{"a lease of five years", `UPDATE fencing.lease SET expires_at = now() + interval '5 years'`, []string{"D228 seal-lease-endless"}, "lease 'eu'"},
 	{"one epoch gone", `DELETE FROM fencing.epoch WHERE stripe = 0`, []string{"D221 seal-behind"}, "lease 'eu'"},
 	{"epochs' trigger dropped", `DROP TRIGGER epoch ON fencing.lease`, []string{"D222 seal-epoch-trigger"}, "trigger epoch on fencing.lease"},
 	{"epochs' trigger not always", `ALTER TABLE fencing.lease ENABLE TRIGGER epoch`, []string{"D222 seal-epoch-trigger"}, "trigger epoch on fencing.lease"},

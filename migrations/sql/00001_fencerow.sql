@@ -448,10 +448,14 @@ DECLARE
   v_old  jsonb;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.take_over()');
-  IF jsonb_array_length(former) = 0 THEN
+  IF coalesce(jsonb_array_length(former), 0) = 0 THEN
     RETURN;
   END IF;
-  SELECT to_jsonb(r) INTO STRICT v_row FROM fencing.registry r WHERE r.relid = tbl;
+  SELECT to_jsonb(r) INTO v_row FROM fencing.registry r WHERE r.relid = tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: no registered table given to hand a registration to'
+      USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'fencing.register() hands it over: SELECT fencing.register(...).';
+  END IF;
   IF is_new THEN
     v_more := (former -> 0) - ARRAY['relid', 'schema_name', 'table_name', 'token_column', 'mode', 'resource', 'issued_by', 'registered_at'];
   END IF;
@@ -1125,6 +1129,10 @@ BEGIN
     FROM up u LEFT JOIN fencing.registry r ON r.relid = u.oid
     JOIN pg_class c ON c.oid = u.oid JOIN pg_namespace n ON n.oid = c.relnamespace
    ORDER BY r.relid IS NULL, r.wall_level = 'off', u.depth LIMIT 1;
+  IF v_table IS NULL THEN
+    RAISE EXCEPTION 'fencing: no table given of which a write is refused' USING ERRCODE = 'undefined_table',
+      HINT = 'fencing.fail() is for the triggers of walled tables.';
+  END IF;
   v_name := format('%I.%I', v_schema, v_table);
   CASE reason
     WHEN 'stale' THEN
@@ -1814,7 +1822,7 @@ BEGIN
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
     UNION
-    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', r.schema_name, r.table_name) AS mine,
          format('%I.%I', w.schema_name, w.table_name) AS other INTO v_child
@@ -1830,6 +1838,40 @@ BEGIN
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_child.nspname, TABLE = v_child.relname,
             HINT = format('A child has one wall. Register both with the same mode, token column, resource and sequence, and the same seal, or end one of the inheritances: ALTER TABLE %s NO INHERIT ....',
                 v_child.name);
+  END IF;
+END $$;
+-- +goose StatementEnd
+
+-- Refuses a table on which no trigger can be put, or one of somebody else would be replaced: one whose name matches names.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.check_triggers(tbl regclass, names text) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  v_found record;
+BEGIN
+  WITH RECURSIVE member AS (
+    SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, t.tgname INTO v_found
+    FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid AND t.tgname ~ check_triggers.names JOIN pg_proc p ON p.oid = t.tgfoid
+    JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+   WHERE p.pronamespace <> 'fencing'::regnamespace ORDER BY m.oid, t.tgname LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencing: % has a trigger called %, whose function is none of fencing', v_found.name, quote_ident(v_found.tgname)
+      USING ERRCODE = 'duplicate_object', SCHEMA = v_found.nspname, TABLE = v_found.relname,
+            HINT = format('Give it another name: ALTER TRIGGER %I ON %s RENAME TO .... Or, if it was put in the place of fencing''s own, DROP TRIGGER %1$I ON %2$s.',
+                v_found.tgname, v_found.name);
+  END IF;
+  WITH RECURSIVE member AS (
+    SELECT tbl::oid AS oid, false AS pending
+    UNION
+    SELECT i.inhrelid, i.inhdetachpending FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, i.inhparent::regclass AS parent INTO v_found
+    FROM member m JOIN pg_inherits i ON i.inhrelid = m.oid AND i.inhdetachpending JOIN pg_class c ON c.oid = m.oid
+    JOIN pg_namespace n ON n.oid = c.relnamespace WHERE m.pending ORDER BY m.oid LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencing: partition % is being detached, and no trigger can be put on it until that has ended', v_found.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_found.nspname, TABLE = v_found.relname,
+            HINT = format('If it was interrupted, end it: ALTER TABLE %s DETACH PARTITION %s FINALIZE.', v_found.parent, v_found.name);
   END IF;
 END $$;
 -- +goose StatementEnd
@@ -1860,12 +1902,13 @@ BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_apply()');
   IF level <> 'off' THEN
     PERFORM fencing.check_parents(tbl);
+    PERFORM fencing.check_triggers(tbl, '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert))$');
     v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by);
   END IF;
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
     UNION
-    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid  -- a child with a wall of its own keeps that
+    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'  -- a child with a wall of its own keeps that
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   kind(name, suffix, attestable, event, for_each) AS (VALUES
     ('!fencing_mark', 'mark', false, format(CASE mode WHEN 'strict' THEN 'BEFORE UPDATE' ELSE 'BEFORE UPDATE OF %I' END,
@@ -1924,7 +1967,7 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid
         UNION
-        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'
          WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
       SELECT DISTINCT g.* FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) g
        WHERE g.relid <> tbl AND (m.oid = tbl::oid OR NOT c.relispartition)
@@ -1936,7 +1979,7 @@ BEGIN
     -- ALWAYS, or session_replication_role = replica would pass; also of copies that somebody turned off on a partition
     FOR v_sql IN
       WITH RECURSIVE member AS (
-        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't')
       SELECT format('ALTER TABLE %s ', m.oid::regclass) || string_agg(format('ENABLE ALWAYS TRIGGER %I', t.tgname), ', ' ORDER BY t.tgname)
         FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
             LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
@@ -2140,6 +2183,10 @@ BEGIN
     FROM up u LEFT JOIN fencing.registry r ON r.relid = u.oid
     JOIN pg_class c ON c.oid = u.oid JOIN pg_namespace n ON n.oid = c.relnamespace
    ORDER BY r.relid IS NULL, r.wall_level = 'off', u.depth LIMIT 1;
+  IF v_table IS NULL THEN
+    RAISE EXCEPTION 'fencing: no table given of which a write is refused' USING ERRCODE = 'undefined_table',
+      HINT = 'fencing.seal_fail() is for the triggers of sealed tables.';
+  END IF;
   v_name := format('%I.%I', v_schema, v_table);
   IF reason = 'token' AND current IS NULL AND level <> 'report'
       AND current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
@@ -2521,6 +2568,7 @@ BEGIN
       PERFORM fencing.check_seal_column(tbl, v_row.seal_column);
     END IF;
     PERFORM fencing.check_parents(tbl);
+    PERFORM fencing.check_triggers(tbl, '^~fencing_zseal$');
     v_func := fencing.seal_function(v_row.token_column, v_row.resource, v_row.seal_resource, v_row.seal_column, v_row.typ);
   ELSIF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = tbl)
@@ -2530,7 +2578,7 @@ BEGIN
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
     UNION
-    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid  -- a child with a wall of its own keeps that
+    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'  -- a child with a wall of its own keeps that
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   wanted AS (
     SELECT m.oid, format('TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %I.%I FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
@@ -2564,7 +2612,7 @@ BEGIN
   IF v_func IS NOT NULL THEN
     FOR v_sql IN
       WITH RECURSIVE member AS (
-        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't')
       SELECT format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', t.tgrelid::regclass, t.tgname)
         FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
             LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
@@ -2579,7 +2627,7 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid
         UNION
-        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'
          WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
       SELECT DISTINCT r.relid FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) r
        WHERE r.relid <> tbl AND num_nonnulls(r.seal_resource, r.seal_column) = 1
@@ -2748,8 +2796,12 @@ DECLARE
 BEGIN
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name,
          format(' Or keep none any more: SELECT fencing.tombstones(%L, false).', format('%I.%I', n.nspname, c.relname)) AS or_none
-             INTO STRICT v_table
+             INTO v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: no table given whose primary key tombstones are found by'
+      USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+  END IF;
   IF EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = tbl AND i.indisprimary AND NOT i.indimmediate) THEN
     -- an INSERT waits for a DELETE in progress only where the key is checked at once
     RAISE EXCEPTION 'fencing: no tombstones for %: its primary key is deferrable, and an INSERT does not wait for a DELETE', v_table.name
@@ -2793,43 +2845,64 @@ END $$;
 
 -- Has the tombstones of a table stand under the columns that its primary key has now, where they can: columns in another order or by
 -- another name. columns are pairs of a name and what its values are as text: integers and numeric are numbers, which look alike.
+--
+-- Which column a name stood for is told by the condition of the trigger "~fencing_rekey1", which keeps columns by their numbers, and in
+-- which they are in the order of the key that it was made for. While names have been exchanged, what is buried is buried by the names:
+-- then each tombstone stands for both keys.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_was   jsonb;
-  v_order int[];  -- where each column of the key was
+  v_names text[];  -- of the columns in v_was, as they were
+  v_now   text[];  -- and as they are
+  v_by    text[];
+  v_order int[];   -- where each column of the key was
+  v_is_read boolean;
   v_name  CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE c.oid = tbl);
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_rekey()');
-  FOR v_was IN SELECT DISTINCT d.columns FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns <> tombstone_rekey.columns LOOP
+  FOR v_was IN SELECT DISTINCT d.columns FROM fencing.tombstone d WHERE d.relid = tbl LOOP
     CONTINUE WHEN jsonb_array_length(v_was) = 0;
-    SELECT CASE
-             -- renamed: under the old name there is no column any more
-             WHEN bool_and(w.col ->> 1 = n.col ->> 1 AND (w.col ->> 0 = n.col ->> 0 OR NOT EXISTS (
-                    SELECT 1 FROM pg_attribute a WHERE a.attrelid = tbl AND a.attname = w.col ->> 0 AND a.attnum > 0
-                        AND NOT a.attisdropped)))
-             THEN array_agg(n.ord::int ORDER BY n.ord)
-             WHEN tombstone_rekey.columns @> v_was AND v_was @> tombstone_rekey.columns
-             THEN array_agg((SELECT o.ord::int FROM jsonb_array_elements(v_was) WITH ORDINALITY o(col, ord) WHERE o.col = n.col)
-                 ORDER BY n.ord) END INTO v_order
-      FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY n(col, ord) FULL
-          JOIN jsonb_array_elements(v_was) WITH ORDINALITY w(col, ord) ON w.ord = n.ord;
-    IF v_order IS NULL OR cardinality(v_order) <> jsonb_array_length(v_was) OR array_position(v_order, NULL) IS NOT NULL THEN
+    v_names := ARRAY(SELECT e ->> 0 FROM jsonb_array_elements(v_was) WITH ORDINALITY u(e, i) ORDER BY i);
+    v_now := ARRAY(
+      SELECT CASE WHEN starts_with(m[2], '"') THEN replace(substr(m[2], 2, length(m[2]) - 2), '""', '"') ELSE m[2] END
+        FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid,
+             regexp_matches(pg_get_triggerdef(t.oid), '(old|new)\.("(?:[^"]|"")*"|[^ )]+)', 'g') WITH ORDINALITY x(m, i)
+       WHERE t.tgrelid = tbl AND t.tgname = '~fencing_rekey1' AND p.pronamespace = 'fencing'::regnamespace
+         AND position(quote_literal(v_was::text) IN p.prosrc) > 0 AND m[1] = 'old' ORDER BY x.i);
+    IF cardinality(v_now) <> cardinality(v_names) THEN
+      v_now := v_names;
+    END IF;
+    CONTINUE WHEN v_was = tombstone_rekey.columns AND v_now = v_names;
+    v_is_read := false;
+    FOREACH v_by SLICE 1 IN ARRAY ARRAY[v_now, v_names] LOOP
+      EXIT WHEN v_is_read AND v_now = v_names;
+      SELECT array_agg((SELECT w.i::int FROM jsonb_array_elements(v_was) WITH ORDINALITY w(col, i)
+                         WHERE v_by[w.i] = n.col ->> 0 AND w.col ->> 1 = n.col ->> 1) ORDER BY n.ord) INTO v_order
+        FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY n(col, ord);
+      EXIT WHEN cardinality(v_order) <> cardinality(v_names) OR array_position(v_order, NULL) IS NOT NULL;
+      v_is_read := true;
+      -- out of the way first: what a key becomes may be what another one was
+      INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
+      SELECT 0, sha256(convert_to(k.key::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), k.key, tombstone_rekey.columns, e.token, e.xact, e.deleted_at
+        FROM fencing.tombstone e,
+             LATERAL (SELECT ARRAY(SELECT e.key[u.at] FROM unnest(v_order) WITH ORDINALITY u(at, i) ORDER BY u.i)) k(key)
+       WHERE e.relid = tbl AND e.columns = v_was
+      ON CONFLICT (relid, digest) DO UPDATE SET token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact,
+          deleted_at = EXCLUDED.deleted_at;
+    END LOOP;
+    IF NOT v_is_read THEN
       RAISE EXCEPTION 'fencing: % has tombstones of another primary key, (%), which would not be found by (%)', v_name,
                       (SELECT string_agg(format('%I', e ->> 0), ', ' ORDER BY i) FROM jsonb_array_elements(v_was) WITH ORDINALITY u(e, i)),
                       (SELECT string_agg(format('%I', e ->> 0), ', ' ORDER BY i)
                           FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY u(e, i))
         USING ERRCODE = 'object_not_in_prerequisite_state',
-              HINT = format('Put the key''s columns and their types back. Or, once nobody holds a token from before, remove the tombstones, and call this again: SELECT fencing.prune_tombstones(%L, 9223372036854775807).',
+              HINT = format('Put the key''s columns, their names and their types back. Or, once nobody holds a token from before, remove the tombstones, and call this again: SELECT fencing.prune_tombstones(%L, 9223372036854775807).',
                   v_name);
     END IF;
-    -- out of the way first: what a key becomes may be what another one was
-    UPDATE fencing.tombstone d SET relid = 0, columns = tombstone_rekey.columns, key = k.key,
-        digest = sha256(convert_to(k.key::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END))
-      FROM fencing.tombstone e, LATERAL (SELECT ARRAY(SELECT e.key[u.at] FROM unnest(v_order) WITH ORDINALITY u(at, i) ORDER BY u.i)) k(key)
-     WHERE e.relid = tbl AND e.columns = v_was AND d.relid = e.relid AND d.digest = e.digest;
+    DELETE FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns = v_was;
     INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
     SELECT tbl, d.digest, d.key, d.columns, d.token, d.xact, d.deleted_at FROM fencing.tombstone d WHERE d.relid = 0::regclass
     ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact,
@@ -3073,6 +3146,7 @@ DECLARE
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_apply()');
   IF level <> 'off' THEN
+    PERFORM fencing.check_triggers(tbl, '^~fencing_(bury|vacate|tomb|rekey[12])$');
     v_prefix := fencing.tombstone_functions(tbl, token_column, mode, resource, issued_by);
     -- as the server writes it
     SELECT string_agg(format(CASE u.type WHEN 'varchar'::regtype THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
@@ -3439,6 +3513,7 @@ BEGIN
     RETURN QUERY SELECT * FROM fencing.doctor_columns(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_wall(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_tombstones(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_buried(v_family, doctor.scan);
     RETURN QUERY SELECT * FROM fencing.doctor_schema(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_sequences(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_tokens(v_family, doctor.scan);
@@ -3519,6 +3594,7 @@ BEGIN
         WHERE c.relkind IN ('r', 'p')
     UNION
     SELECT f.root, i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid
+      JOIN pg_class t ON t.oid = i.inhrelid AND t.relpersistence <> 't'  -- a session's own
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   present AS (
     SELECT f.root, f.oid, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', rn.nspname, rc.relname) AS root_name,
@@ -3864,7 +3940,15 @@ BEGIN
                       s.tgfoid::regprocedure,
                          CASE WHEN s.tomb THEN 'fencing.tombstones(r.relid)' ELSE 'fencing.wall(r.relid, r.wall_level)' END, CASE
                              WHEN s.tomb THEN ' AND r.tombstones' ELSE '' END)
-                ELSE 'BEGIN; ' || s.off || CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name)
+                ELSE 'BEGIN; ' || s.off || coalesce((  -- whatever else has their names, or none is put up
+                       SELECT string_agg(format('DROP TRIGGER IF EXISTS %I ON %s; ', t.tgname, m.name), '' ORDER BY m.name, t.tgname)
+                         FROM jsonb_to_recordset(family) AS m(root oid, oid oid, name text) JOIN pg_trigger t ON t.tgrelid = m.oid
+                         JOIN pg_proc p ON p.oid = t.tgfoid
+                        WHERE m.root = s.root AND t.tgparentid = 0 AND p.pronamespace <> c_schema
+                          AND t.tgname ~ CASE WHEN s.tomb
+                            THEN '^~fencing_(bury|vacate|tomb|rekey[12])$'
+                            ELSE '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert|bury|vacate|tomb|rekey[12]|zseal))$' END), '')
+                     || CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name)
                     ELSE '' END
                      || s.again || '; COMMIT' END END
     FROM seen s WHERE s.code IS NOT NULL;
@@ -3932,6 +4016,49 @@ BEGIN
              format('make %s a partitioned table, or ALTER TABLE %s NO INHERIT %1$s', f.root_name, f.name)
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, wall text, tombs boolean, part boolean)
    WHERE f.oid <> f.root AND NOT f.part AND f.tombs AND f.wall <> 'off';
+END $$;
+-- +goose StatementEnd
+
+-- Rows whose key was deleted under a newer token than they have: put back by a restore, or with a partition that was attached. It reads
+-- the whole tables. The settings are those under which keys are written as text, see fencing.tombstone_functions.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_buried(family jsonb, scan boolean)
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD' SET IntervalStyle = 'postgres'
+SET bytea_output = 'hex' SET extra_float_digits = 1 AS $$
+DECLARE
+  v_table record;
+  v_key   record;
+  v_from  text;
+  v_count bigint;
+BEGIN
+  IF scan IS NOT TRUE OR NOT has_table_privilege('fencing.tombstone', 'SELECT')
+      OR NOT has_function_privilege('fencing.tombstone_key(regclass)', 'EXECUTE') THEN
+    RETURN;
+  END IF;
+  FOR v_table IN
+    SELECT f.* FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, tombs boolean)
+      JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped
+     WHERE f.root = f.oid AND f.tombs AND has_table_privilege(f.oid, 'SELECT')
+  LOOP
+    BEGIN
+      SELECT * INTO v_key FROM fencing.tombstone_key(v_table.oid::regclass);
+    EXCEPTION WHEN object_not_in_prerequisite_state OR feature_not_supported THEN
+      CONTINUE;  -- D211, or fencing.tombstones refuses it
+    END;
+    v_from := format($q$FROM %s x JOIN fencing.tombstone d ON d.relid = %L::regclass AND d.digest = sha256(convert_to(%s::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)) AND d.token > x.%I$q$,
+        v_table.name, v_table.name, format('ARRAY[' || array_to_string(v_key.texts, ', ') || ']', 'x'), v_table.col);
+    EXECUTE 'SELECT count(*) ' || v_from INTO v_count;
+    IF v_count > 0 THEN
+      RETURN QUERY SELECT 'error', 'D214 token-below-tombstone', v_table.name,
+        format('%s of its rows have a key that was deleted under a newer token than theirs', v_count),
+        'a stale holder, which the token of the DELETE shuts out, writes them',
+        -- a token that is raised shuts out more
+        format('BEGIN; SET LOCAL TimeZone = ''UTC''; SET LOCAL DateStyle = ''ISO, YMD''; SELECT fencing.repair(%L, jsonb_build_object(%s), d.token, ''the key was deleted under this token'') %s; COMMIT',
+          v_table.name, (SELECT string_agg(format('%L, x.%I', c, c), ', ' ORDER BY i) FROM unnest(v_key.cols) WITH ORDINALITY u(c, i)), v_from);
+    END IF;
+  END LOOP;
 END $$;
 -- +goose StatementEnd
 
@@ -4805,6 +4932,20 @@ BEGIN
       FROM fencing.lease l LEFT JOIN fencing.epoch e ON e.resource = l.resource
      GROUP BY l.resource, l.token HAVING count(e.token) < 16 OR min(e.token) < l.token OR max(e.token) > l.token;
     RETURN QUERY
+    SELECT 'warning', 'D228 seal-lease-endless', format('lease %L', l.resource), format('it ends %s, and none lasts longer than 24 hours', l.expires_at),
+           'nobody else can take it until then, whatever becomes of its holder',
+           format('UPDATE fencing.lease SET expires_at = clock_timestamp() + interval ''24 hours'' WHERE resource = %L', l.resource)
+      FROM fencing.lease l WHERE l.expires_at > clock_timestamp() + interval '25 hours' AND l.holder IS NOT NULL;
+    RETURN QUERY
+    SELECT 'warning', 'D229 seal-prepared', format('prepared transaction %L', x.gid),
+           format('it has written under lease %L, and is open since %s', l.resource, x.prepared),
+           'who takes the lease waits for it',
+           format('ROLLBACK PREPARED %L, or COMMIT PREPARED %1$L', x.gid)
+      FROM pg_prepared_xacts x JOIN pg_locks o ON o.locktype = 'transactionid' AND o.transactionid = x.transaction AND o.pid IS NULL
+      JOIN pg_locks k ON k.locktype = 'advisory' AND k.pid IS NULL AND k.virtualtransaction = o.virtualtransaction
+      JOIN fencing.lease l ON k.objsubid = 1 AND pg_catalog.hashtextextended(l.resource, 1717923427) = (k.classid::bigint << 32) | k.objid::bigint
+     WHERE x.database = current_database();
+    RETURN QUERY
     SELECT 'info', 'D227 seal-never-taken', f.name, format('it is sealed to lease %L, which was never taken', f.lease),
         'every write is refused until it is taken',
            format('take the lease by this name, or name the right one: SELECT fencing.seal(%L, resource => ...)', f.root_name)
@@ -4927,6 +5068,7 @@ DROP FUNCTION fencing.doctor_tokens(family jsonb, scan boolean);
 DROP FUNCTION fencing.doctor_sequences(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_bounds();
 DROP FUNCTION fencing.doctor_schema(family jsonb, apps jsonb);
+DROP FUNCTION fencing.doctor_buried(family jsonb, scan boolean);
 DROP FUNCTION fencing.doctor_tombstones(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_wall(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_columns(family jsonb, apps jsonb);
@@ -4970,6 +5112,7 @@ DROP FUNCTION fencing.wall(tbl regclass, level text);
 DROP TRIGGER IF EXISTS wall ON fencing.registry;
 DROP FUNCTION fencing.wall_changed();
 DROP FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass);
+DROP FUNCTION fencing.check_triggers(tbl regclass, names text);
 DROP FUNCTION fencing.check_parents(tbl regclass);
 DROP FUNCTION fencing.walls_above(rel oid);
 DROP FUNCTION fencing.wall_sweep(prefixes text[]);

@@ -253,10 +253,14 @@ DECLARE
   v_old  jsonb;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.take_over()');
-  IF jsonb_array_length(former) = 0 THEN
+  IF coalesce(jsonb_array_length(former), 0) = 0 THEN
     RETURN;
   END IF;
-  SELECT to_jsonb(r) INTO STRICT v_row FROM fencing.registry r WHERE r.relid = tbl;
+  SELECT to_jsonb(r) INTO v_row FROM fencing.registry r WHERE r.relid = tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: no registered table given to hand a registration to'
+      USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'fencing.register() hands it over: SELECT fencing.register(...).';
+  END IF;
   IF is_new THEN
     v_more := (former -> 0) - ARRAY['relid', 'schema_name', 'table_name', 'token_column', 'mode', 'resource', 'issued_by', 'registered_at'];
   END IF;

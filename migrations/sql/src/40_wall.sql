@@ -80,6 +80,10 @@ BEGIN
     FROM up u LEFT JOIN fencing.registry r ON r.relid = u.oid
     JOIN pg_class c ON c.oid = u.oid JOIN pg_namespace n ON n.oid = c.relnamespace
    ORDER BY r.relid IS NULL, r.wall_level = 'off', u.depth LIMIT 1;
+  IF v_table IS NULL THEN
+    RAISE EXCEPTION 'fencing: no table given of which a write is refused' USING ERRCODE = 'undefined_table',
+      HINT = 'fencing.fail() is for the triggers of walled tables.';
+  END IF;
   v_name := format('%I.%I', v_schema, v_table);
   CASE reason
     WHEN 'stale' THEN
@@ -312,7 +316,7 @@ BEGIN
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
     UNION
-    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', r.schema_name, r.table_name) AS mine,
          format('%I.%I', w.schema_name, w.table_name) AS other INTO v_child
@@ -328,6 +332,38 @@ BEGIN
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_child.nspname, TABLE = v_child.relname,
             HINT = format('A child has one wall. Register both with the same mode, token column, resource and sequence, and the same seal, or end one of the inheritances: ALTER TABLE %s NO INHERIT ....',
                 v_child.name);
+  END IF;
+END $$;
+
+-- Refuses a table on which no trigger can be put, or one of somebody else would be replaced: one whose name matches names.
+CREATE FUNCTION fencing.check_triggers(tbl regclass, names text) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  v_found record;
+BEGIN
+  WITH RECURSIVE member AS (
+    SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, t.tgname INTO v_found
+    FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid AND t.tgname ~ check_triggers.names JOIN pg_proc p ON p.oid = t.tgfoid
+    JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+   WHERE p.pronamespace <> 'fencing'::regnamespace ORDER BY m.oid, t.tgname LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencing: % has a trigger called %, whose function is none of fencing', v_found.name, quote_ident(v_found.tgname)
+      USING ERRCODE = 'duplicate_object', SCHEMA = v_found.nspname, TABLE = v_found.relname,
+            HINT = format('Give it another name: ALTER TRIGGER %I ON %s RENAME TO .... Or, if it was put in the place of fencing''s own, DROP TRIGGER %1$I ON %2$s.',
+                v_found.tgname, v_found.name);
+  END IF;
+  WITH RECURSIVE member AS (
+    SELECT tbl::oid AS oid, false AS pending
+    UNION
+    SELECT i.inhrelid, i.inhdetachpending FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, i.inhparent::regclass AS parent INTO v_found
+    FROM member m JOIN pg_inherits i ON i.inhrelid = m.oid AND i.inhdetachpending JOIN pg_class c ON c.oid = m.oid
+    JOIN pg_namespace n ON n.oid = c.relnamespace WHERE m.pending ORDER BY m.oid LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencing: partition % is being detached, and no trigger can be put on it until that has ended', v_found.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_found.nspname, TABLE = v_found.relname,
+            HINT = format('If it was interrupted, end it: ALTER TABLE %s DETACH PARTITION %s FINALIZE.', v_found.parent, v_found.name);
   END IF;
 END $$;
 
@@ -356,12 +392,13 @@ BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_apply()');
   IF level <> 'off' THEN
     PERFORM fencing.check_parents(tbl);
+    PERFORM fencing.check_triggers(tbl, '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert))$');
     v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by);
   END IF;
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
     UNION
-    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid  -- a child with a wall of its own keeps that
+    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'  -- a child with a wall of its own keeps that
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   kind(name, suffix, attestable, event, for_each) AS (VALUES
     ('!fencing_mark', 'mark', false, format(CASE mode WHEN 'strict' THEN 'BEFORE UPDATE' ELSE 'BEFORE UPDATE OF %I' END,
@@ -420,7 +457,7 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid
         UNION
-        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'
          WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
       SELECT DISTINCT g.* FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) g
        WHERE g.relid <> tbl AND (m.oid = tbl::oid OR NOT c.relispartition)
@@ -432,7 +469,7 @@ BEGIN
     -- ALWAYS, or session_replication_role = replica would pass; also of copies that somebody turned off on a partition
     FOR v_sql IN
       WITH RECURSIVE member AS (
-        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't')
       SELECT format('ALTER TABLE %s ', m.oid::regclass) || string_agg(format('ENABLE ALWAYS TRIGGER %I', t.tgname), ', ' ORDER BY t.tgname)
         FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
             LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p

@@ -90,6 +90,10 @@ BEGIN
     FROM up u LEFT JOIN fencing.registry r ON r.relid = u.oid
     JOIN pg_class c ON c.oid = u.oid JOIN pg_namespace n ON n.oid = c.relnamespace
    ORDER BY r.relid IS NULL, r.wall_level = 'off', u.depth LIMIT 1;
+  IF v_table IS NULL THEN
+    RAISE EXCEPTION 'fencing: no table given of which a write is refused' USING ERRCODE = 'undefined_table',
+      HINT = 'fencing.seal_fail() is for the triggers of sealed tables.';
+  END IF;
   v_name := format('%I.%I', v_schema, v_table);
   IF reason = 'token' AND current IS NULL AND level <> 'report'
       AND current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
@@ -300,6 +304,7 @@ BEGIN
       PERFORM fencing.check_seal_column(tbl, v_row.seal_column);
     END IF;
     PERFORM fencing.check_parents(tbl);
+    PERFORM fencing.check_triggers(tbl, '^~fencing_zseal$');
     v_func := fencing.seal_function(v_row.token_column, v_row.resource, v_row.seal_resource, v_row.seal_column, v_row.typ);
   ELSIF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = tbl)
@@ -309,7 +314,7 @@ BEGIN
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
     UNION
-    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid  -- a child with a wall of its own keeps that
+    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'  -- a child with a wall of its own keeps that
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   wanted AS (
     SELECT m.oid, format('TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %I.%I FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
@@ -343,7 +348,7 @@ BEGIN
   IF v_func IS NOT NULL THEN
     FOR v_sql IN
       WITH RECURSIVE member AS (
-        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't')
       SELECT format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', t.tgrelid::regclass, t.tgname)
         FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
             LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
@@ -358,7 +363,7 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid
         UNION
-        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'
          WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
       SELECT DISTINCT r.relid FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) r
        WHERE r.relid <> tbl AND num_nonnulls(r.seal_resource, r.seal_column) = 1

@@ -118,7 +118,15 @@ BEGIN
                       s.tgfoid::regprocedure,
                          CASE WHEN s.tomb THEN 'fencing.tombstones(r.relid)' ELSE 'fencing.wall(r.relid, r.wall_level)' END, CASE
                              WHEN s.tomb THEN ' AND r.tombstones' ELSE '' END)
-                ELSE 'BEGIN; ' || s.off || CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name)
+                ELSE 'BEGIN; ' || s.off || coalesce((  -- whatever else has their names, or none is put up
+                       SELECT string_agg(format('DROP TRIGGER IF EXISTS %I ON %s; ', t.tgname, m.name), '' ORDER BY m.name, t.tgname)
+                         FROM jsonb_to_recordset(family) AS m(root oid, oid oid, name text) JOIN pg_trigger t ON t.tgrelid = m.oid
+                         JOIN pg_proc p ON p.oid = t.tgfoid
+                        WHERE m.root = s.root AND t.tgparentid = 0 AND p.pronamespace <> c_schema
+                          AND t.tgname ~ CASE WHEN s.tomb
+                            THEN '^~fencing_(bury|vacate|tomb|rekey[12])$'
+                            ELSE '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert|bury|vacate|tomb|rekey[12]|zseal))$' END), '')
+                     || CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name)
                     ELSE '' END
                      || s.again || '; COMMIT' END END
     FROM seen s WHERE s.code IS NOT NULL;
@@ -184,6 +192,47 @@ BEGIN
              format('make %s a partitioned table, or ALTER TABLE %s NO INHERIT %1$s', f.root_name, f.name)
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, wall text, tombs boolean, part boolean)
    WHERE f.oid <> f.root AND NOT f.part AND f.tombs AND f.wall <> 'off';
+END $$;
+
+-- Rows whose key was deleted under a newer token than they have: put back by a restore, or with a partition that was attached. It reads
+-- the whole tables. The settings are those under which keys are written as text, see fencing.tombstone_functions.
+CREATE FUNCTION fencing.doctor_buried(family jsonb, scan boolean)
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD' SET IntervalStyle = 'postgres'
+SET bytea_output = 'hex' SET extra_float_digits = 1 AS $$
+DECLARE
+  v_table record;
+  v_key   record;
+  v_from  text;
+  v_count bigint;
+BEGIN
+  IF scan IS NOT TRUE OR NOT has_table_privilege('fencing.tombstone', 'SELECT')
+      OR NOT has_function_privilege('fencing.tombstone_key(regclass)', 'EXECUTE') THEN
+    RETURN;
+  END IF;
+  FOR v_table IN
+    SELECT f.* FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, tombs boolean)
+      JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped
+     WHERE f.root = f.oid AND f.tombs AND has_table_privilege(f.oid, 'SELECT')
+  LOOP
+    BEGIN
+      SELECT * INTO v_key FROM fencing.tombstone_key(v_table.oid::regclass);
+    EXCEPTION WHEN object_not_in_prerequisite_state OR feature_not_supported THEN
+      CONTINUE;  -- D211, or fencing.tombstones refuses it
+    END;
+    v_from := format($q$FROM %s x JOIN fencing.tombstone d ON d.relid = %L::regclass AND d.digest = {{keyDigest "%s"}} AND d.token > x.%I$q$,
+        v_table.name, v_table.name, format('ARRAY[' || array_to_string(v_key.texts, ', ') || ']', 'x'), v_table.col);
+    EXECUTE 'SELECT count(*) ' || v_from INTO v_count;
+    IF v_count > 0 THEN
+      RETURN QUERY SELECT 'error', 'D214 token-below-tombstone', v_table.name,
+        format('%s of its rows have a key that was deleted under a newer token than theirs', v_count),
+        'a stale holder, which the token of the DELETE shuts out, writes them',
+        -- a token that is raised shuts out more
+        format('BEGIN; SET LOCAL TimeZone = ''UTC''; SET LOCAL DateStyle = ''ISO, YMD''; SELECT fencing.repair(%L, jsonb_build_object(%s), d.token, ''the key was deleted under this token'') %s; COMMIT',
+          v_table.name, (SELECT string_agg(format('%L, x.%I', c, c), ', ' ORDER BY i) FROM unnest(v_key.cols) WITH ORDINALITY u(c, i)), v_from);
+    END IF;
+  END LOOP;
 END $$;
 
 -- What guards the schema itself: the triggers of its tables, and tables that inherit from them.

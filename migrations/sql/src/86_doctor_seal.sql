@@ -130,6 +130,20 @@ BEGIN
       FROM fencing.lease l LEFT JOIN fencing.epoch e ON e.resource = l.resource
      GROUP BY l.resource, l.token HAVING count(e.token) < 16 OR min(e.token) < l.token OR max(e.token) > l.token;
     RETURN QUERY
+    SELECT 'warning', 'D228 seal-lease-endless', format('lease %L', l.resource), format('it ends %s, and none lasts longer than 24 hours', l.expires_at),
+           'nobody else can take it until then, whatever becomes of its holder',
+           format('UPDATE fencing.lease SET expires_at = clock_timestamp() + interval ''24 hours'' WHERE resource = %L', l.resource)
+      FROM fencing.lease l WHERE l.expires_at > clock_timestamp() + interval '25 hours' AND l.holder IS NOT NULL;
+    RETURN QUERY
+    SELECT 'warning', 'D229 seal-prepared', format('prepared transaction %L', x.gid),
+           format('it has written under lease %L, and is open since %s', l.resource, x.prepared),
+           'who takes the lease waits for it',
+           format('ROLLBACK PREPARED %L, or COMMIT PREPARED %1$L', x.gid)
+      FROM pg_prepared_xacts x JOIN pg_locks o ON o.locktype = 'transactionid' AND o.transactionid = x.transaction AND o.pid IS NULL
+      JOIN pg_locks k ON k.locktype = 'advisory' AND k.pid IS NULL AND k.virtualtransaction = o.virtualtransaction
+      JOIN fencing.lease l ON k.objsubid = 1 AND {{leaseLockKey "l.resource"}} = (k.classid::bigint << 32) | k.objid::bigint
+     WHERE x.database = current_database();
+    RETURN QUERY
     SELECT 'info', 'D227 seal-never-taken', f.name, format('it is sealed to lease %L, which was never taken', f.lease),
         'every write is refused until it is taken',
            format('take the lease by this name, or name the right one: SELECT fencing.seal(%L, resource => ...)', f.root_name)
