@@ -105,7 +105,13 @@ var wallFaults = []fault{
 		ALTER TABLE orders ENABLE ALWAYS TRIGGER "~fencing_truncate"`, []string{"D205 trigger-changed", "D801 wall-open"}, `trigger "~fencing_truncate" on public.orders`},
 	{"mark of another column", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'parted'::regclass AND tgname = '!fencing_mark');
 		BEGIN EXECUTE format('CREATE OR REPLACE TRIGGER "!fencing_mark" BEFORE UPDATE OF id ON parted FOR EACH ROW EXECUTE FUNCTION %s(''enforce'')', f); END $$;
-		ALTER TABLE parted ENABLE ALWAYS TRIGGER "!fencing_mark"`, []string{"D205 trigger-changed", "D801 wall-open"}, `trigger "!fencing_mark" on public.parted`},
+		ALTER TABLE parted ENABLE ALWAYS TRIGGER "!fencing_mark"`, []string{"D205 trigger-changed"}, `trigger "!fencing_mark" on public.parted`},
+	{"mark without a note", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'jobs'::regclass AND tgname = '!fencing_mark');
+		BEGIN EXECUTE format('CREATE OR REPLACE TRIGGER "!fencing_mark" BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION %s(''attested'')', f); END $$;
+		ALTER TABLE jobs ENABLE ALWAYS TRIGGER "!fencing_mark"`, []string{"D205 trigger-changed"}, `trigger "!fencing_mark" on public.jobs`},
+	{"names another column", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'parted'::regclass AND tgname = '~fencing_named');
+		BEGIN EXECUTE format('CREATE OR REPLACE TRIGGER "~fencing_named" BEFORE UPDATE OF id ON parted FOR EACH ROW EXECUTE FUNCTION %s(''enforce'')', f); END $$;
+		ALTER TABLE parted ENABLE ALWAYS TRIGGER "~fencing_named"`, []string{"D205 trigger-changed"}, `trigger "~fencing_named" on public.parted`},
 	{"mark of the column's old number", `ALTER TABLE jobs RENAME last_token TO was; ALTER TABLE jobs ADD last_token bigint NOT NULL DEFAULT 0`,
 		[]string{"D205 trigger-changed"}, `trigger "!fencing_mark" on public.jobs`},
 	{"condition of late", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'orders'::regclass AND tgname = '~fencing_late');
@@ -287,8 +293,7 @@ var otherFaults = []fault{
 	{"sets the row under a wall",
 		`CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW := jsonb_populate_record(NEW, jsonb ''{}''); RETURN NEW; END';
 		CREATE TRIGGER set_it BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION g()`, []string{}, ""},
-	{"between mark and check", trigger + `CREATE TRIGGER touch BEFORE UPDATE ON parted FOR EACH ROW EXECUTE FUNCTION h()`,
-		[]string{"D603 trigger-sees-mark"}, `trigger touch on public.parted`},
+	{"between mark and check", trigger + `CREATE TRIGGER "~fencing_o" BEFORE UPDATE ON parted FOR EACH ROW EXECUTE FUNCTION h()`, []string{"D603 trigger-sees-mark"}, `trigger "~fencing_o" on public.parted`},
 	{"rule", `CREATE RULE gone AS ON DELETE TO orders WHERE OLD.id = 7 DO INSTEAD NOTHING`, []string{"D604 rule"}, "rule gone on public.orders"},
 	{"cascade",
 		`CREATE TABLE customers (id int PRIMARY KEY); ALTER TABLE orders ADD CONSTRAINT customer FOREIGN KEY (id) REFERENCES customers ON DELETE SET NULL NOT VALID`,
@@ -400,7 +405,8 @@ func TestDoctorCodes(t *testing.T) {
 	require.Equal(t, slices.Compact(written), slices.Sorted(maps.Keys(documented)))
 
 	// those that are no faults, or tested by themselves
-	tested := []string{"D206 wall-report", "D207 lease-unattested", "D225 seal-no-timeout", "D226 seal-not-seen", "D227 seal-never-taken", "D312 incarnation-other", "D411 superuser", "D414 role-makes-roles", "D412 role-missing", "D802 wall-not-tried", "D901 version-behind"}
+	tested := []string{"D206 wall-report", "D207 lease-unattested", "D216 token-below-tombstone", "D225 seal-no-timeout", "D226 seal-not-seen", "D227 seal-never-taken",
+		"D229 seal-prepared", "D312 incarnation-other", "D411 superuser", "D414 role-makes-roles", "D412 role-missing", "D802 wall-not-tried", "D901 version-behind"}
 	for _, f := range slices.Concat(tableFaults, wallFaults, sequenceFaults, roleFaults, otherFaults, sealFaults, schemaFaults) {
 		tested = append(tested, f.want...)
 	}

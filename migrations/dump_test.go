@@ -44,7 +44,7 @@ func newDumper(t *testing.T) (*dumper, bool) {
 		SET fencing.token_parts = '50'; INSERT INTO p VALUES (1, 'old', 50);
 		SET fencing.token = '60'; DELETE FROM t WHERE id = 2;
 		CREATE TABLE s (id int PRIMARY KEY); SELECT fencing.register('s', 'lease'), fencing.wall('s'), fencing.seal('s', 'r');
-		INSERT INTO fencing.lease VALUES ('r', 'h', 70, 'infinity'); INSERT INTO s VALUES (1, 70)`)
+		INSERT INTO fencing.lease VALUES ('r', 'h', 70, now() + interval '1 hour'); INSERT INTO s VALUES (1, 70)`)
 	return d, true
 }
 

@@ -14,7 +14,7 @@ import (
 // with a tombstone: 7, which was deleted under token 9.
 const guarded = `CREATE TABLE orders (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0);
 	SELECT fencing.register('orders', 'lease', 'fence', 'shop'), fencing.driver_level('orders', 'report'), fencing.driver_rewrite('orders', true);
-	SELECT setval('fencing.write_epoch', 20); INSERT INTO fencing.lease VALUES ('L', 'h', 9, 'infinity');
+	SELECT setval('fencing.write_epoch', 20); INSERT INTO fencing.lease VALUES ('L', 'h', 9, now() + interval '1 hour');
 	INSERT INTO orders VALUES (2, 'two', 9), (7, 'seven', 9);
 	SELECT fencing.wall('orders', 'attested'), fencing.tombstones('orders'), fencing.seal('orders', 'L');
 	SET fencing.token_shop = '9'; DELETE FROM orders WHERE id = 7; RESET fencing.token_shop`

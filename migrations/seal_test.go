@@ -180,10 +180,10 @@ func TestSealCopy(t *testing.T) {
 func TestSealColumnTypes(t *testing.T) {
 	dsn := localpg.Database(t, installed)
 	conn := open(t, dsn)
-	exec(t, conn, `SELECT setval('fencing.write_epoch', 100); CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false)`)
+	exec(t, conn, `SELECT setval('fencing.write_epoch', 100)`)
 	for typ, name := range map[string]string{
 		"text": "it's", "varchar(20)": "it's", "smallint": "-7", "int": "42", "bigint": "9007199254740993",
-		"uuid": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "text COLLATE ci": "Mixed",
+		"uuid": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", `text COLLATE "en-x-icu"`: "Mixed",
 	} {
 		exec(t, conn,
 			fmt.Sprintf(`DROP TABLE IF EXISTS t; CREATE TABLE t (id int PRIMARY KEY, "The %%1$s Column" %s NOT NULL); `+

@@ -75,7 +75,7 @@ func TestWallAndOtherTriggers(t *testing.T) {
 		sql           string
 		strict, lease string
 	}{
-		{"zz", "NEW.last_token := 40", "UPDATE t SET last_token = 60 WHERE id = 1", "FN001 ~fencing_update 40 50", "FN002 ~fencing_update - 50"},
+		{"zz", "NEW.last_token := 40", "UPDATE t SET last_token = 60 WHERE id = 1", "FN001 ~fencing_update 40 50", "FN001 ~fencing_update 40 50"},
 		{"~zz", "NEW.last_token := 40", "UPDATE t SET last_token = 60 WHERE id = 1", "FN004 ~fencing_late 40 50", "FN004 ~fencing_late 40 50"},
 		{"~zz", "NEW.last_token := -40", "UPDATE t SET last_token = 60 WHERE id = 1", "FN004 ~fencing_late -40 50", "FN004 ~fencing_late -40 50"},
 		{"~zz", "NEW.last_token := OLD.last_token", "UPDATE t SET last_token = 60 WHERE id = 1", "FN004 ~fencing_late 50 50", "FN004 ~fencing_late 50 50"},

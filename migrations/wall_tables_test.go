@@ -27,8 +27,10 @@ func triggersOn(mode string, tables ...string) []string {
 	all := []string{}
 	for _, table := range tables {
 		all = append(all, table+" !fencing_mark A", table+" !fencing_mark_insert A")
-		for _, kind := range []string{"delete", "insert", "late", "late_insert", "truncate", "update"} {
-			all = append(all, table+" ~fencing_"+kind+" A")
+		for _, kind := range []string{"delete", "insert", "late", "late_insert", "named", "truncate", "update"} {
+			if kind != "named" || mode == "lease" {
+				all = append(all, table+" ~fencing_"+kind+" A")
+			}
 		}
 	}
 	return all

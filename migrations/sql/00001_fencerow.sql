@@ -255,6 +255,10 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_value bigint;
 BEGIN
+  IF TG_RELID <> 'fencing.registry'::regclass THEN  -- by a trigger of somebody's own
+    RAISE EXCEPTION 'fencing: fencing.registry_changed() is for fencing.registry, and not for a trigger on %', TG_RELID::regclass
+      USING ERRCODE = 'insufficient_privilege', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, HINT = 'Drop the trigger.';
+  END IF;
   UPDATE fencing.generation SET value = value + 1 RETURNING value INTO STRICT v_value;
   PERFORM pg_notify('fencerow_registry', v_value::text);
   RETURN NULL;
@@ -459,10 +463,14 @@ DECLARE
   v_old  jsonb;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.take_over()');
-  IF jsonb_array_length(former) = 0 THEN
+  IF coalesce(jsonb_array_length(former), 0) = 0 THEN
     RETURN;
   END IF;
-  SELECT to_jsonb(r) INTO STRICT v_row FROM fencing.registry r WHERE r.relid = tbl;
+  SELECT to_jsonb(r) INTO v_row FROM fencing.registry r WHERE r.relid = tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: no registered table given to hand a registration to'
+      USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'fencing.register() hands it over: SELECT fencing.register(...).';
+  END IF;
   IF is_new THEN
     v_more := (former -> 0) - ARRAY['relid', 'schema_name', 'table_name', 'token_column', 'mode', 'resource', 'issued_by', 'registered_at'];
   END IF;
@@ -1120,10 +1128,10 @@ COMMENT ON FUNCTION fencing.release(text, bigint) IS
 --   Level attested asks that a transaction say a token, not that it hold the lock: who reads the row's own token and puts that into
 --   the setting and the column passes in mode lease, and in DELETE. It stops mistakes, and no one who means to get past.
 --   Mode lease below level attested: SET last_token = last_token passes, and so does a MERGE with two UPDATE actions of which one
---   names the column. Triggers of others between "!fencing_mark" and "~fencing_update" see ~token.
+--   names the column. A trigger that sorts between "~fencing_named" and "~fencing_update" sees ~token.
 --   A trigger that sorts after "~fencing_update" can change the row: a token that it changes is caught, other values are not. One that
 --   sorts before "!fencing_mark" can change the token unseen, and so can one after "~fencing_insert" that of EXCLUDED in an upsert; the
---   doctor finds those (D606).
+--   doctor finds those (D606) unless their functions certainly leave the token alone.
 --   A row that moves to another partition is deleted and inserted: the UPDATE needs the setting of fencing.setting_name. What foreign
 --   keys do by themselves are writes like others: CASCADE on DELETE needs the setting, SET NULL and CASCADE on UPDATE are refused.
 --   Plain children made, and partitions attached, later: partitions have all but the TRUNCATE trigger, children nothing, until
@@ -1187,6 +1195,10 @@ BEGIN
     FROM up u LEFT JOIN fencing.registry r ON r.relid = u.oid
     JOIN pg_class c ON c.oid = u.oid JOIN pg_namespace n ON n.oid = c.relnamespace
    ORDER BY r.relid IS NULL, r.wall_level = 'off', u.depth LIMIT 1;
+  IF v_table IS NULL THEN
+    RAISE EXCEPTION 'fencing: no table given of which a write is refused' USING ERRCODE = 'undefined_table',
+      HINT = 'fencing.fail() is for the triggers of walled tables.';
+  END IF;
   v_name := format('%I.%I', v_schema, v_table);
   CASE reason
     WHEN 'stale' THEN
@@ -1726,35 +1738,20 @@ $$;
 -- +goose StatementEnd
 
 -- The marks come before other triggers and note the token that the statement writes, for ~fencing_late to compare with. The note is for
--- the depth at which the trigger runs, so that a write by a trigger in between leaves it alone. In mode lease the mark runs only if the
--- statement names the column, and a token that can't be one counts as none.
+-- the depth at which the trigger runs, so that a write by a trigger in between leaves it alone. It is taken by the trigger's condition,
+-- which costs less than a call and is never true. In mode lease "~fencing_named", the last trigger before the check, says that the statement
+-- names the column: only then it runs, and makes the token negative. What can't be a token counts as none.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall_other_bodies() RETURNS TABLE (suffix text, mode text, is_bounded boolean, body text) LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp AS $$
 VALUES
-  ('mark', 'lease', NULL::boolean, $body$
+  ('mark', NULL, NULL::boolean, $body$
 BEGIN
-  NEW.%1$I := CASE WHEN pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
-                           NEW.%1$I::pg_catalog.text, true) IS NULL OR NEW.%1$I OPERATOR(pg_catalog.<) 0
-                   THEN OLD.%1$I ELSE OPERATOR(pg_catalog.~) NEW.%1$I END;
   RETURN NEW;
 END $body$),
-  ('mark', 'strict', NULL, $body$
+  ('named', 'lease', NULL, $body$
 BEGIN
-  -- as an expression: PERFORM takes longer
-  IF pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
-                           NEW.%1$I::pg_catalog.text, true) IS NULL THEN
-    RETURN NULL;
-  END IF;
-  RETURN NEW;
-END $body$),
-  ('mark_insert', NULL, NULL, $body$
-BEGIN
-  -- as an expression: PERFORM takes longer
-  IF pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
-                           NEW.%1$I::pg_catalog.text, true) IS NULL THEN
-    RETURN NULL;
-  END IF;
+  NEW.%1$I := CASE WHEN NEW.%1$I OPERATOR(pg_catalog.<) 0 THEN OLD.%1$I ELSE OPERATOR(pg_catalog.~) NEW.%1$I END;
   RETURN NEW;
 END $body$),
   ('truncate', NULL, NULL, $body$
@@ -1793,6 +1790,10 @@ DECLARE
   v_function record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_functions()');
+  IF num_nulls(token_column, wall_functions.mode) > 0 THEN
+    RAISE EXCEPTION 'fencing: no token column or no mode given to make the functions of a wall for'
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'fencing.wall() makes them: SELECT fencing.wall(''...'').';
+  END IF;
   PERFORM fencing.check_sequence(issued_by);
   IF issued_by IS NOT NULL AND NOT has_sequence_privilege(current_user, issued_by, 'SELECT, USAGE') THEN
     RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
@@ -1806,7 +1807,7 @@ BEGIN
   LOOP
     CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NOT NULL;
     EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || v_function.suffix,
-                   CASE WHEN v_function.suffix LIKE 'mark%' THEN '' ELSE 'SECURITY DEFINER' END,
+                   CASE WHEN v_function.suffix IN ('mark', 'named') THEN '' ELSE 'SECURITY DEFINER' END,
                    format(v_function.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
   END LOOP;
   -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
@@ -1887,7 +1888,7 @@ BEGIN
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
     UNION
-    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', r.schema_name, r.table_name) AS mine,
          format('%I.%I', w.schema_name, w.table_name) AS other INTO v_child
@@ -1907,6 +1908,40 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- Refuses a table on which no trigger can be put, or one of somebody else would be replaced: one whose name matches names.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.check_triggers(tbl regclass, names text) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  v_found record;
+BEGIN
+  WITH RECURSIVE member AS (
+    SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, t.tgname INTO v_found
+    FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid AND t.tgname ~ check_triggers.names JOIN pg_proc p ON p.oid = t.tgfoid
+    JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+   WHERE p.pronamespace <> 'fencing'::regnamespace ORDER BY m.oid, t.tgname LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencing: % has a trigger called %, whose function is none of fencing', v_found.name, quote_ident(v_found.tgname)
+      USING ERRCODE = 'duplicate_object', SCHEMA = v_found.nspname, TABLE = v_found.relname,
+            HINT = format('Give it another name: ALTER TRIGGER %I ON %s RENAME TO .... Or, if it was put in the place of fencing''s own, DROP TRIGGER %1$I ON %2$s.',
+                v_found.tgname, v_found.name);
+  END IF;
+  WITH RECURSIVE member AS (
+    SELECT tbl::oid AS oid, false AS pending
+    UNION
+    SELECT i.inhrelid, i.inhdetachpending FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, i.inhparent::regclass AS parent INTO v_found
+    FROM member m JOIN pg_inherits i ON i.inhrelid = m.oid AND i.inhdetachpending JOIN pg_class c ON c.oid = m.oid
+    JOIN pg_namespace n ON n.oid = c.relnamespace WHERE m.pending ORDER BY m.oid LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencing: partition % is being detached, and no trigger can be put on it until that has ended', v_found.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_found.nspname, TABLE = v_found.relname,
+            HINT = format('If it was interrupted, end it: ALTER TABLE %s DETACH PARTITION %s FINALIZE.', v_found.parent, v_found.name);
+  END IF;
+END $$;
+-- +goose StatementEnd
+
 -- Makes the triggers of a table, its partitions and its children what the level asks for. What is right already stays as it is, and
 -- its table is not locked. A trigger is right if the server writes it as it was written here: it keeps columns by their numbers, and
 -- so follows one that is renamed.
@@ -1917,6 +1952,10 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SE
 DECLARE
   c_levels CONSTANT text[] := ARRAY['report', 'enforce', 'attested'];
   v_prefix text := '';
+  -- conditions, as the server writes them
+  c_noted CONSTANT text :=
+      format('(set_config((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), (new.%I)::text, true) IS NULL)',
+      coalesce(token_column, ''));
   c_changed CONSTANT text :=
       format('((new.%I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))',
       coalesce(token_column, ''));
@@ -1929,6 +1968,7 @@ BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_apply()');
   IF level <> 'off' THEN
     PERFORM fencing.check_parents(tbl);
+    PERFORM fencing.check_triggers(tbl, '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert))$');
     v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by);
   END IF;
   WITH RECURSIVE member AS (
@@ -1939,8 +1979,9 @@ BEGIN
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   kind(name, suffix, attestable, event, for_each) AS (VALUES
     ('!fencing_mark', 'mark', false, format(CASE mode WHEN 'strict' THEN 'BEFORE UPDATE' ELSE 'BEFORE UPDATE OF %I' END,
-        token_column), 'ROW'),
-    ('!fencing_mark_insert', 'mark_insert', false, 'BEFORE INSERT', 'ROW'),
+        token_column), format('ROW WHEN (%s)', c_noted)),
+    ('!fencing_mark_insert', 'mark', false, 'BEFORE INSERT', format('ROW WHEN (%s)', c_noted)),
+    ('~fencing_named', 'named', false, format('BEFORE UPDATE OF %I', token_column), 'ROW'),
     ('~fencing_update', 'update', true, 'BEFORE UPDATE', 'ROW'),
     ('~fencing_insert', 'insert', true, 'BEFORE INSERT', 'ROW'),
     ('~fencing_delete', 'delete', false, 'BEFORE DELETE', 'ROW'),
@@ -1961,7 +2002,7 @@ BEGIN
                    FROM fencing.walls_above(m.oid) w
                 WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl HAVING m.oid <> tbl::oid
                     AND NOT c.relispartition) y(strictest), kind k
-     WHERE level <> 'off'
+     WHERE level <> 'off' AND (k.suffix <> 'named' OR mode = 'lease')
        AND (NOT c.relispartition OR m.oid = tbl::oid OR k.suffix = 'truncate')),  -- a partition has copies of the others
   present AS (
     SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix
@@ -1993,7 +2034,7 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid
         UNION
-        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'
          WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
       SELECT DISTINCT g.* FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) g
        WHERE g.relid <> tbl AND (m.oid = tbl::oid OR NOT c.relispartition)
@@ -2005,7 +2046,7 @@ BEGIN
     -- ALWAYS, or session_replication_role = replica would pass; also of copies that somebody turned off on a partition
     FOR v_sql IN
       WITH RECURSIVE member AS (
-        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't')
       SELECT format('ALTER TABLE %s ', m.oid::regclass) || string_agg(format('ENABLE ALWAYS TRIGGER %I', t.tgname), ', ' ORDER BY t.tgname)
         FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
             LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
@@ -2162,9 +2203,17 @@ COMMENT ON TABLE fencing.epoch IS
 -- +goose StatementBegin
 CREATE FUNCTION fencing.raise_epoch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_token bigint;
 BEGIN
+  IF TG_RELID <> 'fencing.lease'::regclass THEN  -- by a trigger of somebody's own
+    RAISE EXCEPTION 'fencing: fencing.raise_epoch() is for fencing.lease, and not for a trigger on %', TG_RELID::regclass
+      USING ERRCODE = 'insufficient_privilege', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, HINT = 'Drop the trigger.';
+  END IF;
   PERFORM pg_advisory_xact_lock(pg_catalog.hashtextextended(NEW.resource, 1717923427));  -- waits for the writers
-  INSERT INTO fencing.epoch AS e (resource, stripe, token) SELECT NEW.resource, s, NEW.token FROM generate_series(0, 15) s ORDER BY s
+  -- a row that is missing must not come back below the others
+  SELECT greatest(NEW.token, max(e.token)) INTO v_token FROM fencing.epoch e WHERE e.resource = NEW.resource;
+  INSERT INTO fencing.epoch AS e (resource, stripe, token) SELECT NEW.resource, s, v_token FROM generate_series(0, 15) s ORDER BY s
   ON CONFLICT (resource, stripe) DO UPDATE SET token = EXCLUDED.token WHERE e.token < EXCLUDED.token;
   RETURN NULL;
 END $$;
@@ -2205,6 +2254,10 @@ BEGIN
     FROM up u LEFT JOIN fencing.registry r ON r.relid = u.oid
     JOIN pg_class c ON c.oid = u.oid JOIN pg_namespace n ON n.oid = c.relnamespace
    ORDER BY r.relid IS NULL, r.wall_level = 'off', u.depth LIMIT 1;
+  IF v_table IS NULL THEN
+    RAISE EXCEPTION 'fencing: no table given of which a write is refused' USING ERRCODE = 'undefined_table',
+      HINT = 'fencing.seal_fail() is for the triggers of sealed tables.';
+  END IF;
   v_name := format('%I.%I', v_schema, v_table);
   IF reason = 'token' AND current IS NULL AND level <> 'report'
       AND current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
@@ -2360,9 +2413,9 @@ BEGIN
      AND pg_catalog.pg_typeof(NEW.%5$I) OPERATOR(pg_catalog.=) %6$L::pg_catalog.regtype
      AND TG_ARGV[0] OPERATOR(pg_catalog.<>) 'report'
      AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed' THEN
-    -- a row that moves to another lease has none here
+    -- a row that moves to another lease has none here; the column's own collation may take two names for one
     v_lease := CASE WHEN TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN OLD.%5$I::pg_catalog.text
-                    WHEN TG_OP OPERATOR(pg_catalog.=) 'INSERT' OR OLD.%5$I::pg_catalog.text OPERATOR(pg_catalog.=) NEW.%5$I::pg_catalog.text
+                    WHEN TG_OP OPERATOR(pg_catalog.=) 'INSERT' OR OLD.%5$I::pg_catalog.text COLLATE pg_catalog."C" OPERATOR(pg_catalog.=) NEW.%5$I::pg_catalog.text
                     THEN NEW.%5$I::pg_catalog.text END;
   END IF;
   IF pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(v_lease, 1717923427)) IS NOT NULL THEN
@@ -2512,6 +2565,7 @@ BEGIN
       SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
     SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, t.attname, t.atttypid, t.attgenerated,
         format_type(t.atttypid, t.atttypmod) AS type,
+        EXISTS (SELECT FROM pg_collation l WHERE l.oid = t.attcollation AND NOT l.collisdeterministic) AS is_vague,
            NOT t.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can: older rows may have nulls
              SELECT FROM pg_constraint u WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = t.attnum
                  AND NOT u.convalidated) AS nullable
@@ -2530,6 +2584,9 @@ BEGIN
     ELSIF v_column.attgenerated <> '' THEN
       v_what := 'is a generated column';
       v_hint := 'It is computed after the check. Name a column that is written.';
+    ELSIF v_column.is_vague THEN
+      v_what := 'has a collation under which different texts are equal';
+      v_hint := format('Two leases would have one name. ALTER TABLE %s ALTER COLUMN %I TYPE %s COLLATE "C".', v_column.name, by_column, v_column.type);
     ELSIF v_column.nullable THEN
       v_what := 'is nullable';
       v_hint := format('A row without a lease could be written by nobody. ALTER TABLE %s ALTER COLUMN %I SET NOT NULL.', v_column.name,
@@ -2582,6 +2639,7 @@ BEGIN
       PERFORM fencing.check_seal_column(tbl, v_row.seal_column);
     END IF;
     PERFORM fencing.check_parents(tbl);
+    PERFORM fencing.check_triggers(tbl, '^~fencing_zseal$');
     v_func := fencing.seal_function(v_row.token_column, v_row.resource, v_row.seal_resource, v_row.seal_column, v_row.typ);
   ELSIF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = tbl)
@@ -2591,7 +2649,7 @@ BEGIN
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
     UNION
-    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid  -- a child with a wall of its own keeps that
+    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'  -- a child with a wall of its own keeps that
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   wanted AS (
     SELECT m.oid, format('TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %I.%I FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
@@ -2625,7 +2683,7 @@ BEGIN
   IF v_func IS NOT NULL THEN
     FOR v_sql IN
       WITH RECURSIVE member AS (
-        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't')
       SELECT format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', t.tgrelid::regclass, t.tgname)
         FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
             LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
@@ -2640,7 +2698,7 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid
         UNION
-        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'
          WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
       SELECT DISTINCT r.relid FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) r
        WHERE r.relid <> tbl AND num_nonnulls(r.seal_resource, r.seal_column) = 1
@@ -2779,7 +2837,9 @@ COMMENT ON FUNCTION fencing.unseal(regclass) IS 'Takes the seal off a table. The
 
 CREATE TABLE fencing.tombstone (
   relid      regclass    NOT NULL,
-  digest     bytea       NOT NULL,  -- sha256 of the key as text: a long key has no room in an index, and its row could not be deleted
+  -- sha256 of the key as text in UTF8, and so the same in a database of another encoding: a long key has no room in an index, and its
+  -- row could not be deleted
+  digest     bytea       NOT NULL,
   key        text[]      COLLATE "C" NOT NULL,
   columns    jsonb       NOT NULL,  -- what the key's values are of: see fencing.tombstone_rekey
   token      bigint      NOT NULL,
@@ -2807,8 +2867,12 @@ DECLARE
 BEGIN
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name,
          format(' Or keep none any more: SELECT fencing.tombstones(%L, false).', format('%I.%I', n.nspname, c.relname)) AS or_none
-             INTO STRICT v_table
+             INTO v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: no table given whose primary key tombstones are found by'
+      USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+  END IF;
   IF EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = tbl AND i.indisprimary AND NOT i.indimmediate) THEN
     -- an INSERT waits for a DELETE in progress only where the key is checked at once
     RAISE EXCEPTION 'fencing: no tombstones for %: its primary key is deferrable, and an INSERT does not wait for a DELETE', v_table.name
@@ -2852,43 +2916,64 @@ END $$;
 
 -- Has the tombstones of a table stand under the columns that its primary key has now, where they can: columns in another order or by
 -- another name. columns are pairs of a name and what its values are as text: integers and numeric are numbers, which look alike.
+--
+-- Which column a name stood for is told by the condition of the trigger "~fencing_rekey1", which keeps columns by their numbers, and in
+-- which they are in the order of the key that it was made for. While names have been exchanged, what is buried is buried by the names:
+-- then each tombstone stands for both keys.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_was   jsonb;
-  v_order int[];  -- where each column of the key was
+  v_names text[];  -- of the columns in v_was, as they were
+  v_now   text[];  -- and as they are
+  v_by    text[];
+  v_order int[];   -- where each column of the key was
+  v_is_read boolean;
   v_name  CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE c.oid = tbl);
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_rekey()');
-  FOR v_was IN SELECT DISTINCT d.columns FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns <> tombstone_rekey.columns LOOP
+  FOR v_was IN SELECT DISTINCT d.columns FROM fencing.tombstone d WHERE d.relid = tbl LOOP
     CONTINUE WHEN jsonb_array_length(v_was) = 0;
-    SELECT CASE
-             -- renamed: under the old name there is no column any more
-             WHEN bool_and(w.col ->> 1 = n.col ->> 1 AND (w.col ->> 0 = n.col ->> 0 OR NOT EXISTS (
-                    SELECT 1 FROM pg_attribute a WHERE a.attrelid = tbl AND a.attname = w.col ->> 0 AND a.attnum > 0
-                        AND NOT a.attisdropped)))
-             THEN array_agg(n.ord::int ORDER BY n.ord)
-             WHEN tombstone_rekey.columns @> v_was AND v_was @> tombstone_rekey.columns
-             THEN array_agg((SELECT o.ord::int FROM jsonb_array_elements(v_was) WITH ORDINALITY o(col, ord) WHERE o.col = n.col)
-                 ORDER BY n.ord) END INTO v_order
-      FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY n(col, ord) FULL
-          JOIN jsonb_array_elements(v_was) WITH ORDINALITY w(col, ord) ON w.ord = n.ord;
-    IF v_order IS NULL OR cardinality(v_order) <> jsonb_array_length(v_was) OR array_position(v_order, NULL) IS NOT NULL THEN
+    v_names := ARRAY(SELECT e ->> 0 FROM jsonb_array_elements(v_was) WITH ORDINALITY u(e, i) ORDER BY i);
+    v_now := ARRAY(
+      SELECT CASE WHEN starts_with(m[2], '"') THEN replace(substr(m[2], 2, length(m[2]) - 2), '""', '"') ELSE m[2] END
+        FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid,
+             regexp_matches(pg_get_triggerdef(t.oid), '(old|new)\.("(?:[^"]|"")*"|[^ )]+)', 'g') WITH ORDINALITY x(m, i)
+       WHERE t.tgrelid = tbl AND t.tgname = '~fencing_rekey1' AND p.pronamespace = 'fencing'::regnamespace
+         AND position(quote_literal(v_was::text) IN p.prosrc) > 0 AND m[1] = 'old' ORDER BY x.i);
+    IF cardinality(v_now) <> cardinality(v_names) THEN
+      v_now := v_names;
+    END IF;
+    CONTINUE WHEN v_was = tombstone_rekey.columns AND v_now = v_names;
+    v_is_read := false;
+    FOREACH v_by SLICE 1 IN ARRAY ARRAY[v_now, v_names] LOOP
+      EXIT WHEN v_is_read AND v_now = v_names;
+      SELECT array_agg((SELECT w.i::int FROM jsonb_array_elements(v_was) WITH ORDINALITY w(col, i)
+                         WHERE v_by[w.i] = n.col ->> 0 AND w.col ->> 1 = n.col ->> 1) ORDER BY n.ord) INTO v_order
+        FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY n(col, ord);
+      EXIT WHEN cardinality(v_order) <> cardinality(v_names) OR array_position(v_order, NULL) IS NOT NULL;
+      v_is_read := true;
+      -- out of the way first: what a key becomes may be what another one was
+      INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
+      SELECT 0, sha256(convert_to(k.key::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), k.key, tombstone_rekey.columns, e.token, e.xact, e.deleted_at
+        FROM fencing.tombstone e,
+             LATERAL (SELECT ARRAY(SELECT e.key[u.at] FROM unnest(v_order) WITH ORDINALITY u(at, i) ORDER BY u.i)) k(key)
+       WHERE e.relid = tbl AND e.columns = v_was
+      ON CONFLICT (relid, digest) DO UPDATE SET token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact,
+          deleted_at = EXCLUDED.deleted_at;
+    END LOOP;
+    IF NOT v_is_read THEN
       RAISE EXCEPTION 'fencing: % has tombstones of another primary key, (%), which would not be found by (%)', v_name,
                       (SELECT string_agg(format('%I', e ->> 0), ', ' ORDER BY i) FROM jsonb_array_elements(v_was) WITH ORDINALITY u(e, i)),
                       (SELECT string_agg(format('%I', e ->> 0), ', ' ORDER BY i)
                           FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY u(e, i))
         USING ERRCODE = 'object_not_in_prerequisite_state',
-              HINT = format('Put the key''s columns and their types back. Or, once nobody holds a token from before, remove the tombstones, and call this again: SELECT fencing.prune_tombstones(%L, 9223372036854775807).',
+              HINT = format('Put the key''s columns, their names and their types back. Or, once nobody holds a token from before, remove the tombstones, and call this again: SELECT fencing.prune_tombstones(%L, 9223372036854775807).',
                   v_name);
     END IF;
-    -- out of the way first: what a key becomes may be what another one was
-    UPDATE fencing.tombstone d SET relid = 0, columns = tombstone_rekey.columns, key = k.key,
-        digest = sha256(convert_to(k.key::text, getdatabaseencoding()))
-      FROM fencing.tombstone e, LATERAL (SELECT ARRAY(SELECT e.key[u.at] FROM unnest(v_order) WITH ORDINALITY u(at, i) ORDER BY u.i)) k(key)
-     WHERE e.relid = tbl AND e.columns = v_was AND d.relid = e.relid AND d.digest = e.digest;
+    DELETE FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns = v_was;
     INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
     SELECT tbl, d.digest, d.key, d.columns, d.token, d.xact, d.deleted_at FROM fencing.tombstone d WHERE d.relid = 0::regclass
     ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact,
@@ -2907,6 +2992,7 @@ SET search_path = pg_catalog, pg_temp AS $$
 VALUES
   ('bury', $body$
 DECLARE
+  v_rel     oid := coalesce(pg_partition_root(TG_RELID), TG_RELID);
   v_setting text := current_setting(%4$L, true);
   v_token   bigint;
   v_key     text[];
@@ -2925,6 +3011,12 @@ BEGIN
     END IF;
     RETURN NEW;
   END IF;
+  IF starts_with(TG_TABLE_SCHEMA, 'pg_temp_') THEN  -- a temporary table is never registered, and its trigger is somebody's own
+    IF TG_OP = 'DELETE' THEN
+      RETURN OLD;
+    END IF;
+    RETURN NEW;
+  END IF;
   v_token := OLD.%1$I;
   IF TG_OP = 'UPDATE' THEN
     v_token := greatest(v_token, NEW.%1$I);
@@ -2938,7 +3030,7 @@ BEGIN
     PERFORM set_config('fencing.session', '', true);  -- this write is none of the driver's own: fencing.refuse_driver_write
   END IF;
   INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact)
-  VALUES (coalesce(pg_partition_root(TG_RELID), TG_RELID), sha256(convert_to(v_key::text, getdatabaseencoding())), v_key, %10$L, v_token,
+  VALUES (v_rel, sha256(convert_to(v_key::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), v_key, %10$L, v_token,
           pg_current_xact_id())
   ON CONFLICT (relid, digest) DO UPDATE
     SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact, deleted_at = EXCLUDED.deleted_at;
@@ -2970,7 +3062,7 @@ BEGIN
     RETURN NULL;
   END IF;
   v_key := %7$s;
-  v_sha := sha256(convert_to(v_key::text, getdatabaseencoding()));
+  v_sha := sha256(convert_to(v_key::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END));
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
     IF v_session = 'driver' THEN
       PERFORM set_config('fencing.session', '', true);
@@ -3125,6 +3217,7 @@ DECLARE
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_apply()');
   IF level <> 'off' THEN
+    PERFORM fencing.check_triggers(tbl, '^~fencing_(bury|vacate|tomb|rekey[12])$');
     v_prefix := fencing.tombstone_functions(tbl, token_column, mode, resource, issued_by);
     -- as the server writes it
     SELECT string_agg(format(CASE u.type WHEN 'varchar'::regtype THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
@@ -3568,16 +3661,18 @@ VALUES
   ('default', 'tombstone', 'deleted_at', 'clock_timestamp()'),
   ('function', '', 'carry_over(present jsonb, former jsonb)', 'f283776660ab1821b6c87c110da48810 plpgsql 3980d666ef8187a8b1c5a436db451abe'),
   ('function', '', 'check_name(tbl regclass, schema_name name, table_name name)', '9fd5675f97520ffadb8d8abb16ca3cfc plpgsql 82c1f27a49edddf1257209bf3092b3db'),
-  ('function', '', 'check_parents(tbl regclass)', '8dc0613481496554e44e1e7e15eba8cf plpgsql acd76ba72075893e0098c5a6f951a497'),
-  ('function', '', 'check_seal_column(tbl regclass, by_column name)', '93f034672026a7320d8eb802fcba5f6c plpgsql 9caf3b4cd6c693bbbeb02067ae048dd6'),
+  ('function', '', 'check_parents(tbl regclass)', '29796c11fef61471667c824c6fdbfc2a plpgsql acd76ba72075893e0098c5a6f951a497'),
+  ('function', '', 'check_seal_column(tbl regclass, by_column name)', '4bf7e75754808ab11fdb9137635fb21c plpgsql 9caf3b4cd6c693bbbeb02067ae048dd6'),
   ('function', '', 'check_sequence(issued_by regclass)', '55425ef77fd7ea6fd01e8b902c8f5b77 plpgsql b3a433ad53c431bac5721e281e9a7be9'),
   ('function', '', 'check_table(tbl regclass)', '4d8b2593d46856381e63f2eb37ec47db plpgsql 9945a3963de734f8c813d1cfceb4daeb'),
   ('function', '', 'check_token_column(tbl regclass, token_column name)', '866de38365acf745ed23cb3f50422665 plpgsql 39ebd9656cfde75ad6f8209327004461'),
+  ('function', '', 'check_triggers(tbl regclass, names text)', 'a4dae77cf9834a8d03c872cd679651b7 plpgsql cf3cfc100b040e2d0f2ef1309952afc7'),
   ('function', '', 'claim_name(tbl regclass)', '7f9f2b492e4e0c89124346d13f0ec82b plpgsql cc92ce5b3e705ae39709e1836d369583'),
-  ('function', '', 'doctor(scan boolean, roles name[])', 'efb17375cc1faf019b0b5352d2133535 plpgsql 56004ea3a3218ec1922dcbccc77f57e5'),
+  ('function', '', 'doctor(scan boolean, roles name[])', '32c5684c188c82889d28e03ce780c9c8 plpgsql 56004ea3a3218ec1922dcbccc77f57e5'),
   ('function', '', 'doctor_apps(family jsonb, roles name[])', '204c75859925b86d394039478b8ca361 plpgsql ecbeee754c69f70f2de65c35a012f0d8'),
   ('function', '', 'doctor_around(family jsonb)', '625f6c5ef04361798016a7cce595953f plpgsql 8c3e6dd9221e94fa6d5fd17974894462'),
   ('function', '', 'doctor_bounds()', '124effd38c531ec873594d77a9671f14 plpgsql c8950d7b2aceec0cdab606496e65ed54'),
+  ('function', '', 'doctor_buried(family jsonb, scan boolean)', '19e04b6f14bbd5e793dc33b90b34fe69 plpgsql 814ea500e84d6c95de447c81bafa1cc4'),
   ('function', '', 'doctor_columns(family jsonb, apps jsonb)', '68130ad87536c412f2b64d74cadacdb1 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_differences()', '540494276fdefc7699f89ae7f143d652 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_family()', 'd608a340cba7568b4ed1a4344424c55a plpgsql df36624d779f6462da19a6724f0ba137'),
@@ -3590,19 +3685,21 @@ VALUES
   ('function', '', 'doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid)', 'ad86c6b7f1d7e41b5717a759cd22f4f9 plpgsql 34a66fa262db83d5c3ba004b5cb07031'),
   ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', '0edf30b4b5f04195eba3df6261ff9d55 plpgsql 53d872ae380b60c0960287f91f187d47'),
   ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '05818fd9d572e92a7a01199ee2352977 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '6ac4acd8c8d82e490a441f62636a7cb0 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
+  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '838629a066a3e845309d5ee56e9134da plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
   ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '748ba59fb6f2b7680605006a8670fc04 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_sets(source text, language name, token_column name, arguments text)', '4f35eebca38865f4e4ddda6af3e9f67b plpgsql 4358f4873eaaa8cdb828d25db0a54423'),
   ('function', '', 'doctor_settings(family jsonb, apps jsonb)', '4ae8a48f38331459ecabbe90af2e4f7a plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_subscriptions(family jsonb, apps jsonb)', '23da1060c03c98b60f7fb7beaa2b0c9e plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_tables()', '4a063b0263a8eaa02c25e475f3d30c2d plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '155f5ce9117ec5ea9a0b333f0d2fde21 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
   ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', 'c2a5658bfd7e91e278fda1abfd01902d plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', 'bbe34dc2a596ef47e6067480f909e6a5 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', '4273f5b87ceae0e7d56cafafa7b67a79 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', '0faa1151d29ab77ac8208af1379a5646 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', 'd9a6b2b120035605bef3778bcb3362e8 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_without_wall(tbl text, sql text)', '97c9c9416bc7e67096ebe8e3a29373cc plpgsql 8c1a5e1950b7aa42bf68eb05de08b846'),
+  ('function', '', 'doctor_words(source text, token_column name)', 'b6aaa41f5533c09bb0813514ad5cdc38 plpgsql 56d8652339a9032f7ec376391d514be6'),
   ('function', '', 'driver_level(tbl regclass, level text)', '2886770d6679fd87a85f2e5eea5e67a5 plpgsql d427d5f9ac6bc26452cde7c46aba2470'),
   ('function', '', 'driver_rewrite(tbl regclass, on_off boolean)', '8ecfd7d040204828e6e66ca9944e8a3e plpgsql e9da2e3da8e5f09aa713a6297dbd2b97'),
-  ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', 'ef5a49b5e8686883b7344e198e4b4ac3 plpgsql 46be0c8b7eaa75b87d2add565b27429a'),
+  ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', '2cb5b1f3476f9ec4ba861163764386a6 plpgsql 46be0c8b7eaa75b87d2add565b27429a'),
   ('function', '', 'incarnation_now(OUT tli bigint, OUT sysid bigint, OUT dbid oid, OUT seqid oid, OUT unread text[])', '1dee569ae8f85fc77fa63c3e038815ba plpgsql 22a4d531633f36bede53d9af4360324e'),
   ('function', '', 'is_repair(rel oid, token bigint, current bigint)', 'f63c01120ec76f8540bf765b2c2d6847 plpgsql eea51175aa4e429085392ea771336945'),
   ('function', '', 'lease_ttl(ttl interval)', '7479ca91ca8b1a7e9db88ba16e628eaa plpgsql 6d2c7afe4e8e4b63d10ab10c03c4062b'),
@@ -3610,44 +3707,44 @@ VALUES
   ('function', '', 'next_token()', '3f2bdc717da4232e2630870f48f6c318 plpgsql 493797e29a72f3a0ba35d84c09b80b77'),
   ('function', '', 'partitions(tbl regclass)', '7dff48de25ed530d4a49ade81de8b08c plpgsql d08cd428d22d314d963c3ce3c67bd2b6'),
   ('function', '', 'prune_tombstones(tbl regclass, below bigint)', '276a9166fd81e59b113dd8baf85989ae plpgsql 7fd7def5a5c942898fdfef9f5bc61772'),
-  ('function', '', 'raise_epoch()', 'cbefc874e490d5e83f7cdad64edb69d5 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
+  ('function', '', 'raise_epoch()', '99be3ab6977372c2bb9cd6680d6a5937 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
   ('function', '', 'refuse_driver(what text)', '4072de0ed20071bccb2f3a8b1d0c4879 plpgsql c6ecb953cc6d1c84903dbd0035daaaf7'),
   ('function', '', 'refuse_driver_write()', 'a33f700f4766c4752af661eda5c6189e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean)', 'b3fd670992617874bb069e58227b5c58 plpgsql 0bdfb8a7e6a0ede0e74a3bbf0922908a'),
   ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '6ff173fdb9fa8b858f829a9fc8ac50cb plpgsql bc941b2b432f826647507dbe2286e140'),
   ('function', '', 'registered_above(tbl regclass)', '3c7fc44e8a599053930f2473a8ddbe30 plpgsql 68a40c9106de43c2f3078bbf69dad47a'),
-  ('function', '', 'registry_changed()', 'de5214dc037ef2c0f1e00d91f8b8d948 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
+  ('function', '', 'registry_changed()', '10b81ad5bf752cfe5e43aa4b8929a130 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
   ('function', '', 'release(resource text, token bigint)', '9d66b5a7684e8c0d8e84dc7ec44a8152 plpgsql d0d9fc5461b488971e6c299a23a95191'),
   ('function', '', 'renew(resource text, token bigint, ttl interval)', '62c6083377ebedc8adfe9ccf4a73446b plpgsql 6e74c9b01cb5447304651630290e19fe'),
   ('function', '', 'repair(tbl regclass, key jsonb, token bigint, reason text)', '7698fb36850e3abae679f9e8157559a9 plpgsql b4dc2f67b2dd4343435b2b0c9f4734f4'),
   ('function', '', 'seal(tbl regclass, resource text, by_column name)', 'ba8076d52e5f420075c6900abf68bbb1 plpgsql fa0b38bbd52b59de448b52763f5fb745'),
-  ('function', '', 'seal_apply(tbl regclass)', 'd7944e09efefe9cb58077b6eda50c6a7 plpgsql 595760964e5e7716b3ff5a84a282718a'),
-  ('function', '', 'seal_bodies()', '6afceb8d19573cac1652a808aab49baa sql 7bfd7a67e71cfc4fafffff35a6f280c3'),
+  ('function', '', 'seal_apply(tbl regclass)', '29c6c724a1c8505bea7af52799f4c41d plpgsql 595760964e5e7716b3ff5a84a282718a'),
+  ('function', '', 'seal_bodies()', 'ad34cd9d5f9b9e9688a1f7234e685c97 sql 7bfd7a67e71cfc4fafffff35a6f280c3'),
   ('function', '', 'seal_changed()', 'f244104b91436f26ea975e47b95a39c9 plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
-  ('function', '', 'seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text, col name, token bigint, current bigint, was bigint)', 'f051b1891c66209846be0252281a881f plpgsql 5c1b8ce3d927e8169a21725c49da40b7'),
+  ('function', '', 'seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text, col name, token bigint, current bigint, was bigint)', '042533978fbbb02b330b9ac29d59cbaa plpgsql 5c1b8ce3d927e8169a21725c49da40b7'),
   ('function', '', 'seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype)', 'e90101e7ec5212caff91244b47e76d07 plpgsql 73280983504b580c235b7d2f9bb343b4'),
   ('function', '', 'seal_sweep(names text[])', '943752c29d89fba06ae01371b2080b7d plpgsql 58a67aed99a41439caf69e18773f3ca8'),
   ('function', '', 'setting_name(resource text)', '33715c0a0a5cfcd7c4d1e48de8edf70b plpgsql a0401152108b9105e1aef3ca319e60f2'),
   ('function', '', 'take(resource text, ttl interval, holder text)', '75f68778be679fbb9853069d32707847 plpgsql 1b364c0b4c9ea500695f712df2eb78ae'),
-  ('function', '', 'take_over(tbl regclass, former jsonb, is_new boolean)', '4cfd946fdc24f77fbe77b039e6283cdb plpgsql a433b75e825abbc60e883910814f787a'),
-  ('function', '', 'tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', '7025caf24d5fe4644973cb1aa368a92a plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
-  ('function', '', 'tombstone_bodies()', 'ffca11a7038ffc8dc8b74c9938996d8e sql 2225e7bc8acf4e4c09c2b8e3c2fcf62a'),
+  ('function', '', 'take_over(tbl regclass, former jsonb, is_new boolean)', '5396862c0a0f06fe862b4d0d671e174f plpgsql a433b75e825abbc60e883910814f787a'),
+  ('function', '', 'tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', 'c65d10ba45c0aef88ab17d62afecfe40 plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
+  ('function', '', 'tombstone_bodies()', 'df85760a229ca4ca8dc83dce7d1f86fc sql 2225e7bc8acf4e4c09c2b8e3c2fcf62a'),
   ('function', '', 'tombstone_copy(former regclass, tbl regclass)', 'd0f4395c65a18bc5d6b70b60b71cb50a plpgsql ef1ddfbf0f7f51e140b9d39ff86da796'),
   ('function', '', 'tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass)', 'acb797687c0df6bf0ff7acc2bb9ea542 plpgsql 7a67788e09068fcff5737dc8455907a0'),
-  ('function', '', 'tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[])', '34272e2699b0cec444c98c773ff279c0 plpgsql fadcc74a08ec2367109fceb51f047a39'),
-  ('function', '', 'tombstone_rekey(tbl regclass, columns jsonb)', '6bbaabd2e8678fb0dffc98245d8261cf plpgsql 7bbc9f574f13cf734cc4b5519b56f2df'),
+  ('function', '', 'tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[])', '502d6bb9089735874691c43668dc92ae plpgsql fadcc74a08ec2367109fceb51f047a39'),
+  ('function', '', 'tombstone_rekey(tbl regclass, columns jsonb)', '2cb529c6da262bcc4bbc40b2afedc0bf plpgsql 7bbc9f574f13cf734cc4b5519b56f2df'),
   ('function', '', 'tombstone_sweep(prefixes text[])', 'abb8bcbc6f50847237487630645a1518 plpgsql 35d05058ce13759d0a7713fdf0fd4e4c'),
   ('function', '', 'tombstones(tbl regclass, keep boolean)', '9c516422aaf7a036409c16e4f9f36593 plpgsql 898ed9a1e93ee552261fa6e0290ae4d6'),
   ('function', '', 'tombstones_changed()', '2358ddb28889e6f68166286d1242af3e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'unregister(tbl regclass)', '7584e0bb647b4feb3443bdd6b22e1771 plpgsql cc92ce5b3e705ae39709e1836d369583'),
   ('function', '', 'unseal(tbl regclass)', 'ad293536eacd4f143c25d45dbb01dc68 plpgsql cc92ce5b3e705ae39709e1836d369583'),
   ('function', '', 'wall(tbl regclass, level text)', '305e0d5b1c59ea41b78c2a4ed5ef0b9e plpgsql 97f5ee05316ce35f0a59037fdb9f6c7c'),
-  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', 'c40029fe76d8049835877e5ab06fec6a plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
+  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', '0757ec39a710c77c1de8dd5cde664eed plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
   ('function', '', 'wall_changed()', 'b320d12be55e559043174f6143ec5f1e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'wall_delete_bodies()', '65056af0de88c628a3d8436891b0cef5 sql f3dc027e5815f0fac52554b12e4319ff'),
-  ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass)', 'c69d2a63d8f7ab8daf339b088d8ad85a plpgsql e95ca33e548862d6f143f196e2b4baaa'),
+  ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass)', '240a190bbf5e36c22f7ba487a373fb16 plpgsql e95ca33e548862d6f143f196e2b4baaa'),
   ('function', '', 'wall_insert_bodies()', 'a1d6a5755db0e5f888a3cd945de38e62 sql f3dc027e5815f0fac52554b12e4319ff'),
-  ('function', '', 'wall_other_bodies()', 'aef4a3d7ee549d1dcf6c65512fab0c9a sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'wall_other_bodies()', '7ddd4f009cd8719279e2030eca28c6fc sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_sweep(prefixes text[])', '6e0fb0f94fba73d834e002207dcb9ed0 plpgsql 35d05058ce13759d0a7713fdf0fd4e4c'),
   ('function', '', 'wall_update_bodies()', '2dc1023ec4a57417b3318871075a0e0e sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'walls_above(rel oid)', 'ae5e81a4279665bc89576eff1efd23ef plpgsql 2200a9c23d5678134bef8f392f18963b'),
@@ -3882,6 +3979,7 @@ BEGIN
     RETURN QUERY SELECT * FROM fencing.doctor_tables();
     RETURN QUERY SELECT * FROM fencing.doctor_wall(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_tombstones(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_buried(v_family, doctor.scan);
     RETURN QUERY SELECT * FROM fencing.doctor_schema(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_sequences(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_roles(v_family, v_apps, doctor.roles);
@@ -4261,6 +4359,8 @@ DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
   c_owner  CONSTANT oid := fencing.doctor_owner();
   -- as in fencing.wall_apply
+  c_noted CONSTANT text :=
+      'WHEN ((set_config((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), (new.%1$I)::text, true) IS NULL)) ';
   c_changed CONSTANT text :=
       '((new.%1$I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))';
 BEGIN
@@ -4278,8 +4378,8 @@ BEGIN
 
   RETURN QUERY
   WITH kind(name, suffix, event, tomb, cond) AS (VALUES
-    ('!fencing_mark', 'mark', 'mark', false, ''), ('!fencing_mark_insert', 'mark_insert', 'BEFORE INSERT', false, ''),
-        ('~fencing_update', 'update', 'BEFORE UPDATE', false, ''),
+    ('!fencing_mark', 'mark', 'mark', false, c_noted), ('!fencing_mark_insert', 'mark', 'BEFORE INSERT', false, c_noted),
+        ('~fencing_named', 'named', 'mark', false, ''), ('~fencing_update', 'update', 'BEFORE UPDATE', false, ''),
     ('~fencing_insert', 'insert', 'BEFORE INSERT', false, ''), ('~fencing_delete', 'delete', 'BEFORE DELETE', false, ''),
     ('~fencing_truncate', 'truncate', 'BEFORE TRUNCATE', false, ''), ('~fencing_late', 'late', 'AFTER UPDATE', false, 'late'),
     ('~fencing_late_insert', 'late', 'AFTER INSERT', false, 'WHEN (((new.%I <= 0) OR ' || c_changed || ')) '),
@@ -4320,7 +4420,7 @@ BEGIN
                            FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, ord), pg_attribute a
                           WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num
                               AND u.ord <= i.indnkeyatts) y ON true, kind k
-     WHERE f.wall <> 'off' AND (NOT k.tomb OR f.tombs AND (f.oid = f.root OR f.part))  -- D212 has the other children
+     WHERE f.wall <> 'off' AND (k.suffix <> 'named' OR f.mode = 'lease') AND (NOT k.tomb OR f.tombs AND (f.oid = f.root OR f.part))  -- D212 has the other children
        AND NOT f.torn AND NOT f.unsettled),  -- D213, and D102, D103 and D105
   seen AS (
     SELECT w.*, t.tgenabled, t.tgfoid, t.tgparentid, p.proowner <> c_owner AS foreign_owner, p.pronamespace = c_schema
@@ -4329,8 +4429,8 @@ BEGIN
              -- which functions it is to run only a sequence says, and none is to be made without one
              WHEN p.pronamespace <> c_schema OR NOT w.unbounded AND p.proname <> w.func OR w.unbounded AND p.proname !~ CASE WHEN w.tomb
                  THEN '^tomb_' ELSE '^wall_' END OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR (p.proconfig IS NOT NULL) <> w.tomb
-                  OR p.prosecdef <> (w.suffix NOT LIKE 'mark%') OR position(CASE WHEN w.suffix LIKE 'mark%' THEN 'pg_catalog.set_config('
-                      ELSE 'PERFORM fencing.fail(' END IN p.prosrc) = 0 THEN 'D204 trigger-function'
+                  OR p.prosecdef <> (w.suffix NOT IN ('mark', 'named')) OR position(CASE w.suffix WHEN 'mark' THEN 'RETURN NEW;'
+                      WHEN 'named' THEN 'OPERATOR(pg_catalog.~) NEW.' ELSE 'PERFORM fencing.fail(' END IN p.prosrc) = 0 THEN 'D204 trigger-function'
              WHEN t.tgenabled <> 'A' AND NOT (w.subscribed AND t.tgenabled = 'O') THEN 'D203 trigger-disabled'
              WHEN NOT w.unbounded AND pg_get_triggerdef(t.oid) IS DISTINCT FROM w.def || format('%I(%L)', w.func, w.wall)
                   -- triggers follow a column that is renamed, and D106 says so
@@ -4341,7 +4441,13 @@ BEGIN
                ELSE format('SELECT fencing.wall(r.relid, r.wall_level) FROM fencing.registry r WHERE r.relid = %L::regclass', w.root_name) END AS again,
            -- the column that the wall was made for, where another one has its name now: triggers follow a column that is renamed
            (SELECT l.col FROM pg_trigger u, substring(pg_get_triggerdef(u.oid) FROM 'new[.](.*) <=? old[.]') l(col)
-             WHERE u.tgrelid = w.oid AND u.tgname = '~fencing_late' AND l.col <> format('%I', w.col)) AS moved
+             WHERE u.tgrelid = w.oid AND u.tgname = '~fencing_late' AND l.col <> format('%I', w.col)) AS moved,
+           ARRAY(SELECT format('DROP TRIGGER IF EXISTS %I ON %s', u.tgname, m.name)  -- whatever else has their names, or none is put up
+                   FROM jsonb_to_recordset(family) AS m(root oid, oid oid, name text) JOIN pg_trigger u ON u.tgrelid = m.oid JOIN pg_proc g ON g.oid = u.tgfoid
+                  WHERE m.root = w.root AND u.tgparentid = 0 AND g.pronamespace <> c_schema
+                    AND u.tgname ~ CASE WHEN w.tomb THEN '^~fencing_(bury|vacate|tomb|rekey[12])$'
+                      ELSE '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert|bury|vacate|tomb|rekey[12]|zseal))$' END
+                  ORDER BY m.name, u.tgname) AS drops
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
   SELECT 'error', s.code, format('trigger %I on %s', s.trg, s.name),
@@ -4373,9 +4479,10 @@ BEGIN
                          CASE WHEN s.tomb THEN 'fencing.tombstones(r.relid)' ELSE 'fencing.wall(r.relid, r.wall_level)' END, CASE
                              WHEN s.tomb THEN ' AND r.tombstones' ELSE '' END)
                 -- of tombstones with the root's trigger the copies go, and never the tombstones
-                WHEN s.tomb THEN 'BEGIN; ' || CASE WHEN s.tgparentid <> 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.root_name)
-                    ELSE format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name) END || s.again || '; COMMIT'
-                ELSE fencing.doctor_without_wall(s.root_name, CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s', s.trg, s.name) END) END END
+                WHEN s.tomb THEN format('BEGIN; %s%s; COMMIT', (SELECT string_agg(d || '; ', '') FROM unnest(s.drops || CASE WHEN s.tgparentid <> 0
+                    THEN format('DROP TRIGGER IF EXISTS %I ON %s', s.trg, s.root_name) ELSE format('DROP TRIGGER IF EXISTS %I ON %s', s.trg, s.name) END) d), s.again)
+                ELSE fencing.doctor_without_wall(s.root_name, nullif(array_to_string(s.drops || CASE WHEN s.tgparentid = 0
+                    THEN format('DROP TRIGGER IF EXISTS %I ON %s', s.trg, s.name) END, '; '), '')) END END
     FROM seen s WHERE s.code IS NOT NULL;
 
   RETURN QUERY
@@ -4446,6 +4553,49 @@ BEGIN
              format('make %s a partitioned table, or ALTER TABLE %s NO INHERIT %1$s', f.root_name, f.name)
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, wall text, tombs boolean, part boolean)
    WHERE f.oid <> f.root AND NOT f.part AND f.tombs AND f.wall <> 'off';
+END $$;
+-- +goose StatementEnd
+
+-- Rows whose key was deleted under a newer token than they have: put back by a restore, or with a partition that was attached. It reads
+-- the whole tables. The settings are those under which keys are written as text, see fencing.tombstone_functions.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_buried(family jsonb, scan boolean)
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD' SET IntervalStyle = 'postgres'
+SET bytea_output = 'hex' SET extra_float_digits = 1 AS $$
+DECLARE
+  v_table record;
+  v_key   record;
+  v_from  text;
+  v_count bigint;
+BEGIN
+  IF scan IS NOT TRUE OR NOT has_table_privilege('fencing.tombstone', 'SELECT')
+      OR NOT has_function_privilege('fencing.tombstone_key(regclass)', 'EXECUTE') THEN
+    RETURN;
+  END IF;
+  FOR v_table IN
+    SELECT f.* FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, tombs boolean)
+      JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped
+     WHERE f.root = f.oid AND f.tombs AND has_table_privilege(f.oid, 'SELECT')
+  LOOP
+    BEGIN
+      SELECT * INTO v_key FROM fencing.tombstone_key(v_table.oid::regclass);
+    EXCEPTION WHEN object_not_in_prerequisite_state OR feature_not_supported THEN
+      CONTINUE;  -- D211, or fencing.tombstones refuses it
+    END;
+    v_from := format($q$FROM %s x JOIN fencing.tombstone d ON d.relid = %L::regclass AND d.digest = sha256(convert_to(%s::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)) AND d.token > x.%I$q$,
+        v_table.name, v_table.name, format('ARRAY[' || array_to_string(v_key.texts, ', ') || ']', 'x'), v_table.col);
+    EXECUTE 'SELECT count(*) ' || v_from INTO v_count;
+    IF v_count > 0 THEN
+      RETURN QUERY SELECT 'error', 'D216 token-below-tombstone', v_table.name,
+        format('%s of its rows have a key that was deleted under a newer token than theirs', v_count),
+        'a stale holder, which the token of the DELETE shuts out, writes them',
+        -- a token that is raised shuts out more
+        format('BEGIN; SET LOCAL TimeZone = ''UTC''; SET LOCAL DateStyle = ''ISO, YMD''; SELECT fencing.repair(%L, jsonb_build_object(%s), d.token, ''the key was deleted under this token'') %s; COMMIT',
+          v_table.name, (SELECT string_agg(format('%L, x.%I', c, c), ', ' ORDER BY i) FROM unnest(v_key.cols) WITH ORDINALITY u(c, i)), v_from);
+    END IF;
+  END LOOP;
 END $$;
 -- +goose StatementEnd
 
@@ -5016,8 +5166,83 @@ END $$;
 
 -- ---- src/85_doctor_triggers.sql
 
--- Triggers and rules of others on protected tables, and foreign keys. What a trigger's function may do is told by its text, without
--- comments and constants: set the token column by name, or NEW as a whole, and who writes in another language is trusted with nothing.
+-- Triggers and rules of others on protected tables, and foreign keys.
+--
+-- What a trigger's function does is told by its words. It counts as one that sets the token unless its words show that it doesn't: where
+-- the wall doesn't compare the token afterwards, a way that is not known here would have a stale write pass.
+
+-- The words of a body in PL/pgSQL as the server tells them apart, in lower case and with a space between two: '' for a constant, # for the
+-- token column. Null where that is not certain: with a dollar quote, a comment within a comment, a Unicode escape in a name, or a
+-- backslash that, by standard_conforming_strings, may or may not continue a constant.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_words(source text, token_column name) RETURNS text LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+  c_word CONSTANT text := '"(?:[^"]|"")*"|[^\x01-\x40\x5b-\x5e\x60\x7b-\x7f][^\x01-\x23\x25-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-\x7f]*';
+  -- of several that match the longest counts, as in the server
+  c_lexeme CONSTANT text := '(--[^\n\r]*|/[*](?:[^*]|[*]+[^*/])*[*]+/|[eE]''(?:[^''\\]|\\.|'''')*''|''[^'']*''|[uU]&"|[$](?:' || c_word || ')?[$]|'
+      || c_word || '|:=|::|=>|<<|>>|[^[:space:]])';
+BEGIN
+  -- the words that fencing.doctor_sets looks for
+  IF lower(token_column) = ANY ('{new,old,into,strict,for,foreach,diagnostics,call,return,alias,declare,begin,then,else,loop}') THEN
+    RETURN NULL;
+  END IF;
+  RETURN (
+    SELECT CASE WHEN coalesce(bool_or(x.word IN ('''', '"') OR x.word ~ '^(?:[uU]&"|[$].*[$]$|/[*].*/[*])' OR x.word ~ '^''.*\\''$'), false)
+                THEN NULL
+                ELSE coalesce(string_agg(CASE
+                  WHEN x.word ~ '^[eE]?''' THEN ''''''
+                  WHEN y.name IN ('new', 'old') THEN y.name
+                  WHEN y.name = lower(token_column) THEN '#'
+                  WHEN starts_with(x.word, '"') THEN 'x'
+                  ELSE y.name END, ' ' ORDER BY x.i) FILTER (WHERE x.word !~ '^(?:--|/[*])'), '') END
+      FROM (SELECT m[1] AS word, i FROM regexp_matches(source, c_lexeme, 'g') WITH ORDINALITY m(m, i)) x,
+      LATERAL (SELECT lower(CASE WHEN starts_with(x.word, '"') THEN replace(substr(x.word, 2, greatest(length(x.word) - 2, 0)), '""', '"')
+          ELSE x.word END) AS name) y);
+END $$;
+-- +goose StatementEnd
+
+-- What the function of a trigger may set of a row: 'column', the token column; 'row', the row as a whole or what is not known; or null,
+-- certainly neither. In another language than PL/pgSQL that is not known, but for functions of the server and its extensions.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_sets(source text, language name, token_column name, arguments text) RETURNS text LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+  c_path   CONSTANT text := '[^ ,;()]+(?: [.] [^ ,;()]+)*(?: \[ [^]]* \])*';
+  c_target CONSTANT text := format(' (?:into(?: strict)?|for|foreach) (?:%s , )*(?:[^ ,;()]+ [.] )*', c_path);
+  c_start  CONSTANT text := ' (?:;|begin|then|else|loop|>>) (?:[^ ,;()]+ [.] )*';  -- of a statement: elsewhere = compares
+  v_words  text;
+BEGIN
+  IF language IN ('internal', 'c') THEN
+    RETURN CASE WHEN position(lower(token_column) IN lower(arguments)) > 0 THEN 'column' END;
+  ELSIF language <> 'plpgsql' THEN
+    RETURN 'row';
+  END IF;
+  v_words := fencing.doctor_words(source, token_column);
+  IF v_words IS NULL THEN
+    RETURN 'row';
+  END IF;
+  v_words := ' ; ' || v_words || ' ';
+  IF v_words ~ (' new [.] # := |' || c_start || 'new [.] # = |' || c_target || 'new [.] # | (?:diagnostics|call) [^;]*new [.] # ') THEN
+    RETURN 'column';
+  END IF;
+  -- a name of its own for the row, a variable that is called new, an assignment
+  IF v_words ~ (' alias | (?:;|declare|begin) new [^ .:=;]+ | new := |' || c_start || 'new = |' || c_target || 'new (?![.] )| call [^;]*new (?![.] )') THEN
+    RETURN 'row';
+  END IF;
+  IF EXISTS (SELECT FROM regexp_matches(v_words, ' return ([^;]*) ;', 'g') m(r)
+              WHERE m.r[1] !~ '^(?:(?:new|old|null|case|when|then|else|end|coalesce|tg_op|is|not|distinct|from|and|or|''''|[(),=<>!])(?: |$))*$') THEN
+    RETURN 'row';
+  END IF;
+  -- a changed OLD that is returned
+  IF v_words ~ ' return [^;]*old ' AND v_words ~ (' (?:;|declare|begin) old [^ .:=;]+ | old (?:[.] ' || c_path || ' )?:= |' || c_start
+      || 'old (?:[.] ' || c_path || ' )?= |' || c_target || 'old | (?:diagnostics|call) [^;]*old ') THEN
+    RETURN 'row';
+  END IF;
+  RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
 -- +goose StatementBegin
 CREATE FUNCTION fencing.doctor_triggers(family jsonb, apps jsonb)
 RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
@@ -5038,26 +5263,13 @@ BEGIN
     LATERAL (SELECT CASE WHEN f.col ~ '^[[:alnum:]_]+$' THEN b.text ~* ('[[:<:]]' || f.col || '[[:>:]]')
         ELSE position(lower(f.col) IN lower(b.text)) > 0 END
                     OR position(lower(f.col) IN lower(encode(t.tgargs, 'escape'))) > 0 AS names) n,
-    LATERAL (SELECT format('"?new"?[[:space:]]*[.][[:space:]]*"?%s"?', regexp_replace(f.col, '[^[:alnum:]_]', '\\\&', 'g')) AS col,
-                    '(^|;|[[:<:]](begin|then|else|loop)[[:>:]]|>>)[[:space:]]*' AS start,  -- of a statement: elsewhere = compares
-                    '[[:<:]]into[[:space:]]+(strict[[:space:]]+)?([^[:space:],();]+[[:space:]]*,[[:space:]]*)*' AS into) e,
-    LATERAL (SELECT CASE
-               WHEN t.tgtype & 20 = 0 THEN NULL
-               WHEN l.lanname = 'plpgsql' THEN CASE
-                 WHEN b.text ~* (e.start || e.col || '[[:space:]]*:?=') OR b.text ~* (e.into || e.col) THEN 'column'
-                 WHEN b.text ~* (e.start || '"?new"?[[:space:]]*:?=')
-                     OR b.text ~* (e.into || '"?new"?[[:space:]]*([^.[:alnum:]_$[:space:]]|[[:space:]][^.]|$)') THEN 'row'
-                 WHEN EXISTS (SELECT FROM regexp_matches(b.text, '[[:<:]]return[[:>:]]([^;]*)', 'gi') m(r)
-                               WHERE lower(regexp_replace(m.r[1], '[[:space:]"]+', '', 'g')) NOT IN ('new', 'old', 'null', '(new)',
-                                   'coalesce(new,old)', 'coalesce(old,new)')) THEN 'row' END
-               WHEN n.names THEN 'column'
-               WHEN l.lanname NOT IN ('internal', 'c') THEN 'row' END AS sets,
-             b.text ~* '("?new"?[[:space:]]*:?=|[[:<:]]return[[:>:]][[:space:]]*[^;[:space:]]*[(])[^;]*[[:<:]]old[[:>:]]' AS of_old) z,
-    LATERAL (SELECT z.sets, z.sets = 'row' AND z.of_old AND f.wall IN ('enforce', 'attested') AS refused) y,
+    LATERAL (SELECT CASE WHEN t.tgtype & 20 > 0 THEN fencing.doctor_sets(p.prosrc, l.lanname, f.col, encode(t.tgargs, 'escape')) END
+        AS sets) y,
     -- before the mark that notes the token, and after what EXCLUDED has of an upsert
     LATERAL (SELECT t.tgtype & 16 > 0 AND t.tgname < '!fencing_mark' COLLATE "C" OR t.tgtype & 4 > 0
         AND t.tgname < '!fencing_mark_insert' COLLATE "C" AS early,
-                    t.tgtype & 4 > 0 AND t.tgname > '~fencing_insert' COLLATE "C" AS late) o,
+                    t.tgtype & 4 > 0 AND t.tgname > '~fencing_insert' COLLATE "C" AS late,
+                    f.wall IN ('enforce', 'attested') AS walled) o,
     LATERAL (
       SELECT 'warning' AS severity, 'D601 trigger-after-check' AS code, 'it runs after the wall''s own check' AS problem,
           'what it changes in the row has been checked before, and is not again' AS consequence,
@@ -5065,47 +5277,35 @@ BEGIN
        WHERE f.wall <> 'off' AND (t.tgtype & 16 > 0 AND t.tgname > '~fencing_update' COLLATE "C" OR t.tgtype & 4 > 0
            AND t.tgname > '~fencing_insert' COLLATE "C")
       UNION ALL
-      SELECT 'error', 'D606 trigger-sets-token', format('its function %s sets %s', p.oid::regprocedure, CASE y.sets WHEN 'column'
-          THEN format('the token column %I', f.col)
-               ELSE format('the row as a whole, and with it the token column %I', f.col) END),
-             CASE WHEN f.wall NOT IN ('enforce', 'attested')
-                 THEN 'it can lower the token of a write, and a stale holder writes the row after that'
+      SELECT 'error', 'D606 trigger-sets-token', format('its function %s %s', p.oid::regprocedure, CASE y.sets WHEN 'column'
+          THEN format('sets the token column %I', f.col)
+               ELSE format('may set the row as a whole, and with it the token column %I', f.col) END),
+             CASE WHEN NOT o.walled THEN 'it can lower the token of a write, and a stale holder writes the row after that'
                   WHEN o.early THEN 'it can change the token of a write before the wall looks at it, and a stale write passes'
                   WHEN o.late THEN 'it can lower the token that an upsert takes from EXCLUDED after the wall has looked at it'
                   ELSE 'the wall refuses each write whose token it changes' END,
-             CASE WHEN y.sets = 'row' AND f.wall NOT IN ('enforce', 'attested')
+             CASE WHEN y.sets = 'row' AND NOT o.walled
                   THEN format('have it set the columns that it means to set, or SELECT fencing.wall(%L, ''enforce''), which refuses a write whose token it changes, or DROP TRIGGER %I ON %s',
                       f.name, t.tgname, f.name)
-                  -- between the marks and the check the wall refuses what it changes; in mode lease the token is marked there, which D603
-                  -- is about
-                  WHEN y.sets = 'row' AND (f.mode = 'strict' OR t.tgtype & 16 = 0)
+                  -- between the marks and the check the wall refuses what it changes
+                  WHEN y.sets = 'row'
                   THEN format('have it set the columns that it means to set, one by one, or ALTER TRIGGER %I ON %s RENAME TO %I, where the wall refuses a write whose token it changes',
                               t.tgname, f.name, left('!g_' || t.tgname, 60))
-                  WHEN y.sets = 'row' THEN
-                      format('have it set the columns that it means to set, one by one, or DROP TRIGGER %I ON %s; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)',
-                                                  t.tgname, f.name, p.oid)
                   ELSE format('have it leave that column alone, or DROP TRIGGER %I ON %s; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)',
                       t.tgname, f.name, p.oid) END
         -- the wall's marks note the token before it, and compare with it afterwards
-       WHERE y.sets = 'column' OR y.sets = 'row' AND (f.wall NOT IN ('enforce', 'attested') OR o.early OR o.late)
+       WHERE y.sets = 'column' OR y.sets = 'row' AND (NOT o.walled OR o.early OR o.late)
       UNION ALL
       SELECT 'warning', 'D602 trigger-token', format('its function %s has the token column %I in its text', p.oid::regprocedure, f.col),
              'it may set the token of the row, or take it away', format('look at it: SELECT pg_catalog.pg_get_functiondef(%s)', p.oid)
        WHERE t.tgtype & 20 > 0 AND n.names AND y.sets IS DISTINCT FROM 'column'
       UNION ALL
-      SELECT CASE WHEN y.refused THEN 'error' ELSE 'warning' END, 'D603 trigger-sees-mark',
-          format('it runs between the wall''s mark and its check, which keep %I negative for that time', f.col),
-             CASE WHEN y.refused THEN format('its function %s makes the row of OLD, without the token of the write: each UPDATE is refused',
-                 p.oid::regprocedure)
-                  WHEN y.sets IS NULL THEN 'it sees that value, and could set one itself'
-                      ELSE 'it sees that value, and each UPDATE whose token it changes is refused' END,
-             -- before the mark a function that sets the token has a stale write pass
-             CASE WHEN y.sets IS NULL THEN format('ALTER TRIGGER %I ON %s RENAME TO %I', t.tgname, f.name, left('!a_' || t.tgname, 60))
-                  ELSE format('leave its name as it is, and have it set the columns that it means to set, one by one, or have it run AFTER; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)',
-                              p.oid) END
-       WHERE f.wall <> 'off' AND f.mode = 'lease' AND t.tgtype & 16 > 0 AND t.tgname > '!fencing_mark' COLLATE "C"
-           AND t.tgname < '~fencing_update' COLLATE "C"
-         AND y.sets IS DISTINCT FROM 'column') x;  -- which D606 has
+      SELECT 'warning', 'D603 trigger-sees-mark', format('it runs between "~fencing_named" and the check, for which %I is negative', f.col),
+             'it sees that value, and a write whose token it changes is refused',
+             -- before "~fencing_named", and after the mark
+             format('ALTER TRIGGER %I ON %s RENAME TO %I', t.tgname, f.name, left('!g_' || t.tgname, 60))
+       WHERE f.wall <> 'off' AND f.mode = 'lease' AND t.tgtype & 16 > 0 AND t.tgname > '~fencing_named' COLLATE "C"
+           AND t.tgname < '~fencing_update' COLLATE "C") x;
 
   RETURN QUERY
   SELECT 'error', 'D604 rule', format('rule %I on %s', w.rulename, f.name), 'the table has a rule',
@@ -5196,6 +5396,9 @@ BEGIN
       UNION ALL SELECT format('is %s now', format_type(a.atttypid, a.atttypmod)), 'every write is refused',
              format('ALTER TABLE %s ALTER COLUMN %I TYPE text; %s', f.root_name, f.by, f.again)
        WHERE a.atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype)
+      UNION ALL SELECT 'has a collation under which different texts are equal', 'fencing.seal refuses the table, and two leases have one name',
+             format('ALTER TABLE %s ALTER COLUMN %I TYPE %s COLLATE "C"; %s', f.root_name, f.by, format_type(a.atttypid, a.atttypmod), f.again)
+       WHERE EXISTS (SELECT FROM pg_collation l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)
       UNION ALL SELECT 'may be null', 'a row with a null can be written by nobody',
           format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.by) WHERE NOT a.attnotnull) x
    WHERE f.by IS NOT NULL;
@@ -5274,11 +5477,35 @@ BEGIN
   IF has_table_privilege('fencing.lease', 'SELECT') AND has_table_privilege('fencing.epoch', 'SELECT') THEN
     RETURN QUERY
     SELECT 'error', 'D221 seal-behind', format('lease %L', l.resource),
-        format('its token is %s, and its epoch %s', l.token, coalesce(min(e.token)::text, 'is missing')),
-           'its holder is refused by sealed tables, and an older one may not be',
-               format('UPDATE fencing.lease SET token = token WHERE resource = %L', l.resource)
+        CASE WHEN count(e.token) = 0 THEN format('its token is %s, and it has no epoch', l.token)
+             WHEN max(e.token) > l.token THEN format('its token is %s, and its epoch %s', l.token, max(e.token))
+             WHEN min(e.token) < l.token THEN format('its token is %s, and its epoch only %s', l.token, min(e.token))
+             ELSE format('its epoch has %s rows, and not 16', count(e.token)) END,
+        CASE WHEN max(e.token) > l.token THEN 'its holder is refused by sealed tables, until the lease is taken again'
+             ELSE 'its holder is refused by sealed tables, and an older one may not be' END,
+        -- Above the lease's token the epoch is nobody's, or another lease's holder's. A new token is neither, and who holds the lease takes
+        -- it again.
+        CASE WHEN max(e.token) > l.token THEN
+          format('BEGIN; SELECT fencing.lease_wait(%1$L); DELETE FROM fencing.epoch WHERE resource = %1$L; '
+                 'UPDATE fencing.lease SET token = fencing.next_token(), holder = NULL, expires_at = ''-infinity'' WHERE resource = %1$L; COMMIT',
+                 l.resource)
+             ELSE format('UPDATE fencing.lease SET token = token WHERE resource = %L', l.resource) END
       FROM fencing.lease l LEFT JOIN fencing.epoch e ON e.resource = l.resource
-     GROUP BY l.resource, l.token HAVING count(e.token) < 16 OR min(e.token) < l.token OR min(e.token) < max(e.token);
+     GROUP BY l.resource, l.token HAVING count(e.token) < 16 OR min(e.token) < l.token OR max(e.token) > l.token;
+    RETURN QUERY
+    SELECT 'warning', 'D228 seal-lease-endless', format('lease %L', l.resource), format('it ends %s, and none lasts longer than 24 hours', l.expires_at),
+           'nobody else can take it until then, whatever becomes of its holder',
+           format('UPDATE fencing.lease SET expires_at = clock_timestamp() + interval ''24 hours'' WHERE resource = %L', l.resource)
+      FROM fencing.lease l WHERE l.expires_at > clock_timestamp() + interval '25 hours' AND l.holder IS NOT NULL;
+    RETURN QUERY
+    SELECT 'warning', 'D229 seal-prepared', format('prepared transaction %L', x.gid),
+           format('it has written under lease %L, and is open since %s', l.resource, x.prepared),
+           'who takes the lease waits for it',
+           format('ROLLBACK PREPARED %L, or COMMIT PREPARED %1$L', x.gid)
+      FROM pg_prepared_xacts x JOIN pg_locks o ON o.locktype = 'transactionid' AND o.transactionid = x.transaction AND o.pid IS NULL
+      JOIN pg_locks k ON k.locktype = 'advisory' AND k.pid IS NULL AND k.virtualtransaction = o.virtualtransaction
+      JOIN fencing.lease l ON k.objsubid = 1 AND pg_catalog.hashtextextended(l.resource, 1717923427) = (k.classid::bigint << 32) | k.objid::bigint
+     WHERE x.database = current_database();
     RETURN QUERY
     SELECT 'info', 'D227 seal-never-taken', f.name, format('it is sealed to lease %L, which was never taken', f.lease),
         'every write is refused until it is taken',
@@ -5392,6 +5619,8 @@ SELECT fencing.wall_sweep(), fencing.seal_sweep(), fencing.tombstone_sweep();
 DROP FUNCTION fencing.doctor_seal(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_subscriptions(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_triggers(family jsonb, apps jsonb);
+DROP FUNCTION fencing.doctor_sets(source text, language name, token_column name, arguments text);
+DROP FUNCTION fencing.doctor_words(source text, token_column name);
 DROP FUNCTION fencing.doctor_settings(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_roles(family jsonb, apps jsonb, roles name[]);
 DROP FUNCTION fencing.doctor_apps(family jsonb, roles name[]);
@@ -5401,6 +5630,7 @@ DROP FUNCTION fencing.doctor_tokens(family jsonb, scan boolean);
 DROP FUNCTION fencing.doctor_sequences(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_bounds();
 DROP FUNCTION fencing.doctor_schema(family jsonb, apps jsonb);
+DROP FUNCTION fencing.doctor_buried(family jsonb, scan boolean);
 DROP FUNCTION fencing.doctor_tombstones(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_wall(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_columns(family jsonb, apps jsonb);
@@ -5451,6 +5681,7 @@ DROP FUNCTION fencing.wall(tbl regclass, level text);
 DROP TRIGGER IF EXISTS wall ON fencing.registry;
 DROP FUNCTION fencing.wall_changed();
 DROP FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass);
+DROP FUNCTION fencing.check_triggers(tbl regclass, names text);
 DROP FUNCTION fencing.check_parents(tbl regclass);
 DROP FUNCTION fencing.walls_above(rel oid);
 DROP FUNCTION fencing.wall_sweep(prefixes text[]);

@@ -70,6 +70,10 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_value bigint;
 BEGIN
+  IF TG_RELID <> 'fencing.registry'::regclass THEN  -- by a trigger of somebody's own
+    RAISE EXCEPTION 'fencing: fencing.registry_changed() is for fencing.registry, and not for a trigger on %', TG_RELID::regclass
+      USING ERRCODE = 'insufficient_privilege', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, HINT = 'Drop the trigger.';
+  END IF;
   UPDATE fencing.generation SET value = value + 1 RETURNING value INTO STRICT v_value;
   PERFORM pg_notify('fencerow_registry', v_value::text);
   RETURN NULL;
@@ -262,10 +266,14 @@ DECLARE
   v_old  jsonb;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.take_over()');
-  IF jsonb_array_length(former) = 0 THEN
+  IF coalesce(jsonb_array_length(former), 0) = 0 THEN
     RETURN;
   END IF;
-  SELECT to_jsonb(r) INTO STRICT v_row FROM fencing.registry r WHERE r.relid = tbl;
+  SELECT to_jsonb(r) INTO v_row FROM fencing.registry r WHERE r.relid = tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: no registered table given to hand a registration to'
+      USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'fencing.register() hands it over: SELECT fencing.register(...).';
+  END IF;
   IF is_new THEN
     v_more := (former -> 0) - ARRAY['relid', 'schema_name', 'table_name', 'token_column', 'mode', 'resource', 'issued_by', 'registered_at'];
   END IF;

@@ -16,10 +16,10 @@
 --   Level attested asks that a transaction say a token, not that it hold the lock: who reads the row's own token and puts that into
 --   the setting and the column passes in mode lease, and in DELETE. It stops mistakes, and no one who means to get past.
 --   Mode lease below level attested: SET last_token = last_token passes, and so does a MERGE with two UPDATE actions of which one
---   names the column. Triggers of others between "!fencing_mark" and "~fencing_update" see ~token.
+--   names the column. A trigger that sorts between "~fencing_named" and "~fencing_update" sees ~token.
 --   A trigger that sorts after "~fencing_update" can change the row: a token that it changes is caught, other values are not. One that
 --   sorts before "!fencing_mark" can change the token unseen, and so can one after "~fencing_insert" that of EXCLUDED in an upsert; the
---   doctor finds those (D606).
+--   doctor finds those (D606) unless their functions certainly leave the token alone.
 --   A row that moves to another partition is deleted and inserted: the UPDATE needs the setting of fencing.setting_name. What foreign
 --   keys do by themselves are writes like others: CASCADE on DELETE needs the setting, SET NULL and CASCADE on UPDATE are refused.
 --   Plain children made, and partitions attached, later: partitions have all but the TRUNCATE trigger, children nothing, until
@@ -80,6 +80,10 @@ BEGIN
     FROM up u LEFT JOIN fencing.registry r ON r.relid = u.oid
     JOIN pg_class c ON c.oid = u.oid JOIN pg_namespace n ON n.oid = c.relnamespace
    ORDER BY r.relid IS NULL, r.wall_level = 'off', u.depth LIMIT 1;
+  IF v_table IS NULL THEN
+    RAISE EXCEPTION 'fencing: no table given of which a write is refused' USING ERRCODE = 'undefined_table',
+      HINT = 'fencing.fail() is for the triggers of walled tables.';
+  END IF;
   v_name := format('%I.%I', v_schema, v_table);
   CASE reason
     WHEN 'stale' THEN
@@ -194,14 +198,14 @@ VALUES
 $$;
 
 -- The marks come before other triggers and note the token that the statement writes, for ~fencing_late to compare with. The note is for
--- the depth at which the trigger runs, so that a write by a trigger in between leaves it alone. In mode lease the mark runs only if the
--- statement names the column, and a token that can't be one counts as none.
+-- the depth at which the trigger runs, so that a write by a trigger in between leaves it alone. It is taken by the trigger's condition,
+-- which costs less than a call and is never true. In mode lease "~fencing_named", the last trigger before the check, says that the statement
+-- names the column: only then it runs, and makes the token negative. What can't be a token counts as none.
 CREATE FUNCTION fencing.wall_other_bodies() RETURNS TABLE (suffix text, mode text, is_bounded boolean, body text) LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp AS $$
 VALUES
-  ('mark', 'lease', NULL::boolean, $body${{body "mark" "lease"}}$body$),
-  ('mark', 'strict', NULL, $body${{body "mark" "strict"}}$body$),
-  ('mark_insert', NULL, NULL, $body${{body "mark" "strict"}}$body$),
+  ('mark', NULL, NULL::boolean, $body${{body "mark"}}$body$),
+  ('named', 'lease', NULL, $body${{body "named"}}$body$),
   ('truncate', NULL, NULL, $body${{body "truncate"}}$body$),
   ('late', NULL, NULL, $body${{body "late"}}$body$)
 $$;
@@ -220,6 +224,10 @@ DECLARE
   v_function record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_functions()');
+  IF num_nulls(token_column, wall_functions.mode) > 0 THEN
+    RAISE EXCEPTION 'fencing: no token column or no mode given to make the functions of a wall for'
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'fencing.wall() makes them: SELECT fencing.wall(''...'').';
+  END IF;
   PERFORM fencing.check_sequence(issued_by);
   IF issued_by IS NOT NULL AND NOT has_sequence_privilege(current_user, issued_by, 'SELECT, USAGE') THEN
     RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
@@ -233,7 +241,7 @@ BEGIN
   LOOP
     CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NOT NULL;
     EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || v_function.suffix,
-                   CASE WHEN v_function.suffix LIKE 'mark%' THEN '' ELSE 'SECURITY DEFINER' END,
+                   CASE WHEN v_function.suffix IN ('mark', 'named') THEN '' ELSE 'SECURITY DEFINER' END,
                    format(v_function.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
   END LOOP;
   -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
@@ -308,7 +316,7 @@ BEGIN
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
     UNION
-    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', r.schema_name, r.table_name) AS mine,
          format('%I.%I', w.schema_name, w.table_name) AS other INTO v_child
@@ -327,6 +335,38 @@ BEGIN
   END IF;
 END $$;
 
+-- Refuses a table on which no trigger can be put, or one of somebody else would be replaced: one whose name matches names.
+CREATE FUNCTION fencing.check_triggers(tbl regclass, names text) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  v_found record;
+BEGIN
+  WITH RECURSIVE member AS (
+    SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, t.tgname INTO v_found
+    FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid AND t.tgname ~ check_triggers.names JOIN pg_proc p ON p.oid = t.tgfoid
+    JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+   WHERE p.pronamespace <> 'fencing'::regnamespace ORDER BY m.oid, t.tgname LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencing: % has a trigger called %, whose function is none of fencing', v_found.name, quote_ident(v_found.tgname)
+      USING ERRCODE = 'duplicate_object', SCHEMA = v_found.nspname, TABLE = v_found.relname,
+            HINT = format('Give it another name: ALTER TRIGGER %I ON %s RENAME TO .... Or, if it was put in the place of fencing''s own, DROP TRIGGER %1$I ON %2$s.',
+                v_found.tgname, v_found.name);
+  END IF;
+  WITH RECURSIVE member AS (
+    SELECT tbl::oid AS oid, false AS pending
+    UNION
+    SELECT i.inhrelid, i.inhdetachpending FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, i.inhparent::regclass AS parent INTO v_found
+    FROM member m JOIN pg_inherits i ON i.inhrelid = m.oid AND i.inhdetachpending JOIN pg_class c ON c.oid = m.oid
+    JOIN pg_namespace n ON n.oid = c.relnamespace WHERE m.pending ORDER BY m.oid LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencing: partition % is being detached, and no trigger can be put on it until that has ended', v_found.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_found.nspname, TABLE = v_found.relname,
+            HINT = format('If it was interrupted, end it: ALTER TABLE %s DETACH PARTITION %s FINALIZE.', v_found.parent, v_found.name);
+  END IF;
+END $$;
+
 -- Makes the triggers of a table, its partitions and its children what the level asks for. What is right already stays as it is, and
 -- its table is not locked. A trigger is right if the server writes it as it was written here: it keeps columns by their numbers, and
 -- so follows one that is renamed.
@@ -336,6 +376,10 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SE
 DECLARE
   c_levels CONSTANT text[] := ARRAY['report', 'enforce', 'attested'];
   v_prefix text := '';
+  -- conditions, as the server writes them
+  c_noted CONSTANT text :=
+      format('(set_config((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), (new.%I)::text, true) IS NULL)',
+      coalesce(token_column, ''));
   c_changed CONSTANT text :=
       format('((new.%I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))',
       coalesce(token_column, ''));
@@ -348,6 +392,7 @@ BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_apply()');
   IF level <> 'off' THEN
     PERFORM fencing.check_parents(tbl);
+    PERFORM fencing.check_triggers(tbl, '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert))$');
     v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by);
   END IF;
   WITH RECURSIVE member AS (
@@ -358,8 +403,9 @@ BEGIN
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   kind(name, suffix, attestable, event, for_each) AS (VALUES
     ('!fencing_mark', 'mark', false, format(CASE mode WHEN 'strict' THEN 'BEFORE UPDATE' ELSE 'BEFORE UPDATE OF %I' END,
-        token_column), 'ROW'),
-    ('!fencing_mark_insert', 'mark_insert', false, 'BEFORE INSERT', 'ROW'),
+        token_column), format('ROW WHEN (%s)', c_noted)),
+    ('!fencing_mark_insert', 'mark', false, 'BEFORE INSERT', format('ROW WHEN (%s)', c_noted)),
+    ('~fencing_named', 'named', false, format('BEFORE UPDATE OF %I', token_column), 'ROW'),
     ('~fencing_update', 'update', true, 'BEFORE UPDATE', 'ROW'),
     ('~fencing_insert', 'insert', true, 'BEFORE INSERT', 'ROW'),
     ('~fencing_delete', 'delete', false, 'BEFORE DELETE', 'ROW'),
@@ -380,7 +426,7 @@ BEGIN
                    FROM fencing.walls_above(m.oid) w
                 WHERE m.oid <> tbl::oid AND NOT c.relispartition AND w.relid <> tbl HAVING m.oid <> tbl::oid
                     AND NOT c.relispartition) y(strictest), kind k
-     WHERE level <> 'off'
+     WHERE level <> 'off' AND (k.suffix <> 'named' OR mode = 'lease')
        AND (NOT c.relispartition OR m.oid = tbl::oid OR k.suffix = 'truncate')),  -- a partition has copies of the others
   present AS (
     SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, left(p.proname, 22) AS prefix
@@ -412,7 +458,7 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid
         UNION
-        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'
          WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
       SELECT DISTINCT g.* FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) g
        WHERE g.relid <> tbl AND (m.oid = tbl::oid OR NOT c.relispartition)
@@ -424,7 +470,7 @@ BEGIN
     -- ALWAYS, or session_replication_role = replica would pass; also of copies that somebody turned off on a partition
     FOR v_sql IN
       WITH RECURSIVE member AS (
-        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't')
       SELECT format('ALTER TABLE %s ', m.oid::regclass) || string_agg(format('ENABLE ALWAYS TRIGGER %I', t.tgname), ', ' ORDER BY t.tgname)
         FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
             LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p

@@ -41,9 +41,17 @@ COMMENT ON TABLE fencing.epoch IS
 
 CREATE FUNCTION fencing.raise_epoch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_token bigint;
 BEGIN
+  IF TG_RELID <> 'fencing.lease'::regclass THEN  -- by a trigger of somebody's own
+    RAISE EXCEPTION 'fencing: fencing.raise_epoch() is for fencing.lease, and not for a trigger on %', TG_RELID::regclass
+      USING ERRCODE = 'insufficient_privilege', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, HINT = 'Drop the trigger.';
+  END IF;
   PERFORM pg_advisory_xact_lock({{leaseLockKey "NEW.resource"}});  -- waits for the writers
-  INSERT INTO fencing.epoch AS e (resource, stripe, token) SELECT NEW.resource, s, NEW.token FROM generate_series(0, 15) s ORDER BY s
+  -- a row that is missing must not come back below the others
+  SELECT greatest(NEW.token, max(e.token)) INTO v_token FROM fencing.epoch e WHERE e.resource = NEW.resource;
+  INSERT INTO fencing.epoch AS e (resource, stripe, token) SELECT NEW.resource, s, v_token FROM generate_series(0, 15) s ORDER BY s
   ON CONFLICT (resource, stripe) DO UPDATE SET token = EXCLUDED.token WHERE e.token < EXCLUDED.token;
   RETURN NULL;
 END $$;
@@ -82,6 +90,10 @@ BEGIN
     FROM up u LEFT JOIN fencing.registry r ON r.relid = u.oid
     JOIN pg_class c ON c.oid = u.oid JOIN pg_namespace n ON n.oid = c.relnamespace
    ORDER BY r.relid IS NULL, r.wall_level = 'off', u.depth LIMIT 1;
+  IF v_table IS NULL THEN
+    RAISE EXCEPTION 'fencing: no table given of which a write is refused' USING ERRCODE = 'undefined_table',
+      HINT = 'fencing.seal_fail() is for the triggers of sealed tables.';
+  END IF;
   v_name := format('%I.%I', v_schema, v_table);
   IF reason = 'token' AND current IS NULL AND level <> 'report'
       AND current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
@@ -220,6 +232,7 @@ BEGIN
       SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
     SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, t.attname, t.atttypid, t.attgenerated,
         format_type(t.atttypid, t.atttypmod) AS type,
+        EXISTS (SELECT FROM pg_collation l WHERE l.oid = t.attcollation AND NOT l.collisdeterministic) AS is_vague,
            NOT t.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can: older rows may have nulls
              SELECT FROM pg_constraint u WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = t.attnum
                  AND NOT u.convalidated) AS nullable
@@ -238,6 +251,9 @@ BEGIN
     ELSIF v_column.attgenerated <> '' THEN
       v_what := 'is a generated column';
       v_hint := 'It is computed after the check. Name a column that is written.';
+    ELSIF v_column.is_vague THEN
+      v_what := 'has a collation under which different texts are equal';
+      v_hint := format('Two leases would have one name. ALTER TABLE %s ALTER COLUMN %I TYPE %s COLLATE "C".', v_column.name, by_column, v_column.type);
     ELSIF v_column.nullable THEN
       v_what := 'is nullable';
       v_hint := format('A row without a lease could be written by nobody. ALTER TABLE %s ALTER COLUMN %I SET NOT NULL.', v_column.name,
@@ -288,6 +304,7 @@ BEGIN
       PERFORM fencing.check_seal_column(tbl, v_row.seal_column);
     END IF;
     PERFORM fencing.check_parents(tbl);
+    PERFORM fencing.check_triggers(tbl, '^~fencing_zseal$');
     v_func := fencing.seal_function(v_row.token_column, v_row.resource, v_row.seal_resource, v_row.seal_column, v_row.typ);
   ELSIF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = tbl)
@@ -297,7 +314,7 @@ BEGIN
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
     UNION
-    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid  -- a child with a wall of its own keeps that
+    SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'  -- a child with a wall of its own keeps that
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   wanted AS (
     SELECT m.oid, format('TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %I.%I FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
@@ -331,7 +348,7 @@ BEGIN
   IF v_func IS NOT NULL THEN
     FOR v_sql IN
       WITH RECURSIVE member AS (
-        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid)
+        SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't')
       SELECT format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', t.tgrelid::regclass, t.tgname)
         FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
             LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
@@ -346,7 +363,7 @@ BEGIN
       WITH RECURSIVE member AS (
         SELECT tbl::oid AS oid
         UNION
-        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+        SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'
          WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
       SELECT DISTINCT r.relid FROM member m JOIN pg_class c ON c.oid = m.oid, fencing.walls_above(m.oid) r
        WHERE r.relid <> tbl AND num_nonnulls(r.seal_resource, r.seal_column) = 1

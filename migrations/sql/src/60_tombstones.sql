@@ -22,7 +22,9 @@
 
 CREATE TABLE fencing.tombstone (
   relid      regclass    NOT NULL,
-  digest     bytea       NOT NULL,  -- sha256 of the key as text: a long key has no room in an index, and its row could not be deleted
+  -- sha256 of the key as text in UTF8, and so the same in a database of another encoding: a long key has no room in an index, and its
+  -- row could not be deleted
+  digest     bytea       NOT NULL,
   key        text[]      COLLATE "C" NOT NULL,
   columns    jsonb       NOT NULL,  -- what the key's values are of: see fencing.tombstone_rekey
   token      bigint      NOT NULL,
@@ -49,8 +51,12 @@ DECLARE
 BEGIN
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name,
          format(' Or keep none any more: SELECT fencing.tombstones(%L, false).', format('%I.%I', n.nspname, c.relname)) AS or_none
-             INTO STRICT v_table
+             INTO v_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: no table given whose primary key tombstones are found by'
+      USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+  END IF;
   IF EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = tbl AND i.indisprimary AND NOT i.indimmediate) THEN
     -- an INSERT waits for a DELETE in progress only where the key is checked at once
     RAISE EXCEPTION 'fencing: no tombstones for %: its primary key is deferrable, and an INSERT does not wait for a DELETE', v_table.name
@@ -93,42 +99,63 @@ END $$;
 
 -- Has the tombstones of a table stand under the columns that its primary key has now, where they can: columns in another order or by
 -- another name. columns are pairs of a name and what its values are as text: integers and numeric are numbers, which look alike.
+--
+-- Which column a name stood for is told by the condition of the trigger "~fencing_rekey1", which keeps columns by their numbers, and in
+-- which they are in the order of the key that it was made for. While names have been exchanged, what is buried is buried by the names:
+-- then each tombstone stands for both keys.
 CREATE FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_was   jsonb;
-  v_order int[];  -- where each column of the key was
+  v_names text[];  -- of the columns in v_was, as they were
+  v_now   text[];  -- and as they are
+  v_by    text[];
+  v_order int[];   -- where each column of the key was
+  v_is_read boolean;
   v_name  CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE c.oid = tbl);
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_rekey()');
-  FOR v_was IN SELECT DISTINCT d.columns FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns <> tombstone_rekey.columns LOOP
+  FOR v_was IN SELECT DISTINCT d.columns FROM fencing.tombstone d WHERE d.relid = tbl LOOP
     CONTINUE WHEN jsonb_array_length(v_was) = 0;
-    SELECT CASE
-             -- renamed: under the old name there is no column any more
-             WHEN bool_and(w.col ->> 1 = n.col ->> 1 AND (w.col ->> 0 = n.col ->> 0 OR NOT EXISTS (
-                    SELECT 1 FROM pg_attribute a WHERE a.attrelid = tbl AND a.attname = w.col ->> 0 AND a.attnum > 0
-                        AND NOT a.attisdropped)))
-             THEN array_agg(n.ord::int ORDER BY n.ord)
-             WHEN tombstone_rekey.columns @> v_was AND v_was @> tombstone_rekey.columns
-             THEN array_agg((SELECT o.ord::int FROM jsonb_array_elements(v_was) WITH ORDINALITY o(col, ord) WHERE o.col = n.col)
-                 ORDER BY n.ord) END INTO v_order
-      FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY n(col, ord) FULL
-          JOIN jsonb_array_elements(v_was) WITH ORDINALITY w(col, ord) ON w.ord = n.ord;
-    IF v_order IS NULL OR cardinality(v_order) <> jsonb_array_length(v_was) OR array_position(v_order, NULL) IS NOT NULL THEN
+    v_names := ARRAY(SELECT e ->> 0 FROM jsonb_array_elements(v_was) WITH ORDINALITY u(e, i) ORDER BY i);
+    v_now := ARRAY(
+      SELECT CASE WHEN starts_with(m[2], '"') THEN replace(substr(m[2], 2, length(m[2]) - 2), '""', '"') ELSE m[2] END
+        FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid,
+             regexp_matches(pg_get_triggerdef(t.oid), '(old|new)\.("(?:[^"]|"")*"|[^ )]+)', 'g') WITH ORDINALITY x(m, i)
+       WHERE t.tgrelid = tbl AND t.tgname = '~fencing_rekey1' AND p.pronamespace = 'fencing'::regnamespace
+         AND position(quote_literal(v_was::text) IN p.prosrc) > 0 AND m[1] = 'old' ORDER BY x.i);
+    IF cardinality(v_now) <> cardinality(v_names) THEN
+      v_now := v_names;
+    END IF;
+    CONTINUE WHEN v_was = tombstone_rekey.columns AND v_now = v_names;
+    v_is_read := false;
+    FOREACH v_by SLICE 1 IN ARRAY ARRAY[v_now, v_names] LOOP
+      EXIT WHEN v_is_read AND v_now = v_names;
+      SELECT array_agg((SELECT w.i::int FROM jsonb_array_elements(v_was) WITH ORDINALITY w(col, i)
+                         WHERE v_by[w.i] = n.col ->> 0 AND w.col ->> 1 = n.col ->> 1) ORDER BY n.ord) INTO v_order
+        FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY n(col, ord);
+      EXIT WHEN cardinality(v_order) <> cardinality(v_names) OR array_position(v_order, NULL) IS NOT NULL;
+      v_is_read := true;
+      -- out of the way first: what a key becomes may be what another one was
+      INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
+      SELECT 0, {{keyDigest "k.key"}}, k.key, tombstone_rekey.columns, e.token, e.xact, e.deleted_at
+        FROM fencing.tombstone e,
+             LATERAL (SELECT ARRAY(SELECT e.key[u.at] FROM unnest(v_order) WITH ORDINALITY u(at, i) ORDER BY u.i)) k(key)
+       WHERE e.relid = tbl AND e.columns = v_was
+      ON CONFLICT (relid, digest) DO UPDATE SET token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact,
+          deleted_at = EXCLUDED.deleted_at;
+    END LOOP;
+    IF NOT v_is_read THEN
       RAISE EXCEPTION 'fencing: % has tombstones of another primary key, (%), which would not be found by (%)', v_name,
                       (SELECT string_agg(format('%I', e ->> 0), ', ' ORDER BY i) FROM jsonb_array_elements(v_was) WITH ORDINALITY u(e, i)),
                       (SELECT string_agg(format('%I', e ->> 0), ', ' ORDER BY i)
                           FROM jsonb_array_elements(tombstone_rekey.columns) WITH ORDINALITY u(e, i))
         USING ERRCODE = 'object_not_in_prerequisite_state',
-              HINT = format('Put the key''s columns and their types back. Or, once nobody holds a token from before, remove the tombstones, and call this again: SELECT fencing.prune_tombstones(%L, 9223372036854775807).',
+              HINT = format('Put the key''s columns, their names and their types back. Or, once nobody holds a token from before, remove the tombstones, and call this again: SELECT fencing.prune_tombstones(%L, 9223372036854775807).',
                   v_name);
     END IF;
-    -- out of the way first: what a key becomes may be what another one was
-    UPDATE fencing.tombstone d SET relid = 0, columns = tombstone_rekey.columns, key = k.key,
-        digest = sha256(convert_to(k.key::text, getdatabaseencoding()))
-      FROM fencing.tombstone e, LATERAL (SELECT ARRAY(SELECT e.key[u.at] FROM unnest(v_order) WITH ORDINALITY u(at, i) ORDER BY u.i)) k(key)
-     WHERE e.relid = tbl AND e.columns = v_was AND d.relid = e.relid AND d.digest = e.digest;
+    DELETE FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns = v_was;
     INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
     SELECT tbl, d.digest, d.key, d.columns, d.token, d.xact, d.deleted_at FROM fencing.tombstone d WHERE d.relid = 0::regclass
     ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = greatest(x.token, EXCLUDED.token), xact = EXCLUDED.xact,
@@ -269,6 +296,7 @@ DECLARE
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_apply()');
   IF level <> 'off' THEN
+    PERFORM fencing.check_triggers(tbl, '^~fencing_(bury|vacate|tomb|rekey[12])$');
     v_prefix := fencing.tombstone_functions(tbl, token_column, mode, resource, issued_by);
     -- as the server writes it
     SELECT string_agg(format(CASE u.type WHEN 'varchar'::regtype THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'

@@ -91,6 +91,7 @@ BEGIN
     RETURN QUERY SELECT * FROM fencing.doctor_tables();
     RETURN QUERY SELECT * FROM fencing.doctor_wall(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_tombstones(v_family, v_apps);
+    RETURN QUERY SELECT * FROM fencing.doctor_buried(v_family, doctor.scan);
     RETURN QUERY SELECT * FROM fencing.doctor_schema(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_sequences(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_roles(v_family, v_apps, doctor.roles);

@@ -8,6 +8,8 @@ DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
   c_owner  CONSTANT oid := fencing.doctor_owner();
   -- as in fencing.wall_apply
+  c_noted CONSTANT text :=
+      'WHEN ((set_config((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), (new.%1$I)::text, true) IS NULL)) ';
   c_changed CONSTANT text :=
       '((new.%1$I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))';
 BEGIN
@@ -25,8 +27,8 @@ BEGIN
 
   RETURN QUERY
   WITH kind(name, suffix, event, tomb, cond) AS (VALUES
-    ('!fencing_mark', 'mark', 'mark', false, ''), ('!fencing_mark_insert', 'mark_insert', 'BEFORE INSERT', false, ''),
-        ('~fencing_update', 'update', 'BEFORE UPDATE', false, ''),
+    ('!fencing_mark', 'mark', 'mark', false, c_noted), ('!fencing_mark_insert', 'mark', 'BEFORE INSERT', false, c_noted),
+        ('~fencing_named', 'named', 'mark', false, ''), ('~fencing_update', 'update', 'BEFORE UPDATE', false, ''),
     ('~fencing_insert', 'insert', 'BEFORE INSERT', false, ''), ('~fencing_delete', 'delete', 'BEFORE DELETE', false, ''),
     ('~fencing_truncate', 'truncate', 'BEFORE TRUNCATE', false, ''), ('~fencing_late', 'late', 'AFTER UPDATE', false, 'late'),
     ('~fencing_late_insert', 'late', 'AFTER INSERT', false, 'WHEN (((new.%I <= 0) OR ' || c_changed || ')) '),
@@ -67,7 +69,7 @@ BEGIN
                            FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, ord), pg_attribute a
                           WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num
                               AND u.ord <= i.indnkeyatts) y ON true, kind k
-     WHERE f.wall <> 'off' AND (NOT k.tomb OR f.tombs AND (f.oid = f.root OR f.part))  -- D212 has the other children
+     WHERE f.wall <> 'off' AND (k.suffix <> 'named' OR f.mode = 'lease') AND (NOT k.tomb OR f.tombs AND (f.oid = f.root OR f.part))  -- D212 has the other children
        AND NOT f.torn AND NOT f.unsettled),  -- D213, and D102, D103 and D105
   seen AS (
     SELECT w.*, t.tgenabled, t.tgfoid, t.tgparentid, p.proowner <> c_owner AS foreign_owner, p.pronamespace = c_schema
@@ -76,8 +78,8 @@ BEGIN
              -- which functions it is to run only a sequence says, and none is to be made without one
              WHEN p.pronamespace <> c_schema OR NOT w.unbounded AND p.proname <> w.func OR w.unbounded AND p.proname !~ CASE WHEN w.tomb
                  THEN '^tomb_' ELSE '^wall_' END OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR (p.proconfig IS NOT NULL) <> w.tomb
-                  OR p.prosecdef <> (w.suffix NOT LIKE 'mark%') OR position(CASE WHEN w.suffix LIKE 'mark%' THEN 'pg_catalog.set_config('
-                      ELSE 'PERFORM fencing.fail(' END IN p.prosrc) = 0 THEN 'D204 trigger-function'
+                  OR p.prosecdef <> (w.suffix NOT IN ('mark', 'named')) OR position(CASE w.suffix WHEN 'mark' THEN 'RETURN NEW;'
+                      WHEN 'named' THEN 'OPERATOR(pg_catalog.~) NEW.' ELSE 'PERFORM fencing.fail(' END IN p.prosrc) = 0 THEN 'D204 trigger-function'
              WHEN t.tgenabled <> 'A' AND NOT (w.subscribed AND t.tgenabled = 'O') THEN 'D203 trigger-disabled'
              WHEN NOT w.unbounded AND pg_get_triggerdef(t.oid) IS DISTINCT FROM w.def || format('%I(%L)', w.func, w.wall)
                   -- triggers follow a column that is renamed, and D106 says so
@@ -88,7 +90,13 @@ BEGIN
                ELSE format('SELECT fencing.wall(r.relid, r.wall_level) FROM fencing.registry r WHERE r.relid = %L::regclass', w.root_name) END AS again,
            -- the column that the wall was made for, where another one has its name now: triggers follow a column that is renamed
            (SELECT l.col FROM pg_trigger u, substring(pg_get_triggerdef(u.oid) FROM 'new[.](.*) <=? old[.]') l(col)
-             WHERE u.tgrelid = w.oid AND u.tgname = '~fencing_late' AND l.col <> format('%I', w.col)) AS moved
+             WHERE u.tgrelid = w.oid AND u.tgname = '~fencing_late' AND l.col <> format('%I', w.col)) AS moved,
+           ARRAY(SELECT format('DROP TRIGGER IF EXISTS %I ON %s', u.tgname, m.name)  -- whatever else has their names, or none is put up
+                   FROM jsonb_to_recordset(family) AS m(root oid, oid oid, name text) JOIN pg_trigger u ON u.tgrelid = m.oid JOIN pg_proc g ON g.oid = u.tgfoid
+                  WHERE m.root = w.root AND u.tgparentid = 0 AND g.pronamespace <> c_schema
+                    AND u.tgname ~ CASE WHEN w.tomb THEN '^~fencing_(bury|vacate|tomb|rekey[12])$'
+                      ELSE '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert|bury|vacate|tomb|rekey[12]|zseal))$' END
+                  ORDER BY m.name, u.tgname) AS drops
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
   SELECT 'error', s.code, format('trigger %I on %s', s.trg, s.name),
@@ -120,9 +128,10 @@ BEGIN
                          CASE WHEN s.tomb THEN 'fencing.tombstones(r.relid)' ELSE 'fencing.wall(r.relid, r.wall_level)' END, CASE
                              WHEN s.tomb THEN ' AND r.tombstones' ELSE '' END)
                 -- of tombstones with the root's trigger the copies go, and never the tombstones
-                WHEN s.tomb THEN 'BEGIN; ' || CASE WHEN s.tgparentid <> 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.root_name)
-                    ELSE format('DROP TRIGGER IF EXISTS %I ON %s; ', s.trg, s.name) END || s.again || '; COMMIT'
-                ELSE fencing.doctor_without_wall(s.root_name, CASE WHEN s.tgparentid = 0 THEN format('DROP TRIGGER IF EXISTS %I ON %s', s.trg, s.name) END) END END
+                WHEN s.tomb THEN format('BEGIN; %s%s; COMMIT', (SELECT string_agg(d || '; ', '') FROM unnest(s.drops || CASE WHEN s.tgparentid <> 0
+                    THEN format('DROP TRIGGER IF EXISTS %I ON %s', s.trg, s.root_name) ELSE format('DROP TRIGGER IF EXISTS %I ON %s', s.trg, s.name) END) d), s.again)
+                ELSE fencing.doctor_without_wall(s.root_name, nullif(array_to_string(s.drops || CASE WHEN s.tgparentid = 0
+                    THEN format('DROP TRIGGER IF EXISTS %I ON %s', s.trg, s.name) END, '; '), '')) END END
     FROM seen s WHERE s.code IS NOT NULL;
 
   RETURN QUERY
@@ -191,6 +200,47 @@ BEGIN
              format('make %s a partitioned table, or ALTER TABLE %s NO INHERIT %1$s', f.root_name, f.name)
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, wall text, tombs boolean, part boolean)
    WHERE f.oid <> f.root AND NOT f.part AND f.tombs AND f.wall <> 'off';
+END $$;
+
+-- Rows whose key was deleted under a newer token than they have: put back by a restore, or with a partition that was attached. It reads
+-- the whole tables. The settings are those under which keys are written as text, see fencing.tombstone_functions.
+CREATE FUNCTION fencing.doctor_buried(family jsonb, scan boolean)
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD' SET IntervalStyle = 'postgres'
+SET bytea_output = 'hex' SET extra_float_digits = 1 AS $$
+DECLARE
+  v_table record;
+  v_key   record;
+  v_from  text;
+  v_count bigint;
+BEGIN
+  IF scan IS NOT TRUE OR NOT has_table_privilege('fencing.tombstone', 'SELECT')
+      OR NOT has_function_privilege('fencing.tombstone_key(regclass)', 'EXECUTE') THEN
+    RETURN;
+  END IF;
+  FOR v_table IN
+    SELECT f.* FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, tombs boolean)
+      JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped
+     WHERE f.root = f.oid AND f.tombs AND has_table_privilege(f.oid, 'SELECT')
+  LOOP
+    BEGIN
+      SELECT * INTO v_key FROM fencing.tombstone_key(v_table.oid::regclass);
+    EXCEPTION WHEN object_not_in_prerequisite_state OR feature_not_supported THEN
+      CONTINUE;  -- D211, or fencing.tombstones refuses it
+    END;
+    v_from := format($q$FROM %s x JOIN fencing.tombstone d ON d.relid = %L::regclass AND d.digest = {{keyDigest "%s"}} AND d.token > x.%I$q$,
+        v_table.name, v_table.name, format('ARRAY[' || array_to_string(v_key.texts, ', ') || ']', 'x'), v_table.col);
+    EXECUTE 'SELECT count(*) ' || v_from INTO v_count;
+    IF v_count > 0 THEN
+      RETURN QUERY SELECT 'error', 'D216 token-below-tombstone', v_table.name,
+        format('%s of its rows have a key that was deleted under a newer token than theirs', v_count),
+        'a stale holder, which the token of the DELETE shuts out, writes them',
+        -- a token that is raised shuts out more
+        format('BEGIN; SET LOCAL TimeZone = ''UTC''; SET LOCAL DateStyle = ''ISO, YMD''; SELECT fencing.repair(%L, jsonb_build_object(%s), d.token, ''the key was deleted under this token'') %s; COMMIT',
+          v_table.name, (SELECT string_agg(format('%L, x.%I', c, c), ', ' ORDER BY i) FROM unnest(v_key.cols) WITH ORDINALITY u(c, i)), v_from);
+    END IF;
+  END LOOP;
 END $$;
 
 -- What guards the schema itself: the triggers of its tables, and tables that inherit from them.

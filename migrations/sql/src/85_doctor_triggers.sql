@@ -1,5 +1,76 @@
--- Triggers and rules of others on protected tables, and foreign keys. What a trigger's function may do is told by its text, without
--- comments and constants: set the token column by name, or NEW as a whole, and who writes in another language is trusted with nothing.
+-- Triggers and rules of others on protected tables, and foreign keys.
+--
+-- What a trigger's function does is told by its words. It counts as one that sets the token unless its words show that it doesn't: where
+-- the wall doesn't compare the token afterwards, a way that is not known here would have a stale write pass.
+
+-- The words of a body in PL/pgSQL as the server tells them apart, in lower case and with a space between two: '' for a constant, # for the
+-- token column. Null where that is not certain: with a dollar quote, a comment within a comment, a Unicode escape in a name, or a
+-- backslash that, by standard_conforming_strings, may or may not continue a constant.
+CREATE FUNCTION fencing.doctor_words(source text, token_column name) RETURNS text LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+  c_word CONSTANT text := '"(?:[^"]|"")*"|[^\x01-\x40\x5b-\x5e\x60\x7b-\x7f][^\x01-\x23\x25-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-\x7f]*';
+  -- of several that match the longest counts, as in the server
+  c_lexeme CONSTANT text := '(--[^\n\r]*|/[*](?:[^*]|[*]+[^*/])*[*]+/|[eE]''(?:[^''\\]|\\.|'''')*''|''[^'']*''|[uU]&"|[$](?:' || c_word || ')?[$]|'
+      || c_word || '|:=|::|=>|<<|>>|[^[:space:]])';
+BEGIN
+  -- the words that fencing.doctor_sets looks for
+  IF lower(token_column) = ANY ('{new,old,into,strict,for,foreach,diagnostics,call,return,alias,declare,begin,then,else,loop}') THEN
+    RETURN NULL;
+  END IF;
+  RETURN (
+    SELECT CASE WHEN coalesce(bool_or(x.word IN ('''', '"') OR x.word ~ '^(?:[uU]&"|[$].*[$]$|/[*].*/[*])' OR x.word ~ '^''.*\\''$'), false)
+                THEN NULL
+                ELSE coalesce(string_agg(CASE
+                  WHEN x.word ~ '^[eE]?''' THEN ''''''
+                  WHEN y.name IN ('new', 'old') THEN y.name
+                  WHEN y.name = lower(token_column) THEN '#'
+                  WHEN starts_with(x.word, '"') THEN 'x'
+                  ELSE y.name END, ' ' ORDER BY x.i) FILTER (WHERE x.word !~ '^(?:--|/[*])'), '') END
+      FROM (SELECT m[1] AS word, i FROM regexp_matches(source, c_lexeme, 'g') WITH ORDINALITY m(m, i)) x,
+      LATERAL (SELECT lower(CASE WHEN starts_with(x.word, '"') THEN replace(substr(x.word, 2, greatest(length(x.word) - 2, 0)), '""', '"')
+          ELSE x.word END) AS name) y);
+END $$;
+
+-- What the function of a trigger may set of a row: 'column', the token column; 'row', the row as a whole or what is not known; or null,
+-- certainly neither. In another language than PL/pgSQL that is not known, but for functions of the server and its extensions.
+CREATE FUNCTION fencing.doctor_sets(source text, language name, token_column name, arguments text) RETURNS text LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+  c_path   CONSTANT text := '[^ ,;()]+(?: [.] [^ ,;()]+)*(?: \[ [^]]* \])*';
+  c_target CONSTANT text := format(' (?:into(?: strict)?|for|foreach) (?:%s , )*(?:[^ ,;()]+ [.] )*', c_path);
+  c_start  CONSTANT text := ' (?:;|begin|then|else|loop|>>) (?:[^ ,;()]+ [.] )*';  -- of a statement: elsewhere = compares
+  v_words  text;
+BEGIN
+  IF language IN ('internal', 'c') THEN
+    RETURN CASE WHEN position(lower(token_column) IN lower(arguments)) > 0 THEN 'column' END;
+  ELSIF language <> 'plpgsql' THEN
+    RETURN 'row';
+  END IF;
+  v_words := fencing.doctor_words(source, token_column);
+  IF v_words IS NULL THEN
+    RETURN 'row';
+  END IF;
+  v_words := ' ; ' || v_words || ' ';
+  IF v_words ~ (' new [.] # := |' || c_start || 'new [.] # = |' || c_target || 'new [.] # | (?:diagnostics|call) [^;]*new [.] # ') THEN
+    RETURN 'column';
+  END IF;
+  -- a name of its own for the row, a variable that is called new, an assignment
+  IF v_words ~ (' alias | (?:;|declare|begin) new [^ .:=;]+ | new := |' || c_start || 'new = |' || c_target || 'new (?![.] )| call [^;]*new (?![.] )') THEN
+    RETURN 'row';
+  END IF;
+  IF EXISTS (SELECT FROM regexp_matches(v_words, ' return ([^;]*) ;', 'g') m(r)
+              WHERE m.r[1] !~ '^(?:(?:new|old|null|case|when|then|else|end|coalesce|tg_op|is|not|distinct|from|and|or|''''|[(),=<>!])(?: |$))*$') THEN
+    RETURN 'row';
+  END IF;
+  -- a changed OLD that is returned
+  IF v_words ~ ' return [^;]*old ' AND v_words ~ (' (?:;|declare|begin) old [^ .:=;]+ | old (?:[.] ' || c_path || ' )?:= |' || c_start
+      || 'old (?:[.] ' || c_path || ' )?= |' || c_target || 'old | (?:diagnostics|call) [^;]*old ') THEN
+    RETURN 'row';
+  END IF;
+  RETURN NULL;
+END $$;
+
 CREATE FUNCTION fencing.doctor_triggers(family jsonb, apps jsonb)
 RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
@@ -19,26 +90,13 @@ BEGIN
     LATERAL (SELECT CASE WHEN f.col ~ '^[[:alnum:]_]+$' THEN b.text ~* ('[[:<:]]' || f.col || '[[:>:]]')
         ELSE position(lower(f.col) IN lower(b.text)) > 0 END
                     OR position(lower(f.col) IN lower(encode(t.tgargs, 'escape'))) > 0 AS names) n,
-    LATERAL (SELECT format('"?new"?[[:space:]]*[.][[:space:]]*"?%s"?', regexp_replace(f.col, '[^[:alnum:]_]', '\\\&', 'g')) AS col,
-                    '(^|;|[[:<:]](begin|then|else|loop)[[:>:]]|>>)[[:space:]]*' AS start,  -- of a statement: elsewhere = compares
-                    '[[:<:]]into[[:space:]]+(strict[[:space:]]+)?([^[:space:],();]+[[:space:]]*,[[:space:]]*)*' AS into) e,
-    LATERAL (SELECT CASE
-               WHEN t.tgtype & 20 = 0 THEN NULL
-               WHEN l.lanname = 'plpgsql' THEN CASE
-                 WHEN b.text ~* (e.start || e.col || '[[:space:]]*:?=') OR b.text ~* (e.into || e.col) THEN 'column'
-                 WHEN b.text ~* (e.start || '"?new"?[[:space:]]*:?=')
-                     OR b.text ~* (e.into || '"?new"?[[:space:]]*([^.[:alnum:]_$[:space:]]|[[:space:]][^.]|$)') THEN 'row'
-                 WHEN EXISTS (SELECT FROM regexp_matches(b.text, '[[:<:]]return[[:>:]]([^;]*)', 'gi') m(r)
-                               WHERE lower(regexp_replace(m.r[1], '[[:space:]"]+', '', 'g')) NOT IN ('new', 'old', 'null', '(new)',
-                                   'coalesce(new,old)', 'coalesce(old,new)')) THEN 'row' END
-               WHEN n.names THEN 'column'
-               WHEN l.lanname NOT IN ('internal', 'c') THEN 'row' END AS sets,
-             b.text ~* '("?new"?[[:space:]]*:?=|[[:<:]]return[[:>:]][[:space:]]*[^;[:space:]]*[(])[^;]*[[:<:]]old[[:>:]]' AS of_old) z,
-    LATERAL (SELECT z.sets, z.sets = 'row' AND z.of_old AND f.wall IN ('enforce', 'attested') AS refused) y,
+    LATERAL (SELECT CASE WHEN t.tgtype & 20 > 0 THEN fencing.doctor_sets(p.prosrc, l.lanname, f.col, encode(t.tgargs, 'escape')) END
+        AS sets) y,
     -- before the mark that notes the token, and after what EXCLUDED has of an upsert
     LATERAL (SELECT t.tgtype & 16 > 0 AND t.tgname < '!fencing_mark' COLLATE "C" OR t.tgtype & 4 > 0
         AND t.tgname < '!fencing_mark_insert' COLLATE "C" AS early,
-                    t.tgtype & 4 > 0 AND t.tgname > '~fencing_insert' COLLATE "C" AS late) o,
+                    t.tgtype & 4 > 0 AND t.tgname > '~fencing_insert' COLLATE "C" AS late,
+                    f.wall IN ('enforce', 'attested') AS walled) o,
     LATERAL (
       SELECT 'warning' AS severity, 'D601 trigger-after-check' AS code, 'it runs after the wall''s own check' AS problem,
           'what it changes in the row has been checked before, and is not again' AS consequence,
@@ -46,47 +104,35 @@ BEGIN
        WHERE f.wall <> 'off' AND (t.tgtype & 16 > 0 AND t.tgname > '~fencing_update' COLLATE "C" OR t.tgtype & 4 > 0
            AND t.tgname > '~fencing_insert' COLLATE "C")
       UNION ALL
-      SELECT 'error', 'D606 trigger-sets-token', format('its function %s sets %s', p.oid::regprocedure, CASE y.sets WHEN 'column'
-          THEN format('the token column %I', f.col)
-               ELSE format('the row as a whole, and with it the token column %I', f.col) END),
-             CASE WHEN f.wall NOT IN ('enforce', 'attested')
-                 THEN 'it can lower the token of a write, and a stale holder writes the row after that'
+      SELECT 'error', 'D606 trigger-sets-token', format('its function %s %s', p.oid::regprocedure, CASE y.sets WHEN 'column'
+          THEN format('sets the token column %I', f.col)
+               ELSE format('may set the row as a whole, and with it the token column %I', f.col) END),
+             CASE WHEN NOT o.walled THEN 'it can lower the token of a write, and a stale holder writes the row after that'
                   WHEN o.early THEN 'it can change the token of a write before the wall looks at it, and a stale write passes'
                   WHEN o.late THEN 'it can lower the token that an upsert takes from EXCLUDED after the wall has looked at it'
                   ELSE 'the wall refuses each write whose token it changes' END,
-             CASE WHEN y.sets = 'row' AND f.wall NOT IN ('enforce', 'attested')
+             CASE WHEN y.sets = 'row' AND NOT o.walled
                   THEN format('have it set the columns that it means to set, or SELECT fencing.wall(%L, ''enforce''), which refuses a write whose token it changes, or DROP TRIGGER %I ON %s',
                       f.name, t.tgname, f.name)
-                  -- between the marks and the check the wall refuses what it changes; in mode lease the token is marked there, which D603
-                  -- is about
-                  WHEN y.sets = 'row' AND (f.mode = 'strict' OR t.tgtype & 16 = 0)
+                  -- between the marks and the check the wall refuses what it changes
+                  WHEN y.sets = 'row'
                   THEN format('have it set the columns that it means to set, one by one, or ALTER TRIGGER %I ON %s RENAME TO %I, where the wall refuses a write whose token it changes',
                               t.tgname, f.name, left('!g_' || t.tgname, 60))
-                  WHEN y.sets = 'row' THEN
-                      format('have it set the columns that it means to set, one by one, or DROP TRIGGER %I ON %s; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)',
-                                                  t.tgname, f.name, p.oid)
                   ELSE format('have it leave that column alone, or DROP TRIGGER %I ON %s; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)',
                       t.tgname, f.name, p.oid) END
         -- the wall's marks note the token before it, and compare with it afterwards
-       WHERE y.sets = 'column' OR y.sets = 'row' AND (f.wall NOT IN ('enforce', 'attested') OR o.early OR o.late)
+       WHERE y.sets = 'column' OR y.sets = 'row' AND (NOT o.walled OR o.early OR o.late)
       UNION ALL
       SELECT 'warning', 'D602 trigger-token', format('its function %s has the token column %I in its text', p.oid::regprocedure, f.col),
              'it may set the token of the row, or take it away', format('look at it: SELECT pg_catalog.pg_get_functiondef(%s)', p.oid)
        WHERE t.tgtype & 20 > 0 AND n.names AND y.sets IS DISTINCT FROM 'column'
       UNION ALL
-      SELECT CASE WHEN y.refused THEN 'error' ELSE 'warning' END, 'D603 trigger-sees-mark',
-          format('it runs between the wall''s mark and its check, which keep %I negative for that time', f.col),
-             CASE WHEN y.refused THEN format('its function %s makes the row of OLD, without the token of the write: each UPDATE is refused',
-                 p.oid::regprocedure)
-                  WHEN y.sets IS NULL THEN 'it sees that value, and could set one itself'
-                      ELSE 'it sees that value, and each UPDATE whose token it changes is refused' END,
-             -- before the mark a function that sets the token has a stale write pass
-             CASE WHEN y.sets IS NULL THEN format('ALTER TRIGGER %I ON %s RENAME TO %I', t.tgname, f.name, left('!a_' || t.tgname, 60))
-                  ELSE format('leave its name as it is, and have it set the columns that it means to set, one by one, or have it run AFTER; to look at it: SELECT pg_catalog.pg_get_functiondef(%s)',
-                              p.oid) END
-       WHERE f.wall <> 'off' AND f.mode = 'lease' AND t.tgtype & 16 > 0 AND t.tgname > '!fencing_mark' COLLATE "C"
-           AND t.tgname < '~fencing_update' COLLATE "C"
-         AND y.sets IS DISTINCT FROM 'column') x;  -- which D606 has
+      SELECT 'warning', 'D603 trigger-sees-mark', format('it runs between "~fencing_named" and the check, for which %I is negative', f.col),
+             'it sees that value, and a write whose token it changes is refused',
+             -- before "~fencing_named", and after the mark
+             format('ALTER TRIGGER %I ON %s RENAME TO %I', t.tgname, f.name, left('!g_' || t.tgname, 60))
+       WHERE f.wall <> 'off' AND f.mode = 'lease' AND t.tgtype & 16 > 0 AND t.tgname > '~fencing_named' COLLATE "C"
+           AND t.tgname < '~fencing_update' COLLATE "C") x;
 
   RETURN QUERY
   SELECT 'error', 'D604 rule', format('rule %I on %s', w.rulename, f.name), 'the table has a rule',

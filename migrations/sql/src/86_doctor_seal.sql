@@ -33,6 +33,9 @@ BEGIN
       UNION ALL SELECT format('is %s now', format_type(a.atttypid, a.atttypmod)), 'every write is refused',
              format('ALTER TABLE %s ALTER COLUMN %I TYPE text; %s', f.root_name, f.by, f.again)
        WHERE a.atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype)
+      UNION ALL SELECT 'has a collation under which different texts are equal', 'fencing.seal refuses the table, and two leases have one name',
+             format('ALTER TABLE %s ALTER COLUMN %I TYPE %s COLLATE "C"; %s', f.root_name, f.by, format_type(a.atttypid, a.atttypmod), f.again)
+       WHERE EXISTS (SELECT FROM pg_collation l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)
       UNION ALL SELECT 'may be null', 'a row with a null can be written by nobody',
           format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.by) WHERE NOT a.attnotnull) x
    WHERE f.by IS NOT NULL;
@@ -111,11 +114,35 @@ BEGIN
   IF has_table_privilege('fencing.lease', 'SELECT') AND has_table_privilege('fencing.epoch', 'SELECT') THEN
     RETURN QUERY
     SELECT 'error', 'D221 seal-behind', format('lease %L', l.resource),
-        format('its token is %s, and its epoch %s', l.token, coalesce(min(e.token)::text, 'is missing')),
-           'its holder is refused by sealed tables, and an older one may not be',
-               format('UPDATE fencing.lease SET token = token WHERE resource = %L', l.resource)
+        CASE WHEN count(e.token) = 0 THEN format('its token is %s, and it has no epoch', l.token)
+             WHEN max(e.token) > l.token THEN format('its token is %s, and its epoch %s', l.token, max(e.token))
+             WHEN min(e.token) < l.token THEN format('its token is %s, and its epoch only %s', l.token, min(e.token))
+             ELSE format('its epoch has %s rows, and not 16', count(e.token)) END,
+        CASE WHEN max(e.token) > l.token THEN 'its holder is refused by sealed tables, until the lease is taken again'
+             ELSE 'its holder is refused by sealed tables, and an older one may not be' END,
+        -- Above the lease's token the epoch is nobody's, or another lease's holder's. A new token is neither, and who holds the lease takes
+        -- it again.
+        CASE WHEN max(e.token) > l.token THEN
+          format('BEGIN; SELECT fencing.lease_wait(%1$L); DELETE FROM fencing.epoch WHERE resource = %1$L; '
+                 'UPDATE fencing.lease SET token = fencing.next_token(), holder = NULL, expires_at = ''-infinity'' WHERE resource = %1$L; COMMIT',
+                 l.resource)
+             ELSE format('UPDATE fencing.lease SET token = token WHERE resource = %L', l.resource) END
       FROM fencing.lease l LEFT JOIN fencing.epoch e ON e.resource = l.resource
-     GROUP BY l.resource, l.token HAVING count(e.token) < 16 OR min(e.token) < l.token OR min(e.token) < max(e.token);
+     GROUP BY l.resource, l.token HAVING count(e.token) < 16 OR min(e.token) < l.token OR max(e.token) > l.token;
+    RETURN QUERY
+    SELECT 'warning', 'D228 seal-lease-endless', format('lease %L', l.resource), format('it ends %s, and none lasts longer than 24 hours', l.expires_at),
+           'nobody else can take it until then, whatever becomes of its holder',
+           format('UPDATE fencing.lease SET expires_at = clock_timestamp() + interval ''24 hours'' WHERE resource = %L', l.resource)
+      FROM fencing.lease l WHERE l.expires_at > clock_timestamp() + interval '25 hours' AND l.holder IS NOT NULL;
+    RETURN QUERY
+    SELECT 'warning', 'D229 seal-prepared', format('prepared transaction %L', x.gid),
+           format('it has written under lease %L, and is open since %s', l.resource, x.prepared),
+           'who takes the lease waits for it',
+           format('ROLLBACK PREPARED %L, or COMMIT PREPARED %1$L', x.gid)
+      FROM pg_prepared_xacts x JOIN pg_locks o ON o.locktype = 'transactionid' AND o.transactionid = x.transaction AND o.pid IS NULL
+      JOIN pg_locks k ON k.locktype = 'advisory' AND k.pid IS NULL AND k.virtualtransaction = o.virtualtransaction
+      JOIN fencing.lease l ON k.objsubid = 1 AND {{leaseLockKey "l.resource"}} = (k.classid::bigint << 32) | k.objid::bigint
+     WHERE x.database = current_database();
     RETURN QUERY
     SELECT 'info', 'D227 seal-never-taken', f.name, format('it is sealed to lease %L, which was never taken', f.lease),
         'every write is refused until it is taken',
