@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,6 +64,7 @@ type catalog struct {
 
 	stamp string          // of the catalogs when it was read
 	made  *rewrite.Makers // once they were looked for
+	texts map[string]*madeText
 }
 
 // oid is written as a string in JSON.
@@ -124,6 +126,8 @@ type (
 	catalogRoutine struct {
 		OID                            oid
 		Schema, Name, Language, Source string
+		Parameters                     []string     // the names of what it is given, "" for one without
+		Defaults                       string       // of the last parameters
 		body                           *routineBody // once it was read
 	}
 	catalogCode struct {
@@ -133,24 +137,16 @@ type (
 	}
 )
 
-// read reads a routine's body.
-func (r *catalogRoutine) read() *routineBody {
-	if r.body == nil {
-		r.body = readRoutine(r.Language, r.Source)
-	}
-	return r.body
-}
-
 // read reads a rule's actions: what stands behind DO. The event itself names
 // the table that the rule is on.
 func (r *catalogRule) read() *routineBody {
 	words := lexBody(r.Source, true)
-	for i, w := range words {
-		if w.is("do") {
-			return readWords("sql", words[i+1:])
-		}
+	if i := slices.IndexFunc(words, func(w bodyToken) bool { return w.is("do") }); i >= 0 {
+		words = words[i+1:]
 	}
-	return readWords("sql", words)
+	body := readWords("sql", words)
+	body.text = newTextReader("sql", "", nil, words)
+	return body
 }
 
 // readCatalog reads the catalog for the tables. Without any there is nothing

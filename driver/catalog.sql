@@ -75,12 +75,13 @@ aggregates AS MATERIALIZED (
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
    WHERE a.aggfnoid::pg_catalog.oid >= 16384
    GROUP BY a.aggfnoid),
--- defaults of arguments stand behind the body, and a search_path of its own that leads into schema fencing
+-- defaults of arguments stand behind the body, and a search_path of its own that leads into schema fencing, or how it reads strings
 routines AS MATERIALIZED (
   SELECT p.oid, p.proname, n.nspname, l.lanname,
          pg_catalog.concat_ws(E'\n', CASE WHEN a.oid IS NOT NULL THEN a.calls WHEN p.prosqlbody IS NOT NULL THEN pg_catalog.pg_get_function_sqlbody(p.oid) ELSE p.prosrc END,
                               ';' || pg_catalog.pg_get_expr(p.proargdefaults, 0),
-                              CASE WHEN p.proconfig::text ~* 'fencing' THEN ';' || pg_catalog.array_to_string(p.proconfig, ';') END) AS src
+                              CASE WHEN p.proconfig::text ~* 'fencing|standard_conforming_strings' THEN ';' || pg_catalog.array_to_string(p.proconfig, ';') END) AS src,
+         p.proargnames, p.proargmodes, p.pronargs, p.prokind, pg_catalog.pg_get_expr(p.proargdefaults, 0) AS defaults
     FROM pg_catalog.pg_proc p
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
     JOIN pg_catalog.pg_language l ON l.oid = p.prolang
@@ -104,7 +105,7 @@ known AS MATERIALIZED (
                      OR o.src ~ 'fencing' AND o.src ~ 'regist|generation|incarnation|[^e]lease|epoch|tombstone|repair|driver_|wall|seal|claim_name|carry_over|take_over|schema|function|procedure|trigger'
                      OR o.src ~ E'(update|into|from|truncate|table|only|copy|,)\\s+"?(registry|generation|incarnation|tombstone|repairs|lease|epoch)\\M|\\m(unregister|register|driver_level|driver_rewrite|claim_name|carry_over|take_over|wall|wall_apply|tombstones|tombstone_apply|prune_tombstones|repair|seal|unseal|seal_apply)\\s*[(]')
       OR EXISTS (SELECT FROM routines r WHERE r.lanname NOT IN ('sql', 'plpgsql', 'internal')
-                    OR pg_catalog.lower(r.src COLLATE "C") ~ E'\\m(create|alter|drop|import|execute)\\M|dblink|query_to_xml')
+                    OR pg_catalog.lower(r.src COLLATE "C") ~ E'\\m(create|alter|drop|import|execute)\\M|dblink|_to_xml|ts_stat|ts_rewrite|crosstab|connectby|xpath_table|cron\\.|standard_conforming_strings')
       OR EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgnargs > 0 AND NOT t.tgisinternal AND t.tgfoid >= 16384)),
 -- What runs them: by pg_depend, and the type of a domain's constraint, of a row with such a column and of a cast's result;
 -- operators that the planner may put in the place of another, and the partitions of a table, whose keys these check.
@@ -321,7 +322,12 @@ SELECT pg_catalog.json_build_object(
   'uses', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'function', fn, 'event', event) ORDER BY rel, fn, event) FROM uses),
   'unseen', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('kind', i.type, 'name', i.identity, 'function', h.fn) ORDER BY h.class, h.oid, h.fn)
                FROM unseen h CROSS JOIN LATERAL pg_catalog.pg_identify_object(h.class, h.oid, 0) i),
-  'routines', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', oid, 'schema', nspname, 'name', proname, 'language', lanname, 'source', src) ORDER BY oid) FROM known),
+  'routines', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', oid, 'schema', nspname, 'name', proname, 'language', lanname, 'source', src, 'defaults', defaults,
+                  -- those that a caller gives
+                  'parameters', CASE WHEN pronargs > 0 THEN (SELECT pg_catalog.json_agg(COALESCE(a.name, '') ORDER BY a.place)
+                                  FROM (SELECT i AS place, proargnames[i] AS name, COALESCE(proargmodes[i], 'i') IN ('i', 'b', 'v') OR prokind = 'p' AS given
+                                          FROM pg_catalog.generate_series(1, COALESCE(pg_catalog.array_length(proargmodes, 1), pronargs)) i) a
+                                 WHERE a.given) END) ORDER BY oid) FROM known),
   'operators', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('schema', n.nspname, 'name', o.oprname, 'function', r.fn) ORDER BY o.oid, r.fn)
                   FROM runs r JOIN pg_catalog.pg_operator o ON r.class = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = r.oid
                   JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace),

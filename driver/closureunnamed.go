@@ -41,7 +41,7 @@ func (b *closureBuilder) uses(use catalogRead) {
 		events = append(events, "DELETE", eventRefresh, eventRead)
 	}
 	for _, event := range events {
-		b.addFor(r.code, event, f.unguarded())
+		b.addFor(r.code, event, f.fromAnywhere())
 	}
 }
 
@@ -71,7 +71,7 @@ func (b *closureBuilder) unseenFound(out *rewrite.Closure) {
 		if f == nil {
 			continue
 		}
-		if i := f.unguarded().next(0); i >= 0 {
+		if i := f.fromAnywhere().next(0); i >= 0 {
 			out.Unseen = append(out.Unseen, rewrite.UnseenCode{Kind: h.Kind, Object: h.Name, Function: f.name(), Into: b.tableName(i)})
 		}
 	}

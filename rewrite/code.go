@@ -157,7 +157,7 @@ func (p *Policy) bodyWord(body string) string {
 			return strings.TrimSpace(word + " " + b.shown(i+1))
 		case p.hasFencing() && b.namesOwn(i):
 			return word + " without a schema, which the schema fencing has, too"
-		case p.isWord(word), p.quick.words.Lookup(word)&wordsearch.Hit != 0 && word != "execute" && !p.partOfName(word):
+		case p.isWord(word), p.takesText(word), p.quick.words.Lookup(word)&wordsearch.Hit != 0 && word != "execute" && !p.partOfName(word):
 			return word
 		case word == "trigger":
 			inTrigger = inTrigger || b.creates(i)

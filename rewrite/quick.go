@@ -58,6 +58,9 @@ func (p *Policy) newQuickSet() *quickSet {
 			q.add(n.Name)
 		}
 	}
+	for _, f := range c.TextFunctions {
+		q.add(f.Name.Name)
+	}
 	for _, n := range c.Types {
 		q.add("_" + n.Name)
 	}
