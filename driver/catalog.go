@@ -126,9 +126,13 @@ type (
 	catalogRoutine struct {
 		OID                            oid
 		Schema, Name, Language, Source string
-		Parameters                     []string     // the names of what it is given, "" for one without
-		Defaults                       string       // of the last parameters
-		body                           *routineBody // once it was read
+		Parameters                     []catalogParameter // what it is given
+		Defaults                       string             // of the last parameters
+		body                           *routineBody       // once it was read
+	}
+	catalogParameter struct {
+		Name string // "" if it has none
+		Type string
 	}
 	catalogCode struct {
 		Schema, Name string

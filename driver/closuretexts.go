@@ -24,7 +24,7 @@ type madeText struct {
 // maxNesting bounds how deep texts are followed that make others, and maxMade how
 // many of them one body may run. Beyond, they could write any table.
 const (
-	maxNesting = 6
+	maxNesting = 4
 	maxMade    = 64
 )
 
@@ -73,6 +73,9 @@ func newMadeText(tokens []bodyToken) *madeText {
 	m.isAny = m.isAny || slices.ContainsFunc(m.body.targets, func(t bodyTarget) bool {
 		return isOpen(t.Name.Name) || t.Name.Name == "" && hasMark(t.Schema)
 	})
+	for word := range m.body.leads { // what is made could be written by another statement of the code
+		m.isAny = m.isAny || isOpen(word)
+	}
 	m.isAny = m.isAny || (m.reads || hasValue) && hasAny(m.body.words, []string{"do", "execute", "prepare", "setval"})
 	m.isAny = m.isAny || m.reads && m.body.words["sequence"] && hasAny(m.body.words, []string{"alter", "drop"})
 	m.calls = m.calls || slices.ContainsFunc(m.body.calls, func(call rewrite.Name) bool { return isOpen(call.Name) })
@@ -185,6 +188,9 @@ func (r *reachedRoutine) fromAnywhere() tableSet {
 	if r.guarded {
 		return nil
 	}
+	if r.open.isEmpty() {
+		return r.writes
+	}
 	out := slices.Clone(r.writes)
 	out.add(r.open)
 	return out
@@ -209,10 +215,11 @@ func (b *closureBuilder) texts(body *routineBody) []string {
 			}
 		}
 	}
-	if slices.Sort(out); len(out) > maxMade {
+	slices.Sort(out)
+	if out = slices.Compact(out); len(out) > maxMade {
 		return anything
 	}
-	return slices.Compact(out)
+	return out
 }
 
 // spreadTexts notes what a routine writes by the texts that it runs, and which of
@@ -222,6 +229,9 @@ func (b *closureBuilder) spreadTexts(r *reachedRoutine) {
 		r.open = b.set()
 	}
 	texts := b.texts(r.body)
+	if slices.Equal(r.texts, anything) {
+		texts = r.texts // there were too many
+	}
 	if !slices.Equal(texts, r.texts) {
 		r.texts, b.changed = texts, true
 	}

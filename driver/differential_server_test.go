@@ -121,7 +121,7 @@ func TestDifferentialEnvironments(t *testing.T) {
 	defer watch.Close(context.Background())
 	var handles []*sql.DB
 	for _, opts := range [][]driver.Option{nil, {driver.WithRewrite()}} {
-		db, err := driver.Open(dsn, append(opts, driver.Protect("orders", rewrite.Lease), driver.Protect("touched", rewrite.Lease))...)
+		db, err := driver.Open(dsn, append(opts, driver.Protect("orders", rewrite.Lease), driver.Protect("touched", rewrite.Lease), driver.WithGuardedFunctions("make"))...)
 		require.NoError(t, err)
 		defer db.Close()
 		db.SetMaxIdleConns(0) // each session begins anew

@@ -50,22 +50,28 @@ type textReader struct {
 	assigns    map[string][]expression
 	unknown    map[string]bool // variables that a query or the like sets
 	asking     map[string]bool
-	isColumn   bool // a name may be a column's, whatever it is besides
+	isValue    map[string]bool // variables declared of a type whose values can't end a name or a constant
+	isOther    map[string]bool // those declared of another type
+	isColumn   bool            // a name may be a column's, whatever it is besides
 	made       []string
 	isMade     bool
 	callees    []calledRoutine
 }
 
 // newTextReader reads what variables are set to.
-func newTextReader(language, routine string, parameters []string, tokens []bodyToken) *textReader {
+func newTextReader(language, routine string, parameters []catalogParameter, tokens []bodyToken) *textReader {
 	r := &textReader{routineReader: routineReader{tokens: tokens}, routine: lowerASCII(routine), parameters: make(map[string]string),
 		assigned: make(map[string][]string), assigns: make(map[string][]expression), unknown: make(map[string]bool), asking: make(map[string]bool),
+		isValue: make(map[string]bool), isOther: make(map[string]bool),
 		isColumn: language != "plpgsql" && slices.ContainsFunc(tokens, func(t bodyToken) bool { return t.is("from") })}
-	for i, name := range parameters {
+	for i, p := range parameters {
 		mark := string(min(firstParameter+rune(i), lastMark))
+		if slices.Contains(valueTypes, p.Type) {
+			mark = string(anyName)
+		}
 		r.parameters["$"+strconv.Itoa(i+1)] = mark
-		if name != "" {
-			r.parameters[lowerASCII(name)] = mark
+		if p.Name != "" {
+			r.parameters[lowerASCII(p.Name)], r.isOther[lowerASCII(p.Name)] = mark, true
 		}
 	}
 	start, declares := 0, false
@@ -73,6 +79,9 @@ func newTextReader(language, routine string, parameters []string, tokens []bodyT
 		switch w := r.word(i); w {
 		case ";", "declare", "begin", "then", "else", "loop", ">>":
 			start, declares = i+1, w == "declare" || declares && w == ";"
+			if declares {
+				r.declares(start)
+			}
 		case ":":
 			if strings.HasPrefix(r.word(i+1), "=") {
 				r.assign(i, start, declares, i+2)
@@ -100,6 +109,19 @@ func newTextReader(language, routine string, parameters []string, tokens []bodyT
 		}
 	}
 	return r
+}
+
+// declares notes of what type a variable is declared.
+func (r *textReader) declares(i int) {
+	name := r.token(i).name()
+	if r.word(i+1) == "constant" {
+		i++
+	}
+	if next := r.word(i + 2); slices.Contains(valueTypes, r.word(i+1)) && (next == ";" || next == ":" || next == "=" || next == "default" || next == "not") {
+		r.isValue[name] = true
+	} else {
+		r.isOther[name] = true
+	}
 }
 
 // isVariable reports whether nothing but a variable, or a part of one, stands
@@ -310,9 +332,13 @@ func product(left, right []string) (out []string) {
 	return out
 }
 
-// plainTypes are types whose values have nothing in them that could end a name or a
-// constant.
-var plainTypes = []string{"regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole", "int", "integer", "bigint", "smallint", "int2", "int4", "int8", "oid", "date", "uuid", "numeric", "boolean", "bool"}
+// nameTypes are types whose values are shown as names, with their quotes, and
+// valueTypes those of which nothing could be a name, or end a constant.
+var (
+	nameTypes  = []string{"regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole"}
+	valueTypes = []string{"int", "integer", "bigint", "smallint", "int2", "int4", "int8", "date", "uuid", "numeric", "boolean", "bool", "timestamptz",
+		"timestamp with time zone", "timestamp without time zone", "interval", "real", "double precision", "float8"}
+)
 
 // operand returns what a part of an expression may be.
 func (r *textReader) operand(start, end int) []string {
@@ -378,7 +404,10 @@ func (r *textReader) castTo(values []string, i, end int) []string {
 			return anything
 		}
 	}
-	if !slices.Contains(plainTypes, r.word(i)) || end > i+1 && r.word(i+1) != "(" && r.word(i+1) != ":" {
+	switch isWhole := end == i+1 || r.word(i+1) == "(" || r.word(i+1) == ":"; {
+	case isWhole && slices.Contains(valueTypes, r.word(i)):
+		return []string{string(anyName)}
+	case !isWhole || !slices.Contains(nameTypes, r.word(i)):
 		return values
 	}
 	return each(values, func(v string) string { return strings.ReplaceAll(v, string(anyText), string(anyName)) })
@@ -444,6 +473,9 @@ func (r *textReader) named(t bodyToken) []string {
 
 // variable returns what a variable or parameter may be.
 func (r *textReader) variable(name string) []string {
+	if r.isValue[name] && !r.isOther[name] {
+		return []string{string(anyName)}
+	}
 	if known, ok := r.assigned[name]; ok && !r.unknown[name] {
 		return known
 	}
@@ -528,7 +560,7 @@ func (r *textReader) given(at int, f *reachedRoutine) func(mark rune) []string {
 		for i, arg := range r.arguments(at + 1) {
 			place := min(i, len(f.Parameters)-1)
 			if ends := map[bool]int{r.word(arg.start+1) == "=>": 2, r.word(arg.start+1) == ":" && r.word(arg.start+2) == "=": 3}[true]; ends > 0 {
-				place = slices.IndexFunc(f.Parameters, func(p string) bool { return lowerASCII(p) == r.token(arg.start).name() })
+				place = slices.IndexFunc(f.Parameters, func(p catalogParameter) bool { return lowerASCII(p.Name) == r.token(arg.start).name() })
 				arg.start += ends
 			}
 			if place >= 0 {

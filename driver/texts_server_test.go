@@ -227,6 +227,7 @@ func TestGivenTexts(t *testing.T) {
 		"a function's name, raw":    {`CREATE FUNCTION h() RETURNS int LANGUAGE sql AS 'UPDATE orders SET v = 1 RETURNING 1'; CREATE FUNCTION f(n text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'SELECT count(*) FROM ' || n; END $$`, `SELECT f($1)`, []any{"h()"}},
 		"a prefix":                  {`CREATE FUNCTION f(n text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('UPDATE %I SET v = 1', 'ord' || n); END $$`, `SELECT f($1)`, []any{"ers"}},
 		"a date as a suffix":        {`CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'UPDATE order' || to_char(now(), 's') || ' SET v = 1'; END $$`, `SELECT f()`, nil},
+		"a view over a name":        {`CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('CREATE TEMP VIEW seen AS SELECT * FROM %I', (SELECT t FROM cfg)); UPDATE seen SET v = 1; END $$`, `SELECT f()`, nil},
 		"cast between":              {`CREATE FUNCTION f(n text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('UPDATE %s SET v = 1', n::regclass); END $$`, `SELECT f($1)`, []any{"orders"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -285,6 +286,8 @@ func TestToldTexts(t *testing.T) {
 		"a literal":                {``, `SELECT purge('plain')`, nil},
 		"a literal, two":           {``, `SELECT run_two('plain')`, nil},
 		"a text":                   {``, `SELECT run('UPDATE plain SET v = 1')`, nil},
+		"a number given":           {`CREATE FUNCTION f(n bigint, d date) RETURNS void LANGUAGE plpgsql AS $$ DECLARE k int; BEGIN SELECT count(*) INTO k FROM cfg; EXECUTE 'UPDATE plain SET v = 1 WHERE id = ' || n || ' AND id < ' || k || ' AND DATE ''' || d || ''' > now()'; END $$`, `SELECT f($1, $2)`, []any{5, "2020-01-01"}},
+		"a name of a number":       {`CREATE FUNCTION f(n bigint) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'CREATE TABLE logs_' || n || ' (i int)'; END $$`, `SELECT f($1)`, []any{5}},
 		"a value beside":           {``, `SELECT run('UPDATE plain SET v = 1', $1)`, []any{5}},
 		"a default":                {function(`EXECUTE format('UPDATE %I SET v = 1', t);`), call, nil},
 		"a variable":               {function(`q := 'plain'; EXECUTE 'UPDATE ' || q || ' SET v = ' || n;`), `SELECT f()`, nil},
