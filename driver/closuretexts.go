@@ -25,7 +25,7 @@ type madeText struct {
 // many of them one body may run. Beyond, they could write any table.
 const (
 	maxNesting = 4
-	maxMade    = 64
+	maxMade    = 256
 )
 
 // readText reads a text once.
@@ -76,7 +76,7 @@ func newMadeText(tokens []bodyToken) *madeText {
 	for word := range m.body.leads { // what is made could be written by another statement of the code
 		m.isAny = m.isAny || isOpen(word)
 	}
-	m.isAny = m.isAny || (m.reads || hasValue) && hasAny(m.body.words, []string{"do", "execute", "prepare", "setval"})
+	m.isAny = m.isAny || (m.reads || hasValue) && hasAny(m.body.words, []string{"do", "execute", "prepare", "setval", "attach"})
 	m.isAny = m.isAny || m.reads && m.body.words["sequence"] && hasAny(m.body.words, []string{"alter", "drop"})
 	m.calls = m.calls || slices.ContainsFunc(m.body.calls, func(call rewrite.Name) bool { return isOpen(call.Name) })
 	return m

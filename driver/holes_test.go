@@ -27,6 +27,9 @@ var holes = []hole{
 	{"what changes the catalog is not looked for", "closuremakers.go", `if c.Routines[i].read().makes {`, `if c.Routines[i].read().makes && false {`},
 	{"a trigger that changes the catalog is not looked for", "closuremakers.go", `if r := b.relations[c.Relations[i].OID]; r.makes() {`, `if r := b.relations[c.Relations[i].OID]; r.makes() && false {`},
 	{"an open transaction does not look for what it has changed", "within.go", `case status != 'T' || !c.within.unread:`, `case status != 'I' || !c.within.unread:`},
+	{"SQL with names that aren't known is passed over", "closuretexts.go", `if m.isAny || b.nesting >= maxNesting {`, `if b.nesting >= maxNesting {`},
+	{"what a function makes SQL of is not asked for", "closuretexts.go", `b.add(r.open, b.writtenBy(t))`, `_ = t`},
+	{"what a body gives to a function that makes SQL of it is not followed", "closuretexts.go", `out = append(out, fill(text, body.text.given(call.at, f))...)`, `_ = fill`},
 	{"a trigger may change the token", "closurefound.go", `if i := b.withoutWall(changed); !b.tables[i].wall || t.Trigger < wallMark {`, `if i := b.withoutWall(changed); b.tables[i].wall {`},
 }
 

@@ -33,7 +33,7 @@ func hasMark(s string) bool   { return strings.IndexFunc(s, isMark) >= 0 }
 // long they are. Beyond, it could be any.
 const (
 	maxTexts = 16
-	maxText  = 8 << 10
+	maxText  = 64 << 10
 )
 
 var anything = []string{string(anyText)}
@@ -48,7 +48,8 @@ type textReader struct {
 	parameters map[string]string   // their marks
 	assigned   map[string][]string // what variables are set to, as far as they were asked for
 	assigns    map[string][]expression
-	unknown    map[string]bool // variables that a query or the like sets
+	loopValues map[string][]string // what loops set variables to
+	unknown    map[string]bool     // variables that a query or the like sets
 	asking     map[string]bool
 	isValue    map[string]bool // variables declared of a type whose values can't end a name or a constant
 	isOther    map[string]bool // those declared of another type
@@ -62,8 +63,10 @@ type textReader struct {
 func newTextReader(language, routine string, parameters []catalogParameter, tokens []bodyToken) *textReader {
 	r := &textReader{routineReader: routineReader{tokens: tokens}, routine: lowerASCII(routine), parameters: make(map[string]string),
 		assigned: make(map[string][]string), assigns: make(map[string][]expression), unknown: make(map[string]bool), asking: make(map[string]bool),
-		isValue: make(map[string]bool), isOther: make(map[string]bool),
-		isColumn: language != "plpgsql" && slices.ContainsFunc(tokens, func(t bodyToken) bool { return t.is("from") })}
+		loopValues: make(map[string][]string), isValue: make(map[string]bool), isOther: make(map[string]bool),
+		isColumn: language != "plpgsql" && slices.ContainsFunc(tokens, func(t bodyToken) bool {
+			return t.is("from") || t.is("update") || t.is("into") || t.is("using")
+		})}
 	for i, p := range parameters {
 		mark := string(min(firstParameter+rune(i), lastMark))
 		if slices.Contains(valueTypes, p.Type) {
@@ -191,7 +194,7 @@ func (r *textReader) loops(i int) {
 	case r.word(i) == "foreach" && (in == i+2 || r.word(i+2) == "slice") && r.word(in+1) == "array":
 		r.elements(name, in+2, end)
 	case in == i+2 && r.isRange(in, end): // a number
-		r.assigned[name] = []string{string(anyName)}
+		r.loopValues[name] = append(r.loopValues[name], string(anyName))
 	default:
 		r.sets(i+1, "in")
 	}
@@ -200,10 +203,7 @@ func (r *textReader) loops(i int) {
 // elements notes the elements of a list that FOREACH goes through.
 func (r *textReader) elements(name string, start, end int) {
 	for _, v := range r.eval(start, end) {
-		r.assigned[name] = append(r.assigned[name], strings.FieldsFunc(v, func(c rune) bool { return strings.ContainsRune(`{},"`, c) })...)
-	}
-	if len(r.assigned[name]) > maxTexts || r.assigns[name] != nil {
-		r.unknown[name] = true
+		r.loopValues[name] = append(r.loopValues[name], strings.FieldsFunc(v, func(c rune) bool { return strings.ContainsRune(`{},"`, c) })...)
 	}
 }
 
@@ -476,18 +476,18 @@ func (r *textReader) variable(name string) []string {
 	if r.isValue[name] && !r.isOther[name] {
 		return []string{string(anyName)}
 	}
-	if known, ok := r.assigned[name]; ok && !r.unknown[name] {
+	if known, ok := r.assigned[name]; ok {
 		return known
 	}
 	parameter, isParameter := r.parameters[name]
-	if r.unknown[name] || r.asking[name] || !isParameter && r.assigns[name] == nil {
+	if r.unknown[name] || r.asking[name] || !isParameter && r.assigns[name] == nil && r.loopValues[name] == nil {
 		return anything
 	}
 	r.asking[name] = true
 	defer delete(r.asking, name)
-	var out []string
+	out := slices.Clone(r.loopValues[name])
 	if isParameter {
-		out = []string{parameter}
+		out = append(out, parameter)
 	}
 	more := ""
 	for _, e := range r.assigns[name] {

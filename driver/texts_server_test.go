@@ -54,11 +54,14 @@ var untoldNames = map[string][2]string{
 	"grown of pieces":        {``, `q := 'UPDATE or'; IF false THEN q := q || 'x'; END IF; q := q || 'ders SET v = ''HIT''';`},
 	"an array of a query":    {`a text[]; n text`, `a := ARRAY(SELECT t FROM cfg); FOREACH n IN ARRAY a LOOP q := format('UPDATE %I SET v = ''HIT''', n); END LOOP;`},
 	"an array of constants":  {`n text`, `FOREACH n IN ARRAY '{plain,orders}'::text[] LOOP q := format('UPDATE %I SET v = ''HIT''', n); END LOOP;`},
+	"a loop's variable":      {`i text := name_of()`, `FOR i IN 1..2 LOOP END LOOP; q := format('UPDATE %I SET v = ''HIT''', i);`},
+	"a variable within":      {`k int`, `DECLARE k text := name_of(); BEGIN q := format('UPDATE %I SET v = ''HIT''', k); END;`},
+	"a declared record":      {`r record; n text := 'plain'`, `FOR r IN SELECT t FROM cfg LOOP n := r.t; END LOOP; q := format('UPDATE %I SET v = ''HIT''', n);`},
 	"EXECUTE INTO":           {`n text`, `EXECUTE 'SELECT t FROM cfg' INTO n; q := format('UPDATE %I SET v = ''HIT''', n);`},
 	"string_agg":             {``, `SELECT string_agg(format('UPDATE %I SET v = ''HIT''', t), ';') INTO q FROM cfg;`},
 	"a setting":              {``, `PERFORM set_config('app.t', 'or' || 'ders', true); q := 'UPDATE ' || current_setting('app.t') || ' SET v = ''HIT''';`},
 	"a label":                {`q2 text`, `<<blk>> DECLARE n text; BEGIN blk.n := (SELECT t FROM cfg); q := format('UPDATE %I SET v = ''HIT''', n); END;`},
-	"an alias":               {``, `q := 'DO ' || quote_literal(format('BEGIN UPDATE %I SET v = ''HIT''; END', (SELECT t FROM cfg)));`},
+	"code in a literal":      {``, `q := 'DO ' || quote_literal(format('BEGIN UPDATE %I SET v = ''HIT''; END', (SELECT t FROM cfg)));`},
 }
 
 // textRuns run what is in q.
@@ -227,6 +230,8 @@ func TestGivenTexts(t *testing.T) {
 		"a function's name, raw":    {`CREATE FUNCTION h() RETURNS int LANGUAGE sql AS 'UPDATE orders SET v = 1 RETURNING 1'; CREATE FUNCTION f(n text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'SELECT count(*) FROM ' || n; END $$`, `SELECT f($1)`, []any{"h()"}},
 		"a prefix":                  {`CREATE FUNCTION f(n text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('UPDATE %I SET v = 1', 'ord' || n); END $$`, `SELECT f($1)`, []any{"ers"}},
 		"a date as a suffix":        {`CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'UPDATE order' || to_char(now(), 's') || ' SET v = 1'; END $$`, `SELECT f()`, nil},
+		"an attached partition":     {`CREATE TABLE whole (id bigint NOT NULL, v text, last_token bigint NOT NULL) PARTITION BY LIST (v); ALTER TABLE orders DROP CONSTRAINT orders_pkey; CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('ALTER TABLE whole ATTACH PARTITION %I DEFAULT', (SELECT t FROM cfg)); UPDATE whole SET v = 'x'; END $$`, `SELECT f()`, nil},
+		"a column in RETURNING":     {`CREATE FUNCTION f(q text) RETURNS int LANGUAGE sql AS $$ UPDATE cfg SET t = t RETURNING run(q) $$`, `SELECT f('UPDATE plain SET v = 1')`, nil},
 		"a view over a name":        {`CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('CREATE TEMP VIEW seen AS SELECT * FROM %I', (SELECT t FROM cfg)); UPDATE seen SET v = 1; END $$`, `SELECT f()`, nil},
 		"cast between":              {`CREATE FUNCTION f(n text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('UPDATE %s SET v = 1', n::regclass); END $$`, `SELECT f($1)`, []any{"orders"}},
 	} {
