@@ -126,8 +126,10 @@ type (
 	catalogRoutine struct {
 		OID                            oid
 		Schema, Name, Language, Source string
-		Parameters                     []catalogParameter // what it is given
+		Procedure                      bool
+		ArgNames, ArgModes, ArgTypes   []string           // as in pg_proc
 		Defaults                       string             // of the last parameters
+		parameters                     []catalogParameter // what a caller gives, once it was read
 		body                           *routineBody       // once it was read
 	}
 	catalogParameter struct {

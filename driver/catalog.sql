@@ -81,7 +81,7 @@ routines AS MATERIALIZED (
          pg_catalog.concat_ws(E'\n', CASE WHEN a.oid IS NOT NULL THEN a.calls WHEN p.prosqlbody IS NOT NULL THEN pg_catalog.pg_get_function_sqlbody(p.oid) ELSE p.prosrc END,
                               ';' || pg_catalog.pg_get_expr(p.proargdefaults, 0),
                               CASE WHEN p.proconfig::text ~* 'fencing|standard_conforming_strings' THEN ';' || pg_catalog.array_to_string(p.proconfig, ';') END) AS src,
-         p.proargnames, p.proargmodes, p.pronargs, p.prokind, COALESCE(p.proallargtypes, ARRAY(SELECT pg_catalog.unnest(p.proargtypes::pg_catalog.oid[]))) AS types, pg_catalog.pg_get_expr(p.proargdefaults, 0) AS defaults
+         p.proargnames, p.proargmodes, p.prokind, COALESCE(p.proallargtypes, p.proargtypes::pg_catalog.oid[]) AS types, pg_catalog.pg_get_expr(p.proargdefaults, 0) AS defaults
     FROM pg_catalog.pg_proc p
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
     JOIN pg_catalog.pg_language l ON l.oid = p.prolang
@@ -323,11 +323,7 @@ SELECT pg_catalog.json_build_object(
   'unseen', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('kind', i.type, 'name', i.identity, 'function', h.fn) ORDER BY h.class, h.oid, h.fn)
                FROM unseen h CROSS JOIN LATERAL pg_catalog.pg_identify_object(h.class, h.oid, 0) i),
   'routines', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', oid, 'schema', nspname, 'name', proname, 'language', lanname, 'source', src, 'defaults', defaults,
-                  -- those that a caller gives
-                  'parameters', CASE WHEN pronargs > 0 THEN (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('name', COALESCE(a.name, ''), 'type', pg_catalog.format_type(a.type, NULL)) ORDER BY a.place)
-                                  FROM (SELECT i AS place, proargnames[i] AS name, types[i] AS type, COALESCE(proargmodes[i], 'i') IN ('i', 'b', 'v') OR prokind = 'p' AS given
-                                          FROM pg_catalog.generate_series(1, COALESCE(pg_catalog.array_length(proargmodes, 1), pronargs)) i) a
-                                 WHERE a.given) END) ORDER BY oid) FROM known),
+                  'procedure', prokind = 'p', 'argnames', proargnames, 'argmodes', proargmodes, 'argtypes', types::pg_catalog.regtype[]) ORDER BY oid) FROM known),
   'operators', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('schema', n.nspname, 'name', o.oprname, 'function', r.fn) ORDER BY o.oid, r.fn)
                   FROM runs r JOIN pg_catalog.pg_operator o ON r.class = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = r.oid
                   JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace),

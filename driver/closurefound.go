@@ -181,9 +181,9 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 // textFunction returns by which of its parameters a routine may write.
 func (r *reachedRoutine) textFunction() rewrite.TextFunction {
 	out := rewrite.TextFunction{Name: r.name()}
-	for i, p := range r.Parameters {
+	for i, p := range r.parameters {
 		if slices.ContainsFunc(r.texts, func(text string) bool { return strings.ContainsRune(text, firstParameter+rune(i)) }) {
-			out.Parameters = append(out.Parameters, rewrite.TextParameter{Place: i, Name: p.Name, IsLast: i == len(r.Parameters)-1})
+			out.Parameters = append(out.Parameters, rewrite.TextParameter{Place: i, Name: p.Name, IsLast: i == len(r.parameters)-1})
 		}
 	}
 	return out

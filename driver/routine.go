@@ -44,12 +44,28 @@ func (r *catalogRoutine) read() *routineBody {
 		return r.body
 	}
 	tokens := lexBody(r.Source, true)
+	r.parameters = r.readParameters()
 	r.body = readWords(r.Language, tokens)
 	r.body.escapes = strings.Contains(r.Source, `\`)
 	if r.Language == "sql" || r.Language == "plpgsql" || r.Language == "internal" {
-		r.body.text = newTextReader(r.Language, r.Name, r.Parameters, tokens)
+		r.body.text = newTextReader(r.Language, r.Name, r.parameters, tokens)
 	}
 	return r.body
+}
+
+// readParameters returns what a caller gives: all but OUT of a function, and
+// the columns of its table.
+func (r *catalogRoutine) readParameters() (out []catalogParameter) {
+	for i, argType := range r.ArgTypes {
+		p := catalogParameter{Type: argType}
+		if i < len(r.ArgNames) {
+			p.Name = r.ArgNames[i]
+		}
+		if i >= len(r.ArgModes) || slices.Contains([]string{"i", "b", "v"}, r.ArgModes[i]) || r.Procedure {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 func readWords(language string, tokens []bodyToken) *routineBody {

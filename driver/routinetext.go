@@ -558,9 +558,9 @@ func (r *textReader) given(at int, f *reachedRoutine) func(mark rune) []string {
 	values := make(map[rune][]string)
 	if r.word(at+1) == "(" {
 		for i, arg := range r.arguments(at + 1) {
-			place := min(i, len(f.Parameters)-1)
+			place := min(i, len(f.parameters)-1)
 			if ends := map[bool]int{r.word(arg.start+1) == "=>": 2, r.word(arg.start+1) == ":" && r.word(arg.start+2) == "=": 3}[true]; ends > 0 {
-				place = slices.IndexFunc(f.Parameters, func(p catalogParameter) bool { return lowerASCII(p.Name) == r.token(arg.start).name() })
+				place = slices.IndexFunc(f.parameters, func(p catalogParameter) bool { return lowerASCII(p.Name) == r.token(arg.start).name() })
 				arg.start += ends
 			}
 			if place >= 0 {
@@ -593,7 +593,7 @@ func (f *catalogRoutine) defaults() map[rune][]string {
 	r := newTextReader("sql", "", nil, lexBody(f.Defaults, true))
 	list := r.split(0, len(r.tokens), ",")
 	for i, e := range list {
-		out[firstParameter+rune(len(f.Parameters)-len(list)+i)] = r.eval(e.start, e.end)
+		out[firstParameter+rune(len(f.parameters)-len(list)+i)] = r.eval(e.start, e.end)
 	}
 	return out
 }
