@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -70,6 +71,7 @@ type catalog struct {
 
 	stamp string          // of the catalogs when it was read
 	made  *rewrite.Makers // once they were looked for
+	texts map[string]*madeText
 }
 
 // oid is written as a string in JSON.
@@ -131,28 +133,28 @@ type (
 	catalogRoutine struct {
 		OID                            oid
 		Schema, Name, Language, Source string
-		body                           *routineBody // once it was read
+		Procedure                      bool
+		ArgNames, ArgModes, ArgTypes   []string           // as in pg_proc
+		Defaults                       string             // of the last parameters
+		parameters                     []catalogParameter // what a caller gives, once it was read
+		body                           *routineBody       // once it was read
+	}
+	catalogParameter struct {
+		Name string // "" if it has none
+		Type string
 	}
 )
-
-// read reads a routine's body.
-func (r *catalogRoutine) read() *routineBody {
-	if r.body == nil {
-		r.body = readRoutine(r.Language, r.Source)
-	}
-	return r.body
-}
 
 // read reads a rule's actions: what stands behind DO. The event itself names
 // the table that the rule is on.
 func (r *catalogRule) read() *routineBody {
 	words := lexBody(r.Source, true)
-	for i, w := range words {
-		if w.is("do") {
-			return readWords("sql", words[i+1:])
-		}
+	if i := slices.IndexFunc(words, func(w bodyToken) bool { return w.is("do") }); i >= 0 {
+		words = words[i+1:]
 	}
-	return readWords("sql", words)
+	body := readWords("sql", words)
+	body.text = newTextReader("sql", "", nil, words)
+	return body
 }
 
 // readCatalog reads the catalog for the tables. Without any there is nothing

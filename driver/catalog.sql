@@ -99,13 +99,14 @@ own_functions AS MATERIALIZED (
   SELECT p.oid, p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
    WHERE n.nspname = 'fencing' AND p.prorettype <> 'pg_catalog.trigger'::pg_catalog.regtype
      AND p.proname <> ALL ('{fencing_calls}'::pg_catalog.name[]) AND p.proname NOT IN (SELECT proname FROM others_within)),
--- defaults of arguments stand behind the body, and a search_path of its own that leads into schema fencing
+-- defaults of arguments stand behind the body, and a search_path of its own that leads into schema fencing, or how it reads strings
 routines AS MATERIALIZED (
   SELECT p.oid, p.proname, n.nspname,
          CASE WHEN a.oid IS NULL AND l.lanname IN ('c', 'internal') OR a.is_given THEN 'given' ELSE l.lanname END AS lanname,
          pg_catalog.concat_ws(E'\n', CASE WHEN a.oid IS NOT NULL THEN a.calls WHEN p.prosqlbody IS NOT NULL THEN pg_catalog.pg_get_function_sqlbody(p.oid) ELSE p.prosrc END,
                               ';' || pg_catalog.pg_get_expr(p.proargdefaults, 0),
-                              CASE WHEN p.proconfig::text ~* 'fencing' THEN ';' || pg_catalog.array_to_string(p.proconfig, ';') END) AS src
+                              CASE WHEN p.proconfig::text ~* 'fencing|standard_conforming_strings' THEN ';' || pg_catalog.array_to_string(p.proconfig, ';') END) AS src,
+         p.proargnames, p.proargmodes, p.prokind, COALESCE(p.proallargtypes, p.proargtypes::pg_catalog.oid[]) AS types, pg_catalog.pg_get_expr(p.proargdefaults, 0) AS defaults
     FROM pg_catalog.pg_proc p
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
     JOIN pg_catalog.pg_language l ON l.oid = p.prolang
@@ -129,7 +130,7 @@ known AS MATERIALIZED (
                      OR o.src ~ 'fencing' AND o.src ~ 'regist|generation|incarnation|[^e]lease|epoch|tombstone|repair|driver_|wall|seal|claim_name|carry_over|take_over|schema|function|procedure|trigger'
                      OR o.src ~ E'(update|into|from|truncate|table|only|copy|,)\\s+"?(registry|generation|incarnation|tombstone|repairs|lease|epoch)\\M|\\m(unregister|register|driver_level|driver_rewrite|claim_name|carry_over|take_over|wall|wall_apply|tombstones|tombstone_apply|prune_tombstones|repair|seal|unseal|seal_apply)\\s*[(]')
       OR EXISTS (SELECT FROM routines r WHERE r.lanname NOT IN ('sql', 'plpgsql', 'internal')
-                    OR pg_catalog.lower(r.src COLLATE "C") ~ E'\\m(create|alter|drop|import|execute)\\M|dblink|query_to_xml')
+                    OR pg_catalog.lower(r.src COLLATE "C") ~ E'\\m(create|alter|drop|import|execute)\\M|dblink|_to_xml|ts_stat|ts_rewrite|crosstab|connectby|xpath_table|cron\\.|standard_conforming_strings')
       OR EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgnargs > 0 AND NOT t.tgisinternal AND t.tgfoid >= 16384)),
 -- What runs them, by pg_depend, and the partitions of a table, whose keys these check. Routines are followed by what calls them
 -- elsewhere, and so are none of their own here.
@@ -325,7 +326,8 @@ SELECT pg_catalog.json_build_object(
   'uses', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'function', fn, 'event', event) ORDER BY rel, fn, event) FROM uses),
   'unseen', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('kind', i.type, 'name', i.identity, 'function', h.fn) ORDER BY h.class, h.oid, h.fn)
                FROM unseen h CROSS JOIN LATERAL pg_catalog.pg_identify_object(h.class, h.oid, 0) i),
-  'routines', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', oid, 'schema', nspname, 'name', proname, 'language', lanname, 'source', src) ORDER BY oid) FROM known),
+  'routines', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', oid, 'schema', nspname, 'name', proname, 'language', lanname, 'source', src, 'defaults', defaults,
+                  'procedure', prokind = 'p', 'argnames', proargnames, 'argmodes', proargmodes, 'argtypes', types::pg_catalog.regtype[]) ORDER BY oid) FROM known),
   'own', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', oid, 'schema', 'fencing', 'name', proname) ORDER BY oid) FROM own_functions WHERE oid IN (SELECT fn FROM runs WHERE oid <> fn)),
   'expressions', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', e.rel, 'kind', i.type, 'name', i.identity, 'source', e.src) ORDER BY e.class, e.oid)
                     FROM expressions e CROSS JOIN LATERAL pg_catalog.pg_identify_object(e.class, e.oid, 0) i),

@@ -34,7 +34,7 @@ func (b *closureBuilder) changeOf(t *catalogTrigger) rowChange {
 	case f == nil || !t.Fires || t.Type&(rowTrigger|beforeTrigger) != rowTrigger|beforeTrigger || t.Type&(insertEvent|updateEvent) == 0:
 		return rowChange{}
 	case f.Language != "plpgsql":
-		return changeByArguments(f, strings.Split(strings.TrimSuffix(sqltext.Unescape(t.Args), "\x00"), "\x00"))
+		return changeByArguments(f, triggerArguments(t))
 	}
 	change, known := b.changes[t.Function]
 	if !known {
@@ -42,6 +42,12 @@ func (b *closureBuilder) changeOf(t *catalogTrigger) rowChange {
 		b.changes[t.Function] = change
 	}
 	return change
+}
+
+// triggerArguments returns what a trigger gives its function; at least one, which may
+// be "".
+func triggerArguments(t *catalogTrigger) []string {
+	return strings.Split(strings.TrimSuffix(sqltext.Unescape(t.Args), "\x00"), "\x00")
 }
 
 // changeByArguments returns what triggers of PostgreSQL and its extensions

@@ -29,6 +29,8 @@ type closureBuilder struct {
 	onChange    tableSet           // what event triggers write
 	making      bool               // it isn't tables that are followed, but the one set of what changes the catalog
 	anyMakes    bool               // then: any relation does
+	escapes     bool               // some code runs with standard_conforming_strings off
+	nesting     int                // of texts that make others
 }
 
 // reachedRelation is a relation with what a write of it writes.
@@ -45,8 +47,10 @@ type reachedRoutine struct {
 	*catalogRoutine
 	body    *routineBody
 	writes  tableSet
-	dynamic bool // it runs SQL that it makes, or calls what does
-	guarded bool // it carries a guard of its own
+	open    tableSet // what it may write besides, by what it is given
+	texts   []string // the SQL that it makes and runs
+	untold  bool     // of some of that it isn't known what it writes
+	guarded bool     // it carries a guard of its own
 }
 
 // unguarded returns what a call of it writes without a guard.
@@ -95,6 +99,7 @@ func (b *closureBuilder) prepare() {
 		r.body, r.guarded = r.read(), slices.Contains(b.guarded, rewrite.Name{Schema: r.Schema, Name: r.Name})
 		b.routines[r.OID] = r
 		b.calls[lowerASCII(r.Name)] = append(b.calls[lowerASCII(r.Name)], r)
+		b.escapes = b.escapes || r.body.words["standard_conforming_strings"]
 	}
 	for i := range b.facts.Own {
 		r := &reachedRoutine{catalogRoutine: &b.facts.Own[i], body: new(routineBody), writes: b.set()}

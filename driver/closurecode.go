@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -37,44 +36,41 @@ func (b *closureBuilder) spreadCode() {
 	}
 	for _, r := range b.routines {
 		b.add(r.writes, b.written(r.body))
-		if !r.dynamic && (r.body.dynamic || slices.ContainsFunc(r.body.calls, b.callsDynamic)) {
-			r.dynamic, b.changed = true, true
-		}
+		b.spreadTexts(r)
 	}
 	for _, call := range b.facts.Calls {
 		if r, f := b.routines[call[0]], b.routines[call[1]]; r != nil && f != nil {
 			b.add(r.writes, f.unguarded())
+			if !slices.ContainsFunc(r.body.calls, func(call rewrite.Name) bool { return call.Name == lowerASCII(f.Name) }) {
+				b.add(r.writes, f.fromAnywhere())
+			}
 		}
 	}
 	for i := range b.facts.Triggers {
 		t := &b.facts.Triggers[i]
 		if f := b.routines[t.Function]; f != nil {
 			b.fires(t, f.unguarded())
-			if t.Args != "" && f.dynamic && !f.guarded {
-				b.fires(t, b.named(wordsOf(sqltext.Unescape(t.Args))))
-			}
+			b.fires(t, b.firedTexts(t, f, b.relations[t.Relation]))
 		}
 	}
 	for i := range b.facts.Conditions {
 		if f := b.routines[b.facts.Conditions[i].Function]; f != nil {
-			b.fires(&b.facts.Conditions[i], f.unguarded())
+			b.fires(&b.facts.Conditions[i], f.fromAnywhere())
 		}
 	}
 	for i, rule := range b.facts.Rules {
 		b.rule(rule.Relation, rule.Event, rule.Fires, b.written(b.rules[i]))
 	}
 	for _, read := range b.facts.Reads {
-		if f := b.routines[read.Function]; f != nil {
+		if f := b.routines[read.Function]; f != nil && read.Event == "" {
+			b.rule(read.Relation, read.Event, read.Fires, f.fromAnywhere())
+		} else if f != nil { // what it is given is read in the rule
 			b.rule(read.Relation, read.Event, read.Fires, f.unguarded())
 		}
 	}
 	for _, use := range b.facts.Uses {
 		b.uses(use)
 	}
-}
-
-func (b *closureBuilder) callsDynamic(call rewrite.Name) bool {
-	return slices.ContainsFunc(b.calls[call.Name], func(r *reachedRoutine) bool { return r.dynamic })
 }
 
 // fires notes what a trigger writes.
@@ -119,14 +115,14 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 			continue
 		}
 		for _, r := range b.byName[t.Name.Name] {
-			if t.Schema == "" || t.Schema == lowerASCII(r.Schema) {
+			if t.Schema == "" || t.Schema == lowerASCII(r.Schema) || hasMark(t.Schema) {
 				r.effects(out, t.event, t.columns)
 			}
 		}
 	}
 	for _, call := range body.calls {
 		for _, r := range b.calls[call.Name] {
-			if call.Schema == "" || call.Schema == lowerASCII(r.Schema) {
+			if call.Schema == "" || call.Schema == lowerASCII(r.Schema) || hasMark(call.Schema) {
 				out.add(r.unguarded())
 			}
 		}
@@ -139,10 +135,36 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 	if body.dynamic {
 		out.add(b.named(body.words))
 	}
+	for _, text := range b.texts(body) {
+		out.add(b.writtenBy(text))
+	}
+	if b.isUnread(body) {
+		out.add(b.everything())
+	}
 	if body.writesOwn() {
 		out.put(b.own())
 	}
 	return out
+}
+
+// isUnread reports whether code may run SQL that isn't read: it is of another
+// language, or a backslash in its strings may stand for something else.
+func (b *closureBuilder) isUnread(body *routineBody) bool {
+	if b.making {
+		return false
+	}
+	return b.escapes && body.escapes || body.text == nil && body.runsSQL()
+}
+
+// runsSQL reports whether code in a language that isn't read has a word by which
+// such languages run SQL.
+func (r *routineBody) runsSQL() bool {
+	for word := range r.words {
+		if slices.ContainsFunc([]string{"spi", "execute", "query", "prepare", "sql"}, func(part string) bool { return strings.Contains(word, part) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // writesOwn reports whether a body writes what the schema fencing has, or calls
@@ -268,9 +290,4 @@ func (r *reachedRelation) effects(out tableSet, event string, columns []string) 
 		out.add(r.cascade[key])
 		out.add(r.code[key])
 	}
-}
-
-// wordsOf returns the words of a text that may be SQL.
-func wordsOf(text string) map[string]bool {
-	return readWords("", lexBody(strings.ReplaceAll(text, "\x00", " "), false)).words
 }

@@ -135,11 +135,16 @@ func (b *closureBuilder) writersOf(r *reachedRelation) (out []rewrite.Writer) {
 // codeFound adds the closure's routines, and what calls them or guards tables.
 func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 	writes := func(function oid) bool {
-		return b.routines[function] != nil && !b.routines[function].unguarded().isEmpty()
+		return b.routines[function] != nil && !b.routines[function].fromAnywhere().isEmpty()
 	}
 	for i := range b.facts.Routines {
 		if r := b.routines[b.facts.Routines[i].OID]; !r.writes.isEmpty() {
 			out.Functions = append(out.Functions, r.name())
+		} else if !r.open.isEmpty() {
+			out.TextFunctions = append(out.TextFunctions, r.textFunction())
+		}
+		if r := b.routines[b.facts.Routines[i].OID]; r.untold && !r.fromAnywhere().isEmpty() {
+			out.Untold = append(out.Untold, r.name())
 		}
 	}
 	for _, f := range b.facts.EventTriggers {
@@ -159,9 +164,20 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 			out.Sequences = append(out.Sequences, t.issuedBy)
 		}
 	}
-	for _, list := range []*[]rewrite.Name{&out.Functions, &out.TriggerFunctions, &out.Sequences, &out.InsertTriggers} {
+	for _, list := range []*[]rewrite.Name{&out.Functions, &out.Untold, &out.TriggerFunctions, &out.Sequences, &out.InsertTriggers} {
 		*list = unique(*list)
 	}
+}
+
+// textFunction returns by which of its parameters a routine may write.
+func (r *reachedRoutine) textFunction() rewrite.TextFunction {
+	out := rewrite.TextFunction{Name: r.name()}
+	for i, p := range r.parameters {
+		if slices.ContainsFunc(r.texts, func(text string) bool { return strings.ContainsRune(text, firstParameter+rune(i)) }) {
+			out.Parameters = append(out.Parameters, rewrite.TextParameter{Place: i, Name: p.Name, IsLast: i == len(r.parameters)-1})
+		}
+	}
+	return out
 }
 
 // wallMark is the first of the wall's triggers: PostgreSQL fires them in the order

@@ -41,7 +41,7 @@ func (b *closureBuilder) uses(use catalogRead) {
 		events = append(events, "DELETE", eventRefresh, eventRead)
 	}
 	for _, event := range events {
-		b.addFor(r.code, event, f.unguarded())
+		b.addFor(r.code, event, f.fromAnywhere())
 	}
 }
 
@@ -72,7 +72,7 @@ func (b *closureBuilder) unseenFound() (out []rewrite.UnseenCode) {
 	}
 	for _, h := range b.facts.Unseen {
 		if f := b.routines[h.Function]; f != nil {
-			note(h.Kind, h.Name, f.name(), f.unguarded())
+			note(h.Kind, h.Name, f.name(), f.fromAnywhere())
 		}
 	}
 	for _, e := range b.expressions {

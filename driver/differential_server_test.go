@@ -52,6 +52,13 @@ INSERT INTO todo VALUES (1, 'CREATE OR REPLACE VIEW made AS SELECT * FROM orders
   (3, 'CREATE TEMP VIEW mine AS SELECT * FROM orders'), (4, 'CREATE CAST (point AS int) WITH FUNCTION int_of(point)');
 CREATE FUNCTION int_of(point) RETURNS int LANGUAGE plpgsql AS $$ BEGIN UPDATE public.orders SET v = 'cast'; RETURN 1; END $$;
 CREATE VIEW given AS SELECT query_to_xml('SELECT public.rename_generated(''q'')', true, false, '');
+CREATE TABLE targets (name text); INSERT INTO targets VALUES ('orders');
+CREATE FUNCTION sweep() RETURNS void LANGUAGE plpgsql AS $$ DECLARE t text; BEGIN FOR t IN SELECT name FROM targets LOOP EXECUTE format('UPDATE %I SET v = ''swept''', t); END LOOP; END $$;
+CREATE FUNCTION purge(t text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('DELETE FROM %I', t); END $$;
+CREATE FUNCTION purge_both() RETURNS void LANGUAGE plpgsql AS $$ DECLARE t text := 'orders'; BEGIN PERFORM purge('todo_2'), purge(t); END $$;
+CREATE TABLE todo_2 (); CREATE TABLE logged (t text);
+CREATE FUNCTION log_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('UPDATE %I SET v = ''logged''', replace(TG_TABLE_NAME, 'logged', NEW.t)); RETURN NEW; END $$;
+CREATE TRIGGER t AFTER INSERT ON logged FOR EACH ROW EXECUTE FUNCTION log_row();
 CREATE FUNCTION set_tenant(t text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_catalog.set_config('search_path', t, false); END $$;
 CREATE SCHEMA evil;
 CREATE FUNCTION evil.both(bigint, bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
@@ -92,6 +99,7 @@ var environmentStatements = []string{
 	`SELECT set_tenant('other, public')`, `SELECT set_tenant('evil, pg_catalog, public')`, `SELECT set_tenant('public')`, `SET search_path = other, public`,
 	`SELECT make(1)`, `SELECT make(2)`, `SELECT make(3)`, `SELECT make(4)`, `SELECT point '(1,2)'::integer`, `SELECT * FROM given`, `INSERT INTO makes VALUES (1)`, `SELECT * FROM making`, `UPDATE made SET v = 'unguarded'`, `UPDATE mine SET v = 'unguarded'`, `SELECT replaced()`,
 	`UPDATE touched SET v = 'mine', last_token = $1 WHERE last_token <= $1`,
+	`SELECT sweep()`, `SELECT purge('orders')`, `SELECT purge(name) FROM targets`, `SELECT purge('todo_2')`, `SELECT purge_both()`, `INSERT INTO logged VALUES ('orders')`,
 	`SELECT * FROM orders`, `SELECT count(*) FROM generated FOR UPDATE`,
 }
 
@@ -123,7 +131,7 @@ func TestDifferentialEnvironments(t *testing.T) {
 	defer watch.Close(context.Background())
 	var handles []*sql.DB
 	for _, opts := range [][]driver.Option{nil, {driver.WithRewrite()}} {
-		db, err := driver.Open(dsn, append(opts, driver.Protect("orders", rewrite.Lease), driver.Protect("touched", rewrite.Lease))...)
+		db, err := driver.Open(dsn, append(opts, driver.Protect("orders", rewrite.Lease), driver.Protect("touched", rewrite.Lease), driver.WithGuardedFunctions("make"))...)
 		require.NoError(t, err)
 		defer db.Close()
 		db.SetMaxIdleConns(0) // each session begins anew

@@ -89,20 +89,28 @@
 // argument of a trigger. Code that makes, renames or moves something to the name
 // of a protected table counts as well. It is read with the registry. What a
 // function writes is told by the words of its body: the tables that its
-// statements name as the ones they write, and the functions that it calls. One
-// that runs SQL made of strings, or is written in another language than SQL and
-// PL/pgSQL, counts if it names a protected table, one of these ways to it or a
-// function that writes one; so a function that gets a table's name as an
-// argument, or makes it of pieces, is not told, nor is one of an extension or in
-// C.
+// statements name as the ones they write, and the functions that it calls. Nor is
+// a function of an extension or in C told.
+//
+// SQL that a body makes and runs (EXECUTE, and functions such as query_to_xml,
+// dblink or cron.schedule) is put together from its pieces: constants, variables that are only
+// set to known pieces, format(), quote_ident(), || and the like, TG_ARGV, and TG_TABLE_NAME for
+// each table that has the trigger. A parameter is told by each call: in other
+// bodies, and in a statement, where it must be a literal if it could name what is
+// written. Anything else could be any name, and any text: what a query, a
+// function or a record's field gives. Code that may write under such a name counts for
+// every protected table without a wall, as does code in another language than SQL and PL/pgSQL that
+// runs SQL. Quoted values (%L, USING), numbers, dates, names of columns (%I) and names of
+// schemas may be any. Taken at its word is a text that begins with SELECT or SET, for
+// instance, has one statement and no word that writes: what is put in unquoted doesn't end
+// the statement and begin another, though it may call any function.
 //
 // Code that a statement runs without naming it counts, too: a function of a view
 // or a policy when the relation is read, of an index when it is rebuilt (REINDEX,
 // ANALYZE, VACUUM FULL, CLUSTER). What belongs to no relation (a cast, a type, a
 // domain, an operator or its class) may run anywhere: while the function of such an
 // object writes a protected table, nearly every statement is refused, and the error
-// names the object. Not told is a trigger that writes a table by TG_TABLE_NAME. A
-// change of structure is refused where an event trigger writes a
+// names the object. A change of structure is refused where an event trigger writes a
 // protected table, but not one inside a function's body. [WithGuardedFunctions] names functions that carry a guard of their own.
 //
 // A handle knows of changes, in the registry and in the catalog, when its next

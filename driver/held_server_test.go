@@ -52,7 +52,7 @@ func TestHeldConnections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dsn := localpg.Database(t)
 			run(t, dsn, schema)
-			db, err := driver.Open(dsn, driver.Protect("public.orders", rewrite.Lease))
+			db, err := driver.Open(dsn, driver.Protect("public.orders", rewrite.Lease), driver.WithGuardedFunctions("make_view", "make_more"))
 			require.NoError(t, err)
 			defer func() { require.NoError(t, db.Close()) }()
 			ctx := tokenctx.With(t.Context(), 10)

@@ -29,6 +29,9 @@ var holes = []hole{
 	{"an open transaction does not look for what it has changed", "within.go", `case status != 'T' || !c.within.unread:`, `case status != 'I' || !c.within.unread:`},
 	{"an object that belongs to no relation is not told", "closurefound.go", `out.Unseen = b.unseenFound()`, `_ = b.unseenFound()`},
 	{"an expression that runs what it is given is not told", "closureexpression.go", `b.addFor(r.code, event, b.reachedBy(e))`, `_ = event`},
+	{"SQL with names that aren't known is passed over", "closuretexts.go", `if m.isAny || b.nesting >= maxNesting {`, `if b.nesting >= maxNesting {`},
+	{"what a function makes SQL of is not asked for", "closuretexts.go", `b.add(r.open, b.writtenBy(t))`, `_ = t`},
+	{"what a body gives to a function that makes SQL of it is not followed", "closuretexts.go", `out = append(out, fill(text, body.text.given(call.at, f))...)`, `_ = fill`},
 	{"a trigger may change the token", "closurefound.go", `if i := b.withoutWall(changed); !b.tables[i].wall || t.Trigger < wallMark {`, `if i := b.withoutWall(changed); b.tables[i].wall {`},
 }
 

@@ -196,7 +196,7 @@ func TestWallSaysWhereTheTokenWent(t *testing.T) {
 		CREATE FUNCTION write_plain() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN EXECUTE 'UPDATE pl' || 'ain SET state = ''x'''; RETURN NEW; END $$;
 		CREATE TRIGGER audited AFTER INSERT ON audit FOR EACH ROW EXECUTE FUNCTION write_plain()`)
 	ctx := tokenctx.With(t.Context(), token)
-	db, err := driver.Open(dsn)
+	db, err := driver.Open(dsn, driver.WithGuardedFunctions("write_plain"))
 	require.NoError(t, err)
 	defer db.Close()
 	for name, test := range map[string]struct {

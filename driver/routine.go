@@ -2,6 +2,7 @@ package driver
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/fencerow/fencerow/rewrite"
 )
@@ -20,6 +21,8 @@ type routineBody struct {
 	dynamic bool            // it runs SQL that it makes, or is of a language that isn't read
 	makes   bool            // it makes, changes or drops objects by which protected tables could be reached
 	opens   bool            // it runs SQL on tables whose names it is given
+	text    *textReader     // of what it runs, nil if it isn't read
+	escapes bool            // a backslash stands in it
 	leads   map[string]bool // the words of statements that make a view, a partition or the like, by which what they name could be written
 }
 
@@ -33,6 +36,36 @@ type bodyTarget struct {
 // readRoutine reads a body in a language.
 func readRoutine(language, source string) *routineBody {
 	return readWords(language, lexBody(source, true))
+}
+
+// read reads a routine's body.
+func (r *catalogRoutine) read() *routineBody {
+	if r.body != nil {
+		return r.body
+	}
+	tokens := lexBody(r.Source, true)
+	r.parameters = r.readParameters()
+	r.body = readWords(r.Language, tokens)
+	r.body.escapes = strings.Contains(r.Source, `\`)
+	if r.Language == "sql" || r.Language == "plpgsql" || r.Language == "internal" {
+		r.body.text = newTextReader(r.Language, r.Name, r.parameters, tokens)
+	}
+	return r.body
+}
+
+// readParameters returns what a caller gives: all but OUT of a function, and
+// the columns of its table.
+func (r *catalogRoutine) readParameters() (out []catalogParameter) {
+	for i, argType := range r.ArgTypes {
+		p := catalogParameter{Type: argType}
+		if i < len(r.ArgNames) {
+			p.Name = r.ArgNames[i]
+		}
+		if i >= len(r.ArgModes) || slices.Contains([]string{"i", "b", "v"}, r.ArgModes[i]) || r.Procedure {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 func readWords(language string, tokens []bodyToken) *routineBody {
@@ -147,11 +180,18 @@ func (r *routineReader) at(i int) {
 		r.body.dynamic = r.body.dynamic || slices.Contains(before, "create") || before[0] == "drop" || before[0] == "alter"
 	case "execute":
 		r.body.dynamic = r.body.dynamic || next != "function" && next != "procedure" && next != "on"
-	case "query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "dblink_exec", "dblink":
-		r.body.dynamic = true
 	default:
+		r.body.dynamic = r.body.dynamic || next == "(" && rewrite.RunsText(r.token(i).name(), r.schemaOf(i))
 		r.call(i)
 	}
+}
+
+// schemaOf returns the schema that stands before a name, "" if none does.
+func (r *routineReader) schemaOf(i int) string {
+	if r.word(i-1) == "." {
+		return r.token(i - 2).name()
+	}
+	return ""
 }
 
 // call notes a function that is called, as f(row) or row.f, and a cast's type.
@@ -160,11 +200,7 @@ func (r *routineReader) call(i int) {
 	switch {
 	case name == "":
 	case next == "(":
-		call := rewrite.Name{Name: name}
-		if before == "." {
-			call.Schema = r.token(i - 2).name()
-		}
-		r.body.calls = append(r.body.calls, call)
+		r.body.calls = append(r.body.calls, rewrite.Name{Schema: r.schemaOf(i), Name: name})
 	case before == ".":
 		r.body.calls = append(r.body.calls, rewrite.Name{Name: name})
 	}

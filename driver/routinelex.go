@@ -13,6 +13,7 @@ type bodyToken struct {
 	text  string
 	kind  tokenKind
 	inner []bodyToken // of a string: what is in it
+	raw   string      // of a string: its text
 }
 
 type tokenKind uint8
@@ -60,7 +61,8 @@ func lexBody(s string, code bool) (into []bodyToken) {
 		case sqltext.DollarTag(s) != "":
 			tag := sqltext.DollarTag(s)
 			n = endOf(s, strings.Index(s[len(tag):], tag)+2*len(tag)-1)
-			t = bodyToken{kind: stringToken, inner: lexBody(strings.TrimSuffix(s[len(tag):n], tag), code)}
+			text := strings.TrimSuffix(s[len(tag):n], tag)
+			t = bodyToken{kind: stringToken, inner: lexBody(text, code), raw: text}
 		case sqltext.IsOperatorByte(s[0]):
 			n = operatorEnd(s, code)
 			t.text = s[:n]
@@ -160,13 +162,13 @@ func lexQuoted(s string, code bool) (t bodyToken, pieces []bodyToken, n int) {
 		}
 		piece := unquote(s[n+gap-1:n+gap-1+length], quote, before == 1, closed)
 		if !code {
-			pieces = append(pieces, bodyToken{kind: stringToken, inner: lexBody(text, false)})
+			pieces = append(pieces, bodyToken{kind: stringToken, inner: lexBody(text, false), raw: text})
 			text = piece
 		}
 		whole, n = whole+piece, n+gap-1+length
 	}
 	if pieces != nil {
-		pieces = append(pieces, bodyToken{kind: stringToken, inner: lexBody(text, false)})
+		pieces = append(pieces, bodyToken{kind: stringToken, inner: lexBody(text, false), raw: text})
 	}
 	if before == 2 {
 		escape := "\\"
@@ -178,7 +180,7 @@ func lexQuoted(s string, code bool) (t bodyToken, pieces []bodyToken, n int) {
 	if quote == '"' {
 		return bodyToken{text: cutName(lowerASCII(whole)), kind: nameToken}, nil, n
 	}
-	return bodyToken{kind: stringToken, inner: lexBody(whole, false)}, pieces, n
+	return bodyToken{kind: stringToken, inner: lexBody(whole, false), raw: whole}, pieces, n
 }
 
 // continuation is what stands between two pieces of one string, with the quote of

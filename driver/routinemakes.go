@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/fencerow/fencerow/rewrite"
 )
 
 // What a routine makes, changes or drops is looked at once it has run, which
@@ -33,8 +35,8 @@ func (r *routineReader) makers(i int) {
 		r.body.makes = r.body.makes || r.word(i+1) == "foreign"
 	case "execute":
 		r.executes(i + 1)
-	case "query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "dblink_exec", "dblink":
-		r.body.makes = true
+	default:
+		r.body.makes = r.body.makes || r.word(i+1) == "(" && rewrite.RunsText(r.token(i).name(), r.schemaOf(i))
 	}
 }
 

@@ -31,6 +31,12 @@ type Closure struct {
 	// Functions are functions, procedures and aggregates that write protected
 	// tables.
 	Functions []Name
+	// TextFunctions are functions and procedures that write protected tables if what
+	// they are given names them: they run SQL that they make of it.
+	TextFunctions []TextFunction
+	// Untold are those of Functions, and the functions of triggers and the like, that may run
+	// SQL which they make with names that cannot be told.
+	Untold []Name
 	// TriggerFunctions are the functions of triggers on protected tables.
 	TriggerFunctions []Name
 	// Sequences are the sequences that tokens come from.
@@ -84,6 +90,19 @@ type Namesake struct {
 	Name
 	OID     uint32 // in the database that the statements are for
 	IsTable bool   // a table, partitioned or not, and no view or foreign table
+}
+
+// TextFunction is a function that runs SQL which it makes of what it is given.
+type TextFunction struct {
+	Name
+	Parameters []TextParameter // that the SQL is made of
+}
+
+// TextParameter is a parameter of a function.
+type TextParameter struct {
+	Place  int    // from 0
+	Name   string // "" if it has none
+	IsLast bool   // and so what stands behind may be given for it, too
 }
 
 // Relative is a relation that shares rows with a protected table.

@@ -169,7 +169,7 @@ func (p *Policy) bodyWord(body string) string {
 			return word + " without a schema, which the schema fencing has, too"
 		case b.starts(i) && p.runsUnnamed(word):
 			return word + ", which runs code that no text names"
-		case p.isWord(word), p.quick.words.Lookup(word)&wordsearch.Hit != 0 && word != "execute" && !p.partOfName(word):
+		case p.isWord(word), p.takesText(word), p.quick.words.Lookup(word)&wordsearch.Hit != 0 && word != "execute" && !p.partOfName(word):
 			return word
 		case word == "trigger":
 			inTrigger = inTrigger || b.creates(i)

@@ -18,7 +18,7 @@ func (c *checker) checkIndirect(t target, event string, sets []*sqltree.Node) {
 		}
 		for _, w := range r.writers {
 			if slices.Contains(w.Events, strings.TrimSuffix(event, " CASCADE")) {
-				c.report(violation(IndirectWrite, t.at, "%s on %q runs a trigger or rule that writes protected table %q without a proof: use a plain connection, or make it carry a guard and name its function in driver.WithGuardedFunctions", event, r.Name, w.Into))
+				c.report(violation(IndirectWrite, t.at, "%s on %q runs a trigger or rule that writes protected table %q without a proof: use a plain connection, or make it carry a guard and name its function in driver.WithGuardedFunctions%s", event, r.Name, w.Into, c.policy.untoldHint()))
 			}
 		}
 		for _, rule := range r.replaced {

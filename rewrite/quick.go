@@ -57,6 +57,9 @@ func (p *Policy) newQuickSet() *quickSet {
 			q.add(n.Name)
 		}
 	}
+	for _, f := range c.TextFunctions {
+		q.add(f.Name.Name)
+	}
 	if p.hasReaders {
 		for _, name := range maintainers {
 			q.listed[name] = true

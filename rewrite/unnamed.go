@@ -61,7 +61,7 @@ func (c *checker) checkUse(rel *sqltree.Node) {
 }
 
 func (c *checker) reportUse(at *sqltree.Node, name, into Name) {
-	c.report(violation(IndirectWrite, at, "whatever uses %q may run a function that writes protected table %q without a proof: its query, or that of a view below it, a policy, an index, statistics or a constraint calls one; use a plain connection, or make the function carry a guard and name it in driver.WithGuardedFunctions", name, into))
+	c.report(violation(IndirectWrite, at, "whatever uses %q may run a function that writes protected table %q without a proof: its query, or that of a view below it, a policy, an index, statistics or a constraint calls one; use a plain connection, or make the function carry a guard and name it in driver.WithGuardedFunctions%s", name, into, c.policy.untoldHint()))
 }
 
 // checkMaintenance checks VACUUM, ANALYZE, CLUSTER and REINDEX, which run what

@@ -1,0 +1,442 @@
+package driver
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fencerow/fencerow/rewrite"
+)
+
+// SQL that a body makes of pieces and runs is worked out as far as the pieces are
+// known: constants, variables that are only ever set to what is known, and what is
+// told where the routine is used, which a mark stands for until then. For
+// anything else stands a mark that says that it could be anything.
+
+// The marks are of Unicode's private use. Where a constant has one, it is taken
+// for anyText.
+const (
+	anyText        = '\ue000' // any text at all
+	anyName        = '\ue001' // part of a name, or a value: nothing that could end either
+	ownTable       = '\ue002' // the name of the table that the trigger is on
+	firstArgument  = '\ue010' // TG_ARGV[0], and so on
+	anyArgument    = '\ue02f' // one of TG_ARGV
+	firstParameter = '\ue030' // $1, and so on
+	lastMark       = '\ue0ff'
+)
+
+func isMark(r rune) bool      { return r >= anyText && r <= lastMark }
+func isParameter(r rune) bool { return r >= firstParameter && r <= lastMark }
+func hasMark(s string) bool   { return strings.IndexFunc(s, isMark) >= 0 }
+
+// maxTexts bounds how many texts one expression is followed to, and maxText how
+// long they are. Beyond, it could be any.
+const (
+	maxTexts = 16
+	maxText  = 64 << 10
+)
+
+var anything = []string{string(anyText)}
+
+// tokenRange is what stands between two tokens.
+type tokenRange struct{ start, end int }
+
+// textReader works out the texts of a body.
+type textReader struct {
+	routineReader
+	routine    string              // its name, which may stand before those of its parameters
+	parameters map[string]string   // their marks
+	assigned   map[string][]string // what variables are set to, as far as they were asked for
+	assigns    map[string][]tokenRange
+	loopValues map[string][]string // what loops set variables to
+	unknown    map[string]bool     // variables that a query or the like sets
+	asking     map[string]bool
+	isValue    map[string]bool // variables declared of a type whose values can't end a name or a constant
+	isOther    map[string]bool // those declared of another type
+	isColumn   bool            // a name may be a column's, whatever it is besides
+	made       []string
+	isMade     bool
+	callees    []calledRoutine
+}
+
+// newTextReader reads what variables are set to.
+func newTextReader(language, routine string, parameters []catalogParameter, tokens []bodyToken) *textReader {
+	r := &textReader{routineReader: routineReader{tokens: tokens}, routine: lowerASCII(routine), parameters: make(map[string]string),
+		assigned: make(map[string][]string), assigns: make(map[string][]tokenRange), unknown: make(map[string]bool), asking: make(map[string]bool),
+		loopValues: make(map[string][]string), isValue: make(map[string]bool), isOther: make(map[string]bool),
+		isColumn: language != "plpgsql" && slices.ContainsFunc(tokens, func(t bodyToken) bool {
+			return t.is("from") || t.is("update") || t.is("into") || t.is("using")
+		})}
+	for i, p := range parameters {
+		mark := string(min(firstParameter+rune(i), lastMark))
+		if slices.Contains(valueTypes, p.Type) {
+			mark = string(anyName)
+		}
+		r.parameters["$"+strconv.Itoa(i+1)] = mark
+		if p.Name != "" {
+			r.parameters[lowerASCII(p.Name)], r.isOther[lowerASCII(p.Name)] = mark, true
+		}
+	}
+	start, declares := 0, false
+	for i := range r.tokens {
+		switch w := r.word(i); w {
+		case ";", "declare", "begin", "then", "else", "loop", ">>":
+			start, declares = i+1, w == "declare" || declares && w == ";"
+			if declares {
+				r.declares(start)
+			}
+		case ":":
+			if strings.HasPrefix(r.word(i+1), "=") {
+				r.assign(i, start, declares, i+2)
+			}
+		case "=", "default":
+			if declares || w == "=" && r.isVariable(start, i) {
+				r.assign(i, start, declares, i+1)
+			}
+		case "alias":
+			if r.word(i+1) == "for" && r.word(i+2) == "$" {
+				r.assign(i, start, true, i+2)
+			} else if r.word(i+1) == "for" {
+				r.unknown[r.token(i-1).name()], r.unknown[r.token(i+2).name()] = true, true
+			}
+		case "into":
+			if before := r.word(i - 1); before != "insert" && before != "merge" {
+				r.sets(i+1, "using", "from")
+			}
+		case "diagnostics", "call":
+			r.sets(i + 1)
+		case "for", "foreach":
+			r.loops(i)
+		case "variable_conflict":
+			r.isColumn = r.isColumn || r.word(i+1) != "error"
+		}
+	}
+	return r
+}
+
+// declares notes of what type a variable is declared.
+func (r *textReader) declares(i int) {
+	name := r.token(i).name()
+	if r.word(i+1) == "constant" {
+		i++
+	}
+	if next := r.word(i + 2); slices.Contains(valueTypes, r.word(i+1)) && (next == ";" || next == ":" || next == "=" || next == "default" || next == "not") {
+		r.isValue[name] = true
+	} else {
+		r.isOther[name] = true
+	}
+}
+
+// isVariable reports whether nothing but a variable, or a part of one, stands
+// between two tokens.
+func (r *textReader) isVariable(start, end int) bool {
+	if start >= end || r.token(start).name() == "" {
+		return false
+	}
+	for i := start + 1; i < end; i++ {
+		switch r.word(i) {
+		case ".":
+			i++
+		case "[":
+			if i = r.closingOf(i); i < 0 {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// assign notes what a variable is set to: the one that is declared, or the one
+// that stands before a token.
+func (r *textReader) assign(i, start int, declares bool, from int) {
+	name := r.token(start).name()
+	if !declares {
+		k := i - 1
+		for depth := 0; k > 0 && (r.word(k) == "]" || depth > 0); k-- {
+			depth += map[string]int{"]": 1, "[": -1}[r.word(k)]
+		}
+		name = r.token(k).name()
+	}
+	end := from
+	for end < len(r.tokens) && r.word(end) != ";" {
+		end++
+	}
+	if name != "" && (r.word(from-1) != "=" && strings.HasPrefix(r.word(from-1), "=")) {
+		r.unknown[name] = true // the sign of a number stands with it
+	}
+	r.assigns[name] = append(r.assigns[name], tokenRange{from, end})
+}
+
+// sets notes that what stands behind a token is set to something that isn't known.
+func (r *textReader) sets(i int, ends ...string) {
+	for ; i < len(r.tokens) && r.word(i) != ";" && !slices.Contains(ends, r.word(i)); i++ {
+		if name := r.token(i).name(); name != "" {
+			r.unknown[name] = true
+		}
+	}
+}
+
+// loops notes what FOR and FOREACH set their variables to.
+func (r *textReader) loops(i int) {
+	in := i + 1
+	for r.token(in).name() != "" && !r.token(in).is("in") || r.word(in) == "," || r.word(in) == "." {
+		in++
+	}
+	end := in
+	for end < len(r.tokens) && r.word(end) != "loop" && r.word(end) != ";" {
+		end++
+	}
+	name := r.token(i + 1).name()
+	switch {
+	case !r.token(in).is("in") || r.word(end) != "loop":
+	case r.word(i) == "foreach" && (in == i+2 || r.word(i+2) == "slice") && r.word(in+1) == "array":
+		r.elements(name, in+2, end)
+	case in == i+2 && r.isRange(in, end): // a number
+		r.loopValues[name] = append(r.loopValues[name], string(anyName))
+	default:
+		r.sets(i+1, "in")
+	}
+}
+
+// elements notes the elements of a list that FOREACH goes through.
+func (r *textReader) elements(name string, start, end int) {
+	for _, v := range r.eval(start, end) {
+		r.loopValues[name] = append(r.loopValues[name], strings.FieldsFunc(v, func(c rune) bool { return strings.ContainsRune(`{},"`, c) })...)
+	}
+}
+
+func (r *textReader) isRange(i, end int) bool {
+	for ; i < end; i++ {
+		if r.word(i) == "." && r.word(i+1) == "." {
+			return true
+		}
+	}
+	return false
+}
+
+// texts returns the SQL that the body runs.
+func (r *textReader) texts() []string {
+	if !r.isMade {
+		r.made, r.isMade = r.makes(), true
+	}
+	return r.made
+}
+
+func (r *textReader) makes() (out []string) {
+	for i := range r.tokens {
+		w := r.word(i)
+		switch next := r.word(i + 1); {
+		case w == "execute" && next != "function" && next != "procedure" && next != "on":
+			out = append(out, r.eval(i+1, r.endOfText(i+1))...)
+		case w == "do":
+			for k := i + 1; k < i+4; k++ {
+				if t := r.token(k); t.kind == stringToken {
+					out = append(out, newTextReader("plpgsql", "", nil, lexBody(t.raw, true)).texts()...)
+				}
+			}
+		case next == "(" && rewrite.RunsText(r.token(i).name(), r.schemaOf(i)):
+			if name := r.token(i).name(); strings.HasPrefix(name, "schema_") || strings.HasPrefix(name, "database_") {
+				out = append(out, "TABLE "+string(anyName)) // any of the schema's or of the database's
+				continue
+			}
+			before := ""
+			if rewrite.ReadsText(r.token(i).name()) {
+				before = "SELECT "
+			}
+			for _, arg := range r.arguments(i + 1) {
+				for _, text := range r.eval(arg.start, arg.end) {
+					out = append(out, before+text)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// endOfText returns where the expression ends that EXECUTE runs.
+func (r *textReader) endOfText(i int) int {
+	for depth := 0; i < len(r.tokens); i++ {
+		switch w := r.word(i); w {
+		case "(", "[":
+			depth++
+		case ")", "]":
+			depth--
+		case ";":
+			return i
+		case "into", "using", "loop":
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return i
+}
+
+// arguments returns those in the brackets that open at a token, nil if they don't
+// close.
+func (r *textReader) arguments(open int) []tokenRange {
+	end := r.closing(open)
+	if end < 0 {
+		return []tokenRange{{open, open}}
+	}
+	if end == open+1 {
+		return nil
+	}
+	return r.split(open+1, end, ",")
+}
+
+// split returns what stands between separators.
+func (r *textReader) split(start, end int, separator string) (out []tokenRange) {
+	depth := 0
+	for i := start; i < end; i++ {
+		switch w := r.word(i); w {
+		case "(", "[":
+			depth++
+		case ")", "]":
+			depth--
+		case separator:
+			if depth == 0 {
+				out, start = append(out, tokenRange{start, i}), i+1
+			}
+		}
+	}
+	return append(out, tokenRange{start, end})
+}
+
+// eval returns what an expression may be.
+func (r *textReader) eval(start, end int) []string {
+	out := []string{""}
+	for _, part := range r.split(start, end, "||") {
+		out = product(out, r.operand(part.start, part.end))
+	}
+	return out
+}
+
+// product joins each text with each.
+func product(left, right []string) (out []string) {
+	for _, a := range left {
+		for _, b := range right {
+			if len(a)+len(b) > maxText {
+				return anything
+			}
+			if !slices.Contains(out, a+b) {
+				out = append(out, a+b)
+			}
+		}
+	}
+	if len(out) > maxTexts {
+		return anything
+	}
+	return out
+}
+
+// nameTypes are types whose values are shown as names, with their quotes, and
+// valueTypes those of which nothing could be a name, or end a constant.
+var (
+	nameTypes  = []string{"regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole"}
+	valueTypes = []string{"int", "integer", "bigint", "smallint", "int2", "int4", "int8", "date", "uuid", "numeric", "boolean", "bool", "timestamptz",
+		"timestamp with time zone", "timestamp without time zone", "interval", "real", "double precision", "float8"}
+)
+
+// operand returns what a part of an expression may be.
+func (r *textReader) operand(start, end int) []string {
+	for i := start; i < end; i++ {
+		if r.word(i) == "(" || r.word(i) == "[" {
+			if i = r.closingOf(i); i < 0 {
+				return anything
+			}
+			continue
+		}
+		if r.word(i) == ":" && r.word(i+1) == ":" {
+			return r.castTo(r.operand(start, i), i+2, end)
+		}
+	}
+	first := r.token(start)
+	switch {
+	case start >= end:
+		return anything
+	case first.is("(") && r.closingOf(start) == end-1:
+		return r.eval(start+1, end-1)
+	case first.is("array") && r.word(start+1) == "[" && r.closingOf(start+1) == end-1:
+		return r.either(r.split(start+2, end-1, ","))
+	case first.is("tg_argv") && r.word(start+1) == "[" && r.closingOf(start+1) == end-1:
+		if n, err := strconv.Atoi(r.word(start + 2)); err == nil && start+4 == end && n < int(anyArgument-firstArgument) {
+			return []string{string(firstArgument + rune(n))}
+		}
+		return []string{string(anyArgument)}
+	case end == start+1 && first.kind == stringToken:
+		return []string{withoutMarks(first.raw)}
+	case end == start+2 && first.is("$"):
+		return r.variable("$" + r.word(start+1))
+	case end == start+1:
+		return r.named(first)
+	case end == start+3 && r.word(start+1) == "." && first.name() == r.routine:
+		return r.variable(r.token(start + 2).name())
+	case r.word(start+1) == "(" && r.closing(start+1) == end-1:
+		return r.function(first.name(), r.arguments(start+1))
+	case first.is("pg_catalog") && r.word(start+1) == "." && r.word(start+3) == "(" && r.closing(start+3) == end-1:
+		return r.function(r.token(start+2).name(), r.arguments(start+3))
+	}
+	return anything
+}
+
+// closingOf is closing for brackets of either kind.
+func (r *textReader) closingOf(i int) int {
+	for depth := 0; i < len(r.tokens) && r.word(i) != ";"; i++ {
+		switch r.word(i) {
+		case "(", "[":
+			depth++
+		case ")", "]":
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// castTo returns what values may be once they are of a type.
+func (r *textReader) castTo(values []string, i, end int) []string {
+	for k := i; k < end; k++ {
+		if t := r.token(k); t.name() == "" && !slices.Contains([]string{"(", ")", "[", "]", ".", ",", ":"}, t.text) {
+			return anything
+		}
+	}
+	switch isWhole := end == i+1 || r.word(i+1) == "(" || r.word(i+1) == ":"; {
+	case isWhole && slices.Contains(valueTypes, r.word(i)):
+		return []string{string(anyName)}
+	case !isWhole || !slices.Contains(nameTypes, r.word(i)):
+		return values
+	}
+	return each(values, func(v string) string { return strings.ReplaceAll(v, string(anyText), string(anyName)) })
+}
+
+func each(values []string, change func(string) string) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = change(v)
+	}
+	return out
+}
+
+// withoutMarks takes what looks like a mark for anything.
+func withoutMarks(s string) string {
+	return strings.Map(func(r rune) rune {
+		if isMark(r) {
+			return anyText
+		}
+		return r
+	}, s)
+}
+
+func (r *textReader) either(list []tokenRange) (out []string) {
+	for _, e := range list {
+		out = append(out, r.eval(e.start, e.end)...)
+	}
+	if len(out) > maxTexts {
+		return anything
+	}
+	return out
+}
