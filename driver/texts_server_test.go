@@ -324,7 +324,7 @@ func TestToldTexts(t *testing.T) {
 
 // What is refused says why, and what to do.
 func TestUntoldSaysWhatToDo(t *testing.T) {
-	db, _ := openTexts(t, textFunction(untoldNames["a table"], textRuns["EXECUTE"]))
+	db, _ := openTexts(t, textFunction(untoldNames["a table"], textRuns["EXECUTE"])+`; DROP DOMAIN IF EXISTS checked; DROP OPERATOR IF EXISTS @@@@ (int, int)`)
 	for use, says := range map[string]string{
 		`SELECT f()`:                     `runs SQL that it makes, with names that cannot be told; write the names as constants in the function, put up the wall`,
 		`SELECT g()`:                     `it, or what it calls, runs SQL that it makes`,
