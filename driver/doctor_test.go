@@ -12,6 +12,7 @@ import (
 	"github.com/fencerow/fencerow/driver"
 	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
+	"github.com/fencerow/fencerow/migrations"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -90,6 +91,7 @@ func TestWithDoctorMissing(t *testing.T) {
 	run(t, dsn, `CREATE TABLE orders (id bigint PRIMARY KEY, last_token bigint NOT NULL DEFAULT 0)`)
 	_, err := driver.Open(dsn, driver.WithDoctor())
 	require.ErrorIs(t, err, driver.ErrNotInstalled)
+	require.ErrorIs(t, err, migrations.ErrNotInstalled)
 	_, err = driver.Open(dsn, driver.WithDoctor(), driver.Protect("orders", rewrite.Strict))
 	require.ErrorContains(t, err, "the database has no fencing.doctor: run migrations.Up")
 	plain, err := pgx.ParseConfig(dsn)

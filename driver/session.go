@@ -14,12 +14,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/fencerow/fencerow/internal/fault"
 	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
-// ErrNotInstalled says that the database has no registry of protected tables.
-var ErrNotInstalled = errors.New("fencerow: the registry of protected tables is not installed in this database: run migrations.Up and migrations.Register, or name the tables in code with driver.Open(dsn, driver.Protect(...))")
+// ErrNotInstalled says that the database has no registry of protected tables. It is
+// the error of that name of package migrations, too.
+var ErrNotInstalled = fault.ErrNotInstalled
 
 // registryQuery reads the registered tables, each under the name it was
 // registered with and the one it has now, and the generation they are of.
@@ -370,7 +372,7 @@ func registryError(err error, conn *pgx.Conn) error {
 	if errors.As(err, &pgErr) {
 		switch pgErr.Code {
 		case "42P01", "3F000": // undefined_table, invalid_schema_name
-			return fmt.Errorf("%w (%w)", ErrNotInstalled, err)
+			return fmt.Errorf("fencerow: %w in this database: run migrations.Up and migrations.Register, or name the tables in code with driver.Open(dsn, driver.Protect(...)) (%w)", ErrNotInstalled, err)
 		case "42703": // undefined_column
 			return fmt.Errorf("fencerow: the registry of protected tables is of an older version: run migrations.Up (%w)", err)
 		case "42501": // insufficient_privilege

@@ -6,11 +6,14 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fencerow/fencerow/internal/fault"
 )
 
 // ErrNotInstalled says that schema fencing, or a function of it that this
-// program needs, is not in the database: run [Up].
-var ErrNotInstalled = errors.New("schema fencing is not installed")
+// program needs, is not in the database: run [Up]. It is the error of that name of
+// package driver, too.
+var ErrNotInstalled = fault.ErrNotInstalled
 
 // SQLSTATEs that get advice, see
 // https://www.postgresql.org/docs/current/errcodes-appendix.html.
