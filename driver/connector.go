@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/fencerow/fencerow/internal/reach"
 )
 
 // Connector makes connections for [database/sql.OpenDB]. All its connections
@@ -172,9 +174,9 @@ func (c *Connector) isKnown() bool {
 // protect makes the tables the protected ones, with what else reaches them by
 // the catalog, unless something newer was read meanwhile. Where all is the same
 // as before, the cache of plans stays.
-func (c *Connector) protect(tables []heldTable, next *reading, found *catalog) (changed bool, err error) {
+func (c *Connector) protect(tables []heldTable, next *reading, found *reach.Catalog) (changed bool, err error) {
 	if found != nil {
-		next.catalog, next.stamp = true, found.stamp
+		next.catalog, next.stamp = true, found.Stamp
 	}
 	closures := closuresOf(tables, found, c.settings.guarded)
 	c.mu.Lock()

@@ -19,20 +19,20 @@ var plantHoles = flag.Bool("holes", false, "plant each hole into the closure, an
 type hole struct{ name, file, sound, unsound string }
 
 var holes = []hole{
-	{"a generated key is not followed", "closure.go", `r := b.relations[g.Relation]; r != nil {`, `r := b.relations[g.Relation]; r == nil {`},
-	{"a key that a trigger changes is not followed", "changer.go", `isColumn && change.changes(column)`, `isColumn && false && change.changes(column)`},
-	{"a key of another table is not followed", "closure.go", `b.addFor(parent.cascade, event, child.family)`, `_ = child.family`},
-	{"a name that a body gives to something else is not noted", "closurecode.go", `b.shadowed(out, t.Name)`, `_ = t`},
-	{"a string that goes on behind a line is not joined", "routinelex.go", `if gap == 0 {`, `if gap >= 0 {`},
-	{"what changes the catalog is not looked for", "closuremakers.go", `if c.Routines[i].read().makes {`, `if c.Routines[i].read().makes && false {`},
-	{"a trigger that changes the catalog is not looked for", "closuremakers.go", `if r := b.relations[c.Relations[i].OID]; r.makes() {`, `if r := b.relations[c.Relations[i].OID]; r.makes() && false {`},
+	{"a generated key is not followed", "../internal/reach/closure.go", `r := b.relations[g.Relation]; r != nil {`, `r := b.relations[g.Relation]; r == nil {`},
+	{"a key that a trigger changes is not followed", "../internal/reach/changer.go", `isColumn && change.changes(column)`, `isColumn && false && change.changes(column)`},
+	{"a key of another table is not followed", "../internal/reach/closure.go", `b.addFor(parent.cascade, event, child.family)`, `_ = child.family`},
+	{"a name that a body gives to something else is not noted", "../internal/reach/closurecode.go", `b.shadowed(out, t.Name)`, `_ = t`},
+	{"a string that goes on behind a line is not joined", "../internal/reach/routinelex.go", `if gap == 0 {`, `if gap >= 0 {`},
+	{"what changes the catalog is not looked for", "../internal/reach/closuremakers.go", `if c.Routines[i].read().makes {`, `if c.Routines[i].read().makes && false {`},
+	{"a trigger that changes the catalog is not looked for", "../internal/reach/closuremakers.go", `if r := b.relations[c.Relations[i].OID]; r.makes() {`, `if r := b.relations[c.Relations[i].OID]; r.makes() && false {`},
 	{"an open transaction does not look for what it has changed", "within.go", `case status != 'T' || !c.within.unread:`, `case status != 'I' || !c.within.unread:`},
-	{"an object that belongs to no relation is not told", "closurefound.go", `out.Unseen = b.unseenFound()`, `_ = b.unseenFound()`},
-	{"an expression that runs what it is given is not told", "closureexpression.go", `b.addFor(r.code, event, b.reachedBy(e))`, `_ = event`},
-	{"SQL with names that aren't known is passed over", "closuretexts.go", `if m.isAny || b.nesting >= maxNesting {`, `if b.nesting >= maxNesting {`},
-	{"what a function makes SQL of is not asked for", "closuretexts.go", `b.add(r.open, b.writtenBy(t))`, `_ = t`},
-	{"what a body gives to a function that makes SQL of it is not followed", "closuretexts.go", `out = append(out, fill(text, body.text.given(call.at, f))...)`, `_ = fill`},
-	{"a trigger may change the token", "closurefound.go", `if i := b.withoutWall(changed); !b.tables[i].wall || t.Trigger < wallMark {`, `if i := b.withoutWall(changed); b.tables[i].wall {`},
+	{"an object that belongs to no relation is not told", "../internal/reach/closurefound.go", `out.Unseen = b.unseenFound()`, `_ = b.unseenFound()`},
+	{"an expression that runs what it is given is not told", "../internal/reach/closureexpression.go", `b.addFor(r.code, event, b.reachedBy(e))`, `_ = event`},
+	{"SQL with names that aren't known is passed over", "../internal/reach/closuretexts.go", `if m.isAny || b.nesting >= maxNesting {`, `if b.nesting >= maxNesting {`},
+	{"what a function makes SQL of is not asked for", "../internal/reach/closuretexts.go", `b.add(r.open, b.writtenBy(t))`, `_ = t`},
+	{"what a body gives to a function that makes SQL of it is not followed", "../internal/reach/closuretexts.go", `out = append(out, fill(text, body.text.given(call.at, f))...)`, `_ = fill`},
+	{"a trigger may change the token", "../internal/reach/closurefound.go", `if i := b.withoutWall(changed); !b.tables[i].HasWall || t.Trigger < wallMark {`, `if i := b.withoutWall(changed); b.tables[i].HasWall {`},
 }
 
 // A test that can't fail shows nothing: each hole has to be found. Planting them
@@ -57,7 +57,7 @@ func plant(t *testing.T, h hole, source string) {
 	dir := t.TempDir()
 	file, err := filepath.Abs(h.file)
 	require.NoError(t, err)
-	planted := filepath.Join(dir, h.file)
+	planted := filepath.Join(dir, filepath.Base(h.file))
 	require.NoError(t, os.WriteFile(planted, []byte(source), 0o600))
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{file: planted}})
 	require.NoError(t, err)

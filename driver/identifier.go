@@ -18,6 +18,3 @@ func splitName(name string) (schema, table string, err error) {
 	}
 	return parts[0], parts[1], nil
 }
-
-// lowerASCII folds a name as PostgreSQL does under UTF8.
-func lowerASCII(s string) string { return sqltext.Lower(s) }

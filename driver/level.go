@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fencerow/fencerow/internal/reach"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -74,6 +75,16 @@ type heldTable struct {
 	level    Level
 	wall     bool         // its own triggers judge what cascades into it
 	issuedBy rewrite.Name // the sequence that its tokens come from, if it is known
+}
+
+// reachTables returns what the closure of tables depends on. Those at one of the
+// levels are chosen.
+func reachTables(tables []heldTable, levels ...Level) []reach.Table {
+	out := make([]reach.Table, len(tables))
+	for i, t := range tables {
+		out[i] = reach.Table{Schema: t.Schema, Name: t.Name, TokenColumn: t.TokenColumn, IsChosen: slices.Contains(levels, t.level), HasWall: t.wall, IssuedBy: t.issuedBy}
+	}
+	return out
 }
 
 func (t *heldTable) is(schema, name string) bool {

@@ -3,7 +3,7 @@ package driver
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -16,8 +16,8 @@ import (
 
 	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
+	"github.com/fencerow/fencerow/internal/reach"
 	"github.com/fencerow/fencerow/migrations"
-	"github.com/fencerow/fencerow/rewrite"
 )
 
 // hostileTo are settings of a session each of which spoils the driver's own
@@ -100,6 +100,21 @@ func lookOver(t *testing.T, dsn string, mode pgx.QueryExecMode, options string) 
 	return c.current.Load()
 }
 
+// recordingSession keeps the query by which the catalog is read, and doesn't answer.
+type recordingSession struct {
+	query string
+	args  []string
+}
+
+var errRecorded = errors.New("the query is recorded")
+
+func (s *recordingSession) Query(_ context.Context, sql string, args ...string) ([][]string, error) {
+	s.query, s.args = sql, args
+	return nil, errRecorded
+}
+
+func (*recordingSession) ParameterStatus(string) string { return "" }
+
 // Nothing of an own query is compiled where a session has everything compiled that can
 // be: that takes longer than all that a handle does to open.
 func TestOwnQueriesAreNotCompiled(t *testing.T) {
@@ -123,14 +138,15 @@ func TestOwnQueriesAreNotCompiled(t *testing.T) {
 			defer conn.Close(context.Background())
 			var compiles bool
 			require.NoError(t, conn.QueryRow(t.Context(), `SELECT pg_jit_available()`).Scan(&compiles))
-			tables, err := json.Marshal([]rewrite.Table{{Schema: "public", Name: "p"}})
-			require.NoError(t, err)
-			rows, err := conn.Query(t.Context(), "EXPLAIN "+readingQuery, string(tables))
+			reading := new(recordingSession)
+			_, err = reach.Read(t.Context(), reading, []reach.Table{{Schema: "public", Name: "p"}})
+			require.ErrorIs(t, err, errRecorded)
+			rows, err := conn.Query(t.Context(), "EXPLAIN "+reading.query, reading.args[0])
 			require.NoError(t, err)
 			plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
 			require.NoError(t, err)
 			require.Equal(t, compiles, slices.Contains(plan, "JIT:"), "or the test shows nothing: %v", plan)
-			own, err := connector.askOwn(t.Context(), conn, "EXPLAIN "+readingQuery, string(tables))
+			own, err := connector.askOwn(t.Context(), conn, "EXPLAIN "+reading.query, reading.args[0])
 			require.NoError(t, err)
 			require.NotEmpty(t, own.rows)
 			require.NotContains(t, own.rows, []string{"JIT:"})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
+	"github.com/fencerow/fencerow/internal/reach"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -114,13 +115,13 @@ func (p *protection) policyOf(s scope) (*rewrite.Policy, error) {
 }
 
 // closuresOf returns what else reaches the tables of each scope.
-func closuresOf(tables []heldTable, found *catalog, guarded []rewrite.Name) (closures [3]rewrite.Closure) {
+func closuresOf(tables []heldTable, found *reach.Catalog, guarded []rewrite.Name) (closures [3]rewrite.Closure) {
 	if found == nil {
 		return closures
 	}
 	for s, levels := range levelsOf {
 		if s == 0 || slices.ContainsFunc(tables, func(t heldTable) bool { return t.level == levels[len(levels)-1] }) {
-			closures[s] = found.closureOf(tables, guarded, levels...)
+			closures[s] = found.Closure(reachTables(tables, levels...), guarded)
 		}
 	}
 	return closures

@@ -1,12 +1,15 @@
 package driver
 
 import (
+	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/reach"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
@@ -35,19 +38,33 @@ func TestOlderRegistryIsIgnored(t *testing.T) {
 	}
 }
 
+// cannedSession answers the reading of the catalog with a document.
+type cannedSession string
+
+func (s cannedSession) Query(context.Context, string, ...string) ([][]string, error) {
+	return [][]string{{"catalog", "fitness", string(s)}}, nil
+}
+
+func (cannedSession) ParameterStatus(name string) string {
+	return map[string]string{"client_encoding": "UTF8", "server_encoding": "UTF8", "search_path": "public"}[name]
+}
+
 // So doesn't an older reading of the catalog, while a newer registry counts
 // whatever was read with it.
 func TestOlderCatalogIsIgnored(t *testing.T) {
 	connector, err := Wrap(&fake{})
 	require.NoError(t, err)
 	tables := []heldTable{{Table: rewrite.Table{Schema: "public", Name: "orders", TokenColumn: "last_token", Mode: rewrite.Strict}}}
-	at := func(begun uint64, epoch bool) *catalog {
-		return &catalog{Epoch: epoch, stamp: string(rune('a' + begun))}
+	at := func(begun uint64, epoch bool) *reach.Catalog {
+		found, err := reach.Read(t.Context(), cannedSession(fmt.Sprintf(`{"Epoch": %t}`, epoch)), reachTables(tables))
+		require.NoError(t, err)
+		found.Stamp = string(rune('a' + begun))
+		return found
 	}
 	for i, step := range []struct {
 		begun      uint64
 		generation int64
-		found      *catalog
+		found      *reach.Catalog
 		changed    bool
 		stamp      string
 		last       int64

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/fencerow/fencerow/internal/reach"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -193,16 +194,35 @@ func (c *Connector) readAll(ctx context.Context, conn *pgx.Conn) (seen, error) {
 
 // catalogFor reads the catalog for the tables, nothing if it is known and hasn't
 // changed.
-func (c *Connector) catalogFor(ctx context.Context, conn *pgx.Conn, tables []heldTable, next *reading, hasChanged func(context.Context) (bool, error)) (*catalog, error) {
-	if len(tables) == 0 {
-		return &catalog{Epoch: true}, nil // nothing is to be reached
-	}
-	if p := c.current.Load(); p != nil && p.last.Load().catalog && p.last.Load().server == next.server && sameTables(p.tables, tables) {
+func (c *Connector) catalogFor(ctx context.Context, conn *pgx.Conn, tables []heldTable, next *reading, hasChanged func(context.Context) (bool, error)) (*reach.Catalog, error) {
+	if p := c.current.Load(); len(tables) > 0 && p != nil && p.last.Load().catalog && p.last.Load().server == next.server && sameTables(p.tables, tables) {
 		if changed, err := hasChanged(ctx); err != nil || !changed {
 			return nil, err
 		}
 	}
 	return c.readCatalog(ctx, conn, tables)
+}
+
+// readCatalog reads the catalog for the tables.
+func (c *Connector) readCatalog(ctx context.Context, conn *pgx.Conn, tables []heldTable) (*reach.Catalog, error) {
+	return reach.Read(ctx, catalogSession{c, conn}, reachTables(tables))
+}
+
+// catalogSession reads the catalog by the connector's own queries.
+type catalogSession struct {
+	connector *Connector
+	conn      *pgx.Conn
+}
+
+// Query returns the rows of a query as text.
+func (s catalogSession) Query(ctx context.Context, sql string, args ...string) ([][]string, error) {
+	answer, err := s.connector.askOwn(ctx, s.conn, sql, args...)
+	return answer.rows, err
+}
+
+// ParameterStatus returns what the server has reported of a setting.
+func (s catalogSession) ParameterStatus(name string) string {
+	return s.conn.PgConn().ParameterStatus(name)
 }
 
 // noteChanges says that the connection may have changed the catalog, once that
@@ -308,16 +328,6 @@ func (c *Connector) lookAgain(ctx context.Context, conn *pgx.Conn) (server, erro
 	return s.server, err
 }
 
-// fitnessQuery changes with what makes a token column unfit and isn't in the
-// catalog's stamp.
-const fitnessQuery = `SELECT pg_catalog.concat_ws('-',
-  (SELECT pg_catalog.sum(pg_catalog.hashtextextended(a.attname::pg_catalog.text || a.attidentity::pg_catalog.text, a.attrelid::pg_catalog.int8))
-     FROM pg_catalog.pg_attribute a WHERE a.attidentity <> ''),
-  (SELECT pg_catalog.sum(pg_catalog.hashint8extended(u.oid::pg_catalog.int8, 0)) FROM pg_catalog.pg_constraint u WHERE u.contype = 'n' AND NOT u.convalidated))`
-
-// stampOf puts the two halves of a stamp together.
-func stampOf(catalog, fitness string) string { return catalog + "/" + fitness }
-
 // stampNow reads the registry's generation, from which server, and the catalog's
 // stamp. Where nothing is registered the catalog doesn't matter, and its stamp is
 // "".
@@ -326,7 +336,7 @@ func (c *Connector) stampNow(ctx context.Context, conn *pgx.Conn) (now reading, 
 	if c.settings.fromCode {
 		registry = `0, ''`
 	}
-	catalog := `(` + stampQuery + `), (` + fitnessQuery + `)`
+	catalog := reach.StampColumns
 	if p := c.current.Load(); p != nil && len(p.tables) == 0 {
 		catalog = `'', ''`
 	}
@@ -340,7 +350,7 @@ func (c *Connector) stampNow(ctx context.Context, conn *pgx.Conn) (now reading, 
 		return reading{}, "", fmt.Errorf("fencerow: look for changes of what is protected: %w", err)
 	}
 	if catalog, fitness := row[serverWidth+2], row[serverWidth+3]; catalog != "" {
-		stamp = stampOf(catalog, fitness)
+		stamp = reach.JoinStamp(catalog, fitness)
 	}
 	return now, stamp, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fencerow/fencerow/internal/fault"
+	"github.com/fencerow/fencerow/internal/reach"
 	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/rewrite"
 )
@@ -201,7 +202,7 @@ func (c *Connector) describe(ctx context.Context, conn *pgx.Conn, tables []heldT
 	if len(tables) == 0 && !c.settings.fromCode {
 		return nil, s, nil
 	}
-	names, err := namesOf(tables)
+	names, err := reach.EncodeNames(reachTables(tables))
 	if err != nil {
 		return nil, s, err
 	}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"strings"
 	"time"
 
+	"github.com/fencerow/fencerow/internal/reach"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -111,10 +111,6 @@ func (c *Conn) lookBeyond(ctx context.Context, sql string) error {
 // beyondPatience is with a connection that only looks.
 const beyondPatience = 3 * time.Second
 
-// exactStampQuery also tells two versions of a row that one transaction has written, which
-// have the same xmin.
-var exactStampQuery = strings.ReplaceAll(stampQuery, "xmin::text::pg_catalog.int8", "xmin::text::pg_catalog.int8 # pg_catalog.hashtextextended(ctid::text, 0)")
-
 // read reads the catalog within the transaction, if it isn't what it was.
 func (w *within) read(ctx context.Context, c *Conn) error {
 	n, conn := c.connector, c.std.Conn()
@@ -127,7 +123,7 @@ func (w *within) read(ctx context.Context, c *Conn) error {
 		w.policy = nil
 		return nil
 	}
-	answer, err := n.askOwn(ctx, conn, "SELECT ("+exactStampQuery+")")
+	answer, err := n.askOwn(ctx, conn, "SELECT ("+reach.ExactStampQuery+")")
 	if err != nil {
 		return err
 	}
@@ -147,7 +143,7 @@ func (w *within) read(ctx context.Context, c *Conn) error {
 		return err
 	}
 	p := &protection{tables: tables}
-	p.closures[enforcedTables] = found.closureOf(tables, n.settings.guarded, levelsOf[enforcedTables]...)
+	p.closures[enforcedTables] = found.Closure(reachTables(tables, levelsOf[enforcedTables]...), n.settings.guarded)
 	w.policy, err = p.policyOf(enforcedTables)
 	w.stamp, w.at = stamp, now
 	return err

@@ -1,4 +1,4 @@
-package driver
+package reach
 
 import (
 	"slices"
@@ -137,7 +137,7 @@ func fits(pattern []string, name string) bool {
 func (b *closureBuilder) everything() tableSet {
 	out := b.set()
 	for i, t := range b.tables {
-		if b.chosen(i) && !t.wall {
+		if b.chosen(i) && !t.HasWall {
 			out.put(i)
 		}
 	}

@@ -1,6 +1,7 @@
-package driver
+package reach
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -74,17 +75,18 @@ CREATE SCHEMA other; CREATE TABLE other.orders (id bigint);
 CREATE FUNCTION elsewhere() RETURNS void LANGUAGE sql AS 'DELETE FROM other.orders';
 `
 
-func closureTables() []heldTable {
-	table := func(name string, level Level, wall bool) heldTable {
-		return heldTable{Table: rewrite.Table{Schema: "public", Name: name, TokenColumn: "last_token", Mode: rewrite.Strict}, level: level, wall: wall}
+// closureTables are the tables orders and events, both chosen.
+func closureTables() []Table {
+	return []Table{
+		{Schema: "public", Name: "orders", TokenColumn: "last_token", IsChosen: true},
+		{Schema: "public", Name: "events", TokenColumn: "last_token", IsChosen: true},
 	}
-	return []heldTable{table("orders", Enforce, false), table("events", Enforce, false)}
 }
 
 func TestClosureOfTheCatalog(t *testing.T) {
 	tables := closureTables()
 	found := readingOf(t, closureSchema, tables)
-	c := found.closureOf(tables, nil, Enforce)
+	c := found.Closure(tables, nil)
 	public := func(names ...string) (out []rewrite.Name) {
 		for _, n := range names {
 			out = append(out, rewrite.Name{Schema: "public", Name: n})
@@ -130,27 +132,32 @@ func TestClosureOfTheCatalog(t *testing.T) {
 	}
 }
 
-// What reaches only tables of another level is left out, and the wall of a
+// What reaches only tables that are not chosen is left out, and the wall of a
 // table judges what cascades into it.
-func TestClosureOfLevels(t *testing.T) {
-	tables := closureTables()
-	found := readingOf(t, closureSchema, tables)
-	tables[0].level, tables[0].wall = Report, true
-	closures := closuresOf(tables, found, []rewrite.Name{{Schema: "public", Name: "touch"}})
-	require.Equal(t, []rewrite.Name{{Schema: "public", Name: "by_string"}, {Schema: "public", Name: "proc"}}, closures[enforcedTables].Functions)
-	require.Empty(t, closures[enforcedTables].Views)
-	require.Empty(t, closures[enforcedTables].Cascades)
-	require.Len(t, closures[enforcedTables].Relatives, 2)
-	require.Len(t, closures[watchedTables].Relatives, 3)
-	require.Equal(t, rewrite.Closure{}, closures[allTables])
-	for _, c := range closures[watchedTables].Cascades {
-		require.True(t, c.ChildWall)
+func TestClosureOfChosenTables(t *testing.T) {
+	both := closureTables()
+	found := readingOf(t, closureSchema, both)
+	both[0].HasWall = true
+	one := slices.Clone(both)
+	one[0].IsChosen = false
+	guarded := rewrite.Name{Schema: "public", Name: "touch"}
+
+	c := found.Closure(one, []rewrite.Name{guarded})
+	require.Equal(t, []rewrite.Name{{Schema: "public", Name: "by_string"}, {Schema: "public", Name: "proc"}}, c.Functions)
+	require.Empty(t, c.Views)
+	require.Empty(t, c.Cascades)
+	require.Len(t, c.Relatives, 2)
+
+	c = found.Closure(both, []rewrite.Name{guarded})
+	require.Len(t, c.Relatives, 3)
+	require.NotEmpty(t, c.Cascades)
+	for _, cascade := range c.Cascades {
+		require.True(t, cascade.ChildWall)
 	}
-	p, err := newProtection(tables, closures, defaultCacheBytes)
-	require.NoError(t, err)
-	require.NoError(t, p.watched.Plan(`SELECT touch(1)`).Refusal())
-	require.NoError(t, p.watched.Plan(`DELETE FROM customers`).Refusal())
-	require.NoError(t, p.watched.Plan(`SELECT touch_all()`).Refusal())
-	require.ErrorIs(t, p.watched.Plan(`SELECT atomic(1)`).Refusal(), rewrite.ErrRefused)
-	require.NoError(t, p.enforced.Plan(`SELECT atomic(1)`).Refusal())
+	policy := policyFrom(t, found, both, guarded)
+	require.NoError(t, policy.Plan(`SELECT touch(1)`).Refusal())
+	require.NoError(t, policy.Plan(`DELETE FROM customers`).Refusal())
+	require.NoError(t, policy.Plan(`SELECT touch_all()`).Refusal())
+	require.ErrorIs(t, policy.Plan(`SELECT atomic(1)`).Refusal(), rewrite.ErrRefused)
+	require.NoError(t, policyFrom(t, found, one, guarded).Plan(`SELECT atomic(1)`).Refusal())
 }

@@ -1,15 +1,10 @@
-package driver
+package reach
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
-
-	"github.com/fencerow/fencerow/internal/localpg"
-	"github.com/fencerow/fencerow/rewrite"
 )
 
 // largeSchema has 500 tables that reference each other and 2,000 functions of
@@ -27,34 +22,24 @@ END LOOP; END $$; ANALYZE`
 
 func BenchmarkCatalog(b *testing.B) {
 	for _, schema := range []struct{ name, sql string }{{"small", `CREATE TABLE t0 (id bigint PRIMARY KEY, last_token bigint NOT NULL DEFAULT 0)`}, {"large", largeSchema}} {
-		conn, err := pgx.Connect(b.Context(), localpg.Database(b))
-		require.NoError(b, err)
-		defer conn.Close(context.Background())
-		_, err = conn.Exec(b.Context(), schema.sql)
-		require.NoError(b, err)
-		c, err := NewConnector(*conn.Config(), Protect("t0", rewrite.Strict))
-		require.NoError(b, err)
+		session := connected(b, schema.sql)
 		b.Run(schema.name+"/stamp", func(b *testing.B) {
 			for b.Loop() {
-				_, _, err := c.stampNow(b.Context(), conn)
-				require.NoError(b, err)
+				stampOf(b, session)
 			}
 		})
 		for _, n := range []int{1, 5, 100} {
-			var tables []heldTable
-			for i := range n {
-				tables = append(tables, heldTable{Table: rewrite.Table{Schema: "public", Name: fmt.Sprintf("t%d", i), Mode: rewrite.Strict}})
-			}
-			var found *catalog
+			var found *Catalog
+			var err error
 			b.Run(fmt.Sprintf("%s/read/%d", schema.name, n), func(b *testing.B) {
 				for b.Loop() {
-					found, err = c.readCatalog(b.Context(), conn, tables)
+					found, err = Read(b.Context(), session, manyTables(n))
 					require.NoError(b, err)
 				}
 			})
 			b.Run(fmt.Sprintf("%s/closure/%d", schema.name, n), func(b *testing.B) {
 				for b.Loop() {
-					found.closureOf(tables, nil, Enforce)
+					found.Closure(manyTables(n), nil)
 				}
 			})
 		}

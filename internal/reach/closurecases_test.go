@@ -1,8 +1,7 @@
-package driver
+package reach
 
 import (
 	"bufio"
-	"context"
 	sqldriver "database/sql/driver"
 	"encoding/json"
 	"fmt"
@@ -10,25 +9,22 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
-const casesDir = "../rewrite/testdata/cases/"
+const casesDir = "../../rewrite/testdata/cases/"
 
 // casesTables are protected in casesDir's schema.
-func casesTables(mode rewrite.Mode) []heldTable {
-	tables := []heldTable{
-		{Table: rewrite.Table{Schema: "public", Name: "protected_rows"}}, {Table: rewrite.Table{Schema: "app", Name: "accounts"}},
-		{Table: rewrite.Table{Schema: "public", Name: "accounts_child"}}, {Table: rewrite.Table{Schema: "public", Name: "metrics"}},
-		{Table: rewrite.Table{Schema: "public", Name: "Order Items", TokenColumn: "fence"}},
+func casesTables(mode rewrite.Mode) []rewrite.Table {
+	tables := []rewrite.Table{
+		{Schema: "public", Name: "protected_rows"}, {Schema: "app", Name: "accounts"}, {Schema: "public", Name: "accounts_child"},
+		{Schema: "public", Name: "metrics"}, {Schema: "public", Name: "Order Items", TokenColumn: "fence"},
 	}
 	for i := range tables {
-		tables[i].Mode, tables[i].Key, tables[i].issuedBy = mode, []string{"id"}, rewrite.Name{Schema: "public", Name: "write_epoch"}
+		tables[i].Mode, tables[i].Key = mode, []string{"id"}
 		if tables[i].Name == "metrics" {
 			tables[i].Key = []string{"id", "day"}
 		}
@@ -36,39 +32,20 @@ func casesTables(mode rewrite.Mode) []heldTable {
 	return tables
 }
 
-// readingOf runs the schema and reads the catalog for tables of the test's
-// database.
-func readingOf(t *testing.T, schema string, tables []heldTable) *catalog {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), localpg.Database(t))
-	require.NoError(t, err)
-	defer conn.Close(context.Background())
-	_, err = conn.Exec(t.Context(), schema)
-	require.NoError(t, err)
-	connector, err := NewConnector(*conn.Config())
-	require.NoError(t, err)
-	found, err := connector.readCatalog(t.Context(), conn, tables)
-	require.NoError(t, err)
-	return found
-}
-
-// policyFrom is the policy of enforced tables with what the catalog says.
-func policyFrom(t *testing.T, found *catalog, tables []heldTable) *rewrite.Policy {
-	t.Helper()
-	p, err := newProtection(tables, closuresOf(tables, found, nil), defaultCacheBytes)
-	require.NoError(t, err)
-	return p.enforced.ForPath("postgres", "public")
-}
-
 // Every statement that is checked by a closure given as data gets the same
 // answer by the one that the catalog gives.
 func TestCasesByTheCatalog(t *testing.T) {
 	schema, err := os.ReadFile(casesDir + "schema.sql")
 	require.NoError(t, err)
-	found := readingOf(t, string(schema), casesTables(rewrite.Strict))
+	var tables []Table
+	for _, table := range casesTables(rewrite.Strict) {
+		tables = append(tables, Table{Schema: table.Schema, Name: table.Name, TokenColumn: table.TokenColumn, IsChosen: true,
+			IssuedBy: rewrite.Name{Schema: "public", Name: "write_epoch"}})
+	}
+	closure := readingOf(t, string(schema), tables).Closure(tables, nil)
 	policies := make(map[string]*rewrite.Policy)
 	for _, mode := range []rewrite.Mode{rewrite.Strict, rewrite.Lease} {
-		policies[mode.String()] = policyFrom(t, found, casesTables(mode))
+		policies[mode.String()] = policyOf(t, casesTables(mode), closure)
 	}
 	f, err := os.Open(casesDir + "statements.jsonl")
 	require.NoError(t, err)

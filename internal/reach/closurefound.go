@@ -1,4 +1,4 @@
-package driver
+package reach
 
 import (
 	"maps"
@@ -84,7 +84,7 @@ func (b *closureBuilder) cascadesOf(r *reachedRelation) (out []rewrite.Cascade) 
 		}
 		c := into[i]
 		if c == nil {
-			c = &rewrite.Cascade{Name: r.name(), Into: b.tableName(i), ChildWall: b.tables[i].wall}
+			c = &rewrite.Cascade{Name: r.name(), Into: b.tableName(i), ChildWall: b.tables[i].HasWall}
 			into[i] = c
 		}
 		switch column, isColumn := strings.CutPrefix(event, "UPDATE:"); {
@@ -107,7 +107,7 @@ func (b *closureBuilder) cascadesOf(r *reachedRelation) (out []rewrite.Cascade) 
 // withoutWall returns a table of a set, one without a wall if there is any.
 func (b *closureBuilder) withoutWall(tables tableSet) int {
 	for i := range tables.all {
-		if i != b.own() && !b.tables[i].wall {
+		if i != b.own() && !b.tables[i].HasWall {
 			return i
 		}
 	}
@@ -160,8 +160,8 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 		out.Sequences = append(out.Sequences, rewrite.Name{Schema: "fencing", Name: "write_epoch"})
 	}
 	for i, t := range b.tables {
-		if b.chosen(i) && t.issuedBy != (rewrite.Name{}) {
-			out.Sequences = append(out.Sequences, t.issuedBy)
+		if b.chosen(i) && t.IssuedBy != (rewrite.Name{}) {
+			out.Sequences = append(out.Sequences, t.IssuedBy)
 		}
 	}
 	for _, list := range []*[]rewrite.Name{&out.Functions, &out.Untold, &out.TriggerFunctions, &out.Sequences, &out.InsertTriggers} {
@@ -202,7 +202,7 @@ func (b *closureBuilder) triggersFound(out *rewrite.Closure) {
 			out.InsertTriggers = append(out.InsertTriggers, r.name())
 		}
 		// the wall compares with what its first trigger has seen
-		if i := b.withoutWall(changed); !b.tables[i].wall || t.Trigger < wallMark {
+		if i := b.withoutWall(changed); !b.tables[i].HasWall || t.Trigger < wallMark {
 			b.tokenTrigger(out, t, r)
 		}
 	}

@@ -1,4 +1,4 @@
-package driver
+package reach
 
 import (
 	"maps"
@@ -166,7 +166,7 @@ func (b *closureBuilder) setsSequence(out tableSet, words map[string]bool) {
 		out.put(b.own())
 	}
 	for i, t := range b.tables {
-		if b.chosen(i) && t.issuedBy != (rewrite.Name{}) && (words == nil || words[lowerASCII(t.issuedBy.Name)]) {
+		if b.chosen(i) && t.IssuedBy != (rewrite.Name{}) && (words == nil || words[lowerASCII(t.IssuedBy.Name)]) {
 			out.put(i)
 		}
 	}

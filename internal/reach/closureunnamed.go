@@ -1,4 +1,4 @@
-package driver
+package reach
 
 import (
 	"slices"
@@ -86,7 +86,7 @@ func (b *closureBuilder) unseenFound() (out []rewrite.UnseenCode) {
 // unjudged returns a table of a set that has no wall, -1 if there is none.
 func (b *closureBuilder) unjudged(tables tableSet) int {
 	for i := range tables.all {
-		if i == b.own() || !b.tables[i].wall {
+		if i == b.own() || !b.tables[i].HasWall {
 			return i
 		}
 	}

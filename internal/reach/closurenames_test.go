@@ -1,4 +1,4 @@
-package driver
+package reach
 
 import (
 	"testing"
@@ -36,7 +36,7 @@ func TestClosureNames(t *testing.T) {
 	tables := closureTables()
 	name := func(schema, name string) rewrite.Name { return rewrite.Name{Schema: schema, Name: name} }
 	found := readingOf(t, namesSchema, tables)
-	c := found.closureOf(tables, nil, Enforce)
+	c := found.Closure(tables, nil)
 	for i := range c.Namesakes {
 		require.NotZero(t, c.Namesakes[i].OID)
 		c.Namesakes[i].OID = 0
@@ -55,23 +55,24 @@ func TestClosureNames(t *testing.T) {
 	}
 	require.ElementsMatch(t, append([]rewrite.Name{name("public", "settings"), name("public", "over_settings"), name("a", "twice"), name("public", "classes"), name("public", "columns"),
 		name("public", "registered"), name("fencing", "registered"), name("b", "registry")}, temp...), c.SystemViews)
-	require.False(t, found.Comparisons)
+	require.False(t, found.facts.Comparisons)
 }
 
 // A table that isn't chosen, or isn't there, is told from one that is.
-func TestNamesakesOfLevels(t *testing.T) {
+func TestNamesakesOfChosenTables(t *testing.T) {
 	tables := closureTables()
-	tables[1].Schema, tables[1].Name, tables[1].level = "a", "orders", Off
-	tables = append(tables, heldTable{Table: rewrite.Table{Schema: "gone", Name: "plain", TokenColumn: "last_token", Mode: rewrite.Strict}})
+	tables[1].Schema, tables[1].Name, tables[1].IsChosen = "a", "orders", false
+	tables = append(tables, Table{Schema: "gone", Name: "plain", TokenColumn: "last_token", IsChosen: true})
 	found := readingOf(t, namesSchema, tables)
-	names := func(levels ...Level) (out []string) {
-		for _, n := range found.closureOf(tables, nil, levels...).Namesakes {
+	names := func() (out []string) {
+		for _, n := range found.Closure(tables, nil).Namesakes {
 			out = append(out, n.Schema+"."+n.Name.Name)
 		}
 		return out
 	}
-	require.ElementsMatch(t, []string{"a.documents", "a.orders", "a.plain", "b.orders", "b.plain"}, names(Enforce))
-	require.ElementsMatch(t, []string{"a.documents", "a.plain", "b.orders", "b.plain"}, names(Enforce, Off))
+	require.ElementsMatch(t, []string{"a.documents", "a.orders", "a.plain", "b.orders", "b.plain"}, names())
+	tables[1].IsChosen = true
+	require.ElementsMatch(t, []string{"a.documents", "a.plain", "b.orders", "b.plain"}, names())
 }
 
 func TestClosureComparisons(t *testing.T) {
@@ -86,7 +87,7 @@ func TestClosureComparisons(t *testing.T) {
 		t.Run(operator, func(t *testing.T) {
 			tables := closureTables()[:1]
 			c := readingOf(t, schema+`CREATE OPERATOR evil.`+operator+`, FUNCTION = evil.le)`, tables)
-			require.Equal(t, want, c.Comparisons)
+			require.Equal(t, want, c.facts.Comparisons)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package driver
+package reach
 
 import (
 	"maps"
@@ -24,7 +24,7 @@ func (c *catalog) makers() rewrite.Makers {
 }
 
 func (c *catalog) followMakers() (out rewrite.Makers) {
-	b := &closureBuilder{facts: c, tables: make([]heldTable, 1), chosen: func(int) bool { return false }, making: true}
+	b := &closureBuilder{facts: c, tables: make([]Table, 1), chosen: func(int) bool { return false }, making: true}
 	b.spread()
 	makes := func(function oid) bool { return b.routines[function] != nil && !b.routines[function].writes.isEmpty() }
 	for i := range c.Routines {

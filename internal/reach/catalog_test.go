@@ -1,41 +1,18 @@
-package driver
+package reach
 
 import (
 	"context"
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
-
-	"github.com/fencerow/fencerow/internal/localpg"
-	"github.com/fencerow/fencerow/rewrite"
 )
-
-// forReading is a connector for orders, and two connections: the first made the
-// schema.
-func forReading(t *testing.T, schema string) (c *Connector, setup, reads *pgx.Conn) {
-	t.Helper()
-	dsn := localpg.Database(t)
-	for _, conn := range []**pgx.Conn{&setup, &reads} {
-		var err error
-		*conn, err = pgx.Connect(t.Context(), dsn)
-		require.NoError(t, err)
-		t.Cleanup(func() { (*conn).Close(context.Background()) })
-	}
-	_, err := setup.Exec(t.Context(), schema)
-	require.NoError(t, err)
-	c, err = NewConnector(*setup.Config(), Protect("orders", rewrite.Strict))
-	require.NoError(t, err)
-	return c, setup, reads
-}
 
 // The stamp changes with whatever the reading depends on, and with little else.
 func TestStamp(t *testing.T) {
-	c, setup, reads := forReading(t, attackSchema+`CREATE VIEW av AS SELECT region AS r FROM area; CREATE TYPE pair AS (a bigint, b int); CREATE TRIGGER tt AFTER UPDATE ON plain FOR EACH ROW EXECUTE FUNCTION nop();
+	setup := connected(t, attackSchema+`CREATE DOMAIN touched AS bigint; CREATE VIEW av AS SELECT region AS r FROM area; CREATE TYPE pair AS (a bigint, b int); CREATE TRIGGER tt AFTER UPDATE ON plain FOR EACH ROW EXECUTE FUNCTION nop();
 		CREATE FUNCTION et() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN END $$`)
-	_, before, err := c.stampNow(t.Context(), reads)
-	require.NoError(t, err)
+	before := stampOf(t, setup)
 	for _, step := range []struct {
 		sql     string
 		changes bool
@@ -75,39 +52,22 @@ func TestStamp(t *testing.T) {
 		{`INSERT INTO plain VALUES (1, 'x'); ANALYZE plain; VACUUM plain`, false},
 	} {
 		for _, sql := range strings.Split(step.sql, ";") {
-			_, err = setup.Exec(t.Context(), sql)
+			_, err := setup.Exec(t.Context(), sql)
 			require.NoError(t, err, sql)
 		}
-		_, after, err := c.stampNow(t.Context(), reads)
-		require.NoError(t, err)
+		after := stampOf(t, setup)
 		require.Equal(t, step.changes, before != after, step.sql)
 		before = after
 	}
 }
 
-// A reading that waits for a lock gives up, and leaves the session's settings.
-func TestReadingDoesNotWait(t *testing.T) {
-	c, setup, reads := forReading(t, attackSchema+`CREATE TABLE ruled (id bigint); CREATE RULE r AS ON DELETE TO ruled DO ALSO DELETE FROM plain`)
-	_, err := setup.Exec(t.Context(), `BEGIN; ALTER TABLE plain ADD q int`)
-	require.NoError(t, err)
-	_, err = c.readCatalog(t.Context(), reads, closureTables()[:1])
-	require.ErrorContains(t, err, "is locked")
-	_, err = setup.Exec(t.Context(), `ROLLBACK`)
-	require.NoError(t, err)
-	_, err = c.readCatalog(t.Context(), reads, closureTables()[:1])
-	require.NoError(t, err)
-	var timeout string
-	require.NoError(t, reads.QueryRow(t.Context(), `SHOW lock_timeout`).Scan(&timeout))
-	require.Equal(t, "0", timeout)
-}
-
 // A role that may not read the catalog is told so.
 func TestReadingWithoutRights(t *testing.T) {
-	c, setup, reads := forReading(t, attackSchema+`CREATE ROLE closure_poor; REVOKE ALL ON pg_catalog.pg_proc FROM PUBLIC`)
-	defer setup.Exec(context.Background(), `DROP ROLE closure_poor`)
-	_, err := reads.Exec(t.Context(), `SET ROLE closure_poor`)
+	session := connected(t, attackSchema+`CREATE ROLE closure_poor; REVOKE ALL ON pg_catalog.pg_proc FROM PUBLIC`)
+	defer session.Exec(context.Background(), `RESET ROLE; DROP ROLE closure_poor`)
+	_, err := session.Exec(t.Context(), `SET ROLE closure_poor`)
 	require.NoError(t, err)
-	_, err = c.readCatalog(t.Context(), reads, closureTables()[:1])
+	_, err = Read(t.Context(), session, closureTables()[:1])
 	require.ErrorContains(t, err, "permission denied for table pg_proc")
 	require.ErrorContains(t, err, "grant this role SELECT")
 }

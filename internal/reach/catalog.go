@@ -1,19 +1,14 @@
-package driver
+package reach
 
 import (
-	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -32,7 +27,7 @@ var (
 	}()
 
 	// In one round trip. Rules and bodies are shown under locks of what they name.
-	readingQuery = "SELECT (" + stampQuery + "), (" + fitnessQuery + "), (" + catalogQuery + ")"
+	readingQuery = "SELECT " + StampColumns + ", (" + catalogQuery + ")"
 )
 
 // catalog is what catalogQuery found. It doesn't depend on levels, so that the
@@ -69,7 +64,6 @@ type catalog struct {
 	Epoch         bool              // fencing.write_epoch is there
 	Owned         bool              // a sequence that tokens come from belongs to a column
 
-	stamp string          // of the catalogs when it was read
 	made  *rewrite.Makers // once they were looked for
 	texts map[string]*madeText
 }
@@ -155,48 +149,6 @@ func (r *catalogRule) read() *routineBody {
 	body := readWords("sql", words)
 	body.text = newTextReader("sql", "", nil, words)
 	return body
-}
-
-// readCatalog reads the catalog for the tables. Without any there is nothing
-// to read.
-func (c *Connector) readCatalog(ctx context.Context, conn *pgx.Conn, tables []heldTable) (*catalog, error) {
-	if len(tables) == 0 {
-		return new(catalog), nil
-	}
-	names, err := namesOf(tables)
-	if err != nil {
-		return nil, err
-	}
-	found := &catalog{folds: conn.PgConn().ParameterStatus("server_encoding") != "UTF8"}
-	answer, err := c.askOwn(ctx, conn, readingQuery, names)
-	if err != nil {
-		return nil, fmt.Errorf("fencerow: read what else can write the protected tables from the catalog: %w%s", err, readingAdvice(err))
-	}
-	row := answer.rows[0]
-	found.stamp = stampOf(row[0], row[1])
-	document := row[2]
-	if encoding := conn.PgConn().ParameterStatus("client_encoding"); encoding != "UTF8" && !sqltext.IsASCII(document) {
-		return nil, fmt.Errorf("fencerow: the database has names beyond ASCII, which are not read under client_encoding %s: put client_encoding=UTF8 into the DSN, and remove it from PGCLIENTENCODING and the role", encoding)
-	}
-	if err := json.Unmarshal([]byte(document), found); err != nil {
-		return nil, fmt.Errorf("fencerow: read what else can write the protected tables from the catalog: %w", err)
-	}
-	found.isPathUnseen = conn.PgConn().ParameterStatus("search_path") == ""
-	return found, nil
-}
-
-// namesOf writes the names of the tables, and of their token columns, as a JSON list.
-func namesOf(tables []heldTable) (string, error) {
-	type name struct{ Schema, Name, TokenColumn, SequenceSchema, Sequence string }
-	names := make([]name, len(tables))
-	for i, t := range tables {
-		names[i] = name{t.Schema, t.Name, t.TokenColumn, t.issuedBy.Schema, t.issuedBy.Name}
-	}
-	text, err := json.Marshal(names)
-	if err != nil {
-		return "", fmt.Errorf("fencerow: %w", err)
-	}
-	return string(text), nil
 }
 
 // readingAdvice says what to do about an error of the reading, if that is known.

@@ -1,7 +1,6 @@
-package driver
+package reach
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,9 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
-
-	"github.com/fencerow/fencerow/internal/localpg"
-	"github.com/fencerow/fencerow/rewrite"
 )
 
 // chainSchema has 300 tables, each of which references the one before it.
@@ -33,16 +29,16 @@ FOR i IN 1..300 LOOP
 	EXECUTE format('CREATE VIEW v%s AS SELECT * FROM o%s', i, i);
 END LOOP; END $$;`
 
-// heldTables are n tables t0, t1 and so on.
-func heldTables(n int) (tables []heldTable) {
+// manyTables are n tables t0, t1 and so on.
+func manyTables(n int) (tables []Table) {
 	for i := range n {
-		tables = append(tables, heldTable{Table: rewrite.Table{Schema: "public", Name: fmt.Sprintf("t%d", i), TokenColumn: "last_token", Mode: rewrite.Strict}})
+		tables = append(tables, oneTable(fmt.Sprintf("t%d", i))...)
 	}
 	return tables
 }
 
-func oneTable(name string) []heldTable {
-	return []heldTable{{Table: rewrite.Table{Schema: "public", Name: name, TokenColumn: "last_token", Mode: rewrite.Strict}}}
+func oneTable(name string) []Table {
+	return []Table{{Schema: "public", Name: name, TokenColumn: "last_token", IsChosen: true}}
 }
 
 // explained is what EXPLAIN says of a query.
@@ -56,27 +52,17 @@ type explained struct {
 }
 
 // explain runs the reading of the catalog, with PostgreSQL's default of jit.
-func explain(t *testing.T, conn *pgx.Conn, tables []heldTable) explained {
+func explain(t *testing.T, conn testSession, tables []Table) explained {
 	t.Helper()
-	names, err := json.Marshal(tables)
+	names, err := EncodeNames(tables)
 	require.NoError(t, err)
 	_, err = conn.Exec(t.Context(), `SET jit = on`)
 	require.NoError(t, err)
 	var plans []explained
-	require.NoError(t, conn.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+readingQuery, pgx.QueryExecModeExec, string(names)).Scan(&plans))
+	require.NoError(t, conn.Conn.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+readingQuery, pgx.QueryExecModeExec, names).Scan(&plans))
 	require.Len(t, plans, 1)
 	plans[0].Plan.Buffers += plans[0].Plan.Read
 	return plans[0]
-}
-
-func connected(t *testing.T, schema string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), localpg.Database(t))
-	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close(context.Background()) })
-	_, err = conn.Exec(t.Context(), schema)
-	require.NoError(t, err)
-	return conn
 }
 
 // The planner finds the reading cheap, whatever it guesses of the catalogs: the
@@ -84,12 +70,12 @@ func connected(t *testing.T, schema string) *pgx.Conn {
 func TestReadingIsPlannedCheaply(t *testing.T) {
 	for name, c := range map[string]struct {
 		schema string
-		tables []heldTable
+		tables []Table
 	}{
 		"one table":                   {`CREATE TABLE p (id bigint PRIMARY KEY, last_token bigint NOT NULL)`, oneTable("p")},
 		"one partition":               {`CREATE TABLE p (id bigint, last_token bigint NOT NULL) PARTITION BY LIST (id); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1)`, oneTable("p")},
 		"200 partitions":              {partitionsSchema, oneTable("p")},
-		"500 tables, 2,000 functions": {largeSchema, heldTables(100)},
+		"500 tables, 2,000 functions": {largeSchema, manyTables(100)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn := connected(t, c.schema)
@@ -108,7 +94,7 @@ func TestReadingIsPlannedCheaply(t *testing.T) {
 // linearly, and hardly with the rest of the database.
 func TestReadingGrowsWithWhatIsProtected(t *testing.T) {
 	conn := connected(t, chainSchema)
-	read := func(n int) float64 { return float64(explain(t, conn, heldTables(n)).Plan.Buffers) }
+	read := func(n int) float64 { return float64(explain(t, conn, manyTables(n)).Plan.Buffers) }
 	read(300) // fills the caches of the connection
 	one, ten, hundred, all := read(1), read(10), read(100), read(300)
 	require.Less(t, (all-hundred)/200, 1.5*(hundred-ten)/90, "%v", []float64{one, ten, hundred, all})
@@ -123,72 +109,50 @@ func TestReadingGrowsWithWhatIsProtected(t *testing.T) {
 	require.Less(t, read(1)-stampBuffers(t, conn), 1.2*before+50)
 
 	// nor has the closure an entry for each pair of a table and what leads to it
-	c, err := NewConnector(*conn.Config())
-	require.NoError(t, err)
 	for _, n := range []int{10, 300} {
-		found, err := c.readCatalog(t.Context(), conn, heldTables(n))
+		found, err := Read(t.Context(), conn, manyTables(n))
 		require.NoError(t, err)
-		require.Len(t, found.closureOf(heldTables(n), nil, Enforce).Cascades, n-1)
+		require.Len(t, found.Closure(manyTables(n), nil).Cascades, n-1)
 	}
 }
 
-func stampBuffers(t *testing.T, conn *pgx.Conn) float64 {
+func stampBuffers(t *testing.T, conn testSession) float64 {
 	t.Helper()
 	var plans []explained
 	for range 2 {
-		require.NoError(t, conn.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+stampQuery, pgx.QueryExecModeExec).Scan(&plans))
+		require.NoError(t, conn.Conn.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+stampQuery, pgx.QueryExecModeExec).Scan(&plans))
 	}
 	return float64(plans[0].Plan.Buffers + plans[0].Plan.Read)
 }
 
 // One table without a wall is named among those with one.
 func TestCascadeNamesTheTableWithoutWall(t *testing.T) {
-	tables := heldTables(5)
+	tables := manyTables(5)
 	for i := range tables {
-		tables[i].wall = i != 3
+		tables[i].HasWall = i != 3
 	}
-	for _, cascade := range readingOf(t, strings.Replace(chainSchema, "300", "4", 1), tables).closureOf(tables, nil, Enforce).Cascades {
+	for _, cascade := range readingOf(t, strings.Replace(chainSchema, "300", "4", 1), tables).Closure(tables, nil).Cascades {
 		if cascade.Delete {
 			require.Equal(t, cascade.Name.Name == "t3", cascade.ChildWall, "%v", cascade)
 		}
 	}
 }
 
-// Where nothing is protected, neither the catalog nor its stamp is read.
-func TestNothingIsReadForNothing(t *testing.T) {
-	c, err := NewConnector(*connected(t, ``).Config())
-	require.NoError(t, err)
-	found, err := c.readCatalog(t.Context(), nil, nil)
-	require.NoError(t, err)
-	_, err = c.protect(nil, &reading{generation: 1, begun: 1}, found)
-	require.NoError(t, err)
-	conn := connected(t, `CREATE SCHEMA fencing; CREATE TABLE fencing.generation (value bigint); INSERT INTO fencing.generation VALUES (5)`)
-	now, stamp, err := c.stampNow(t.Context(), conn)
-	require.NoError(t, err)
-	require.Equal(t, int64(5), now.generation)
-	require.Empty(t, stamp)
-}
-
 // BenchmarkChain shows what registered tables cost that lead to each other.
 func BenchmarkChain(b *testing.B) {
-	conn, err := pgx.Connect(b.Context(), localpg.Database(b))
-	require.NoError(b, err)
-	defer conn.Close(context.Background())
-	_, err = conn.Exec(b.Context(), chainSchema)
-	require.NoError(b, err)
-	c, err := NewConnector(*conn.Config(), Protect("t0", rewrite.Strict))
-	require.NoError(b, err)
+	conn := connected(b, chainSchema)
 	for _, n := range []int{1, 10, 100, 300} {
-		var found *catalog
+		var found *Catalog
+		var err error
 		b.Run(fmt.Sprintf("read/%d", n), func(b *testing.B) {
 			for b.Loop() {
-				found, err = c.readCatalog(b.Context(), conn, heldTables(n))
+				found, err = Read(b.Context(), conn, manyTables(n))
 				require.NoError(b, err)
 			}
 		})
 		b.Run(fmt.Sprintf("closure/%d", n), func(b *testing.B) {
 			for b.Loop() {
-				found.closureOf(heldTables(n), nil, Enforce)
+				found.Closure(manyTables(n), nil)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package driver
+package reach
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 // protected tables, by going on until nothing new is found.
 type closureBuilder struct {
 	facts       *catalog
-	tables      []heldTable
+	tables      []Table
 	chosen      func(i int) bool
 	chosenNames map[rewrite.Name]bool
 	guarded     []rewrite.Name
@@ -61,9 +61,9 @@ func (r *reachedRoutine) unguarded() tableSet {
 	return r.writes
 }
 
-// closureOf returns what else can reach the tables at the given levels.
-func (c *catalog) closureOf(tables []heldTable, guarded []rewrite.Name, levels ...Level) rewrite.Closure {
-	b := &closureBuilder{facts: c, tables: tables, guarded: guarded, chosen: func(i int) bool { return i < len(tables) && slices.Contains(levels, tables[i].level) }}
+// closureOf returns what else can reach the chosen tables.
+func (c *catalog) closureOf(tables []Table, guarded []rewrite.Name) rewrite.Closure {
+	b := &closureBuilder{facts: c, tables: tables, guarded: guarded, chosen: func(i int) bool { return i < len(tables) && tables[i].IsChosen }}
 	b.spread()
 	out := b.relationsFound()
 	b.namesFound(&out)

@@ -1,0 +1,9 @@
+package reach
+
+import (
+	"testing"
+
+	"github.com/fencerow/fencerow/internal/localpg"
+)
+
+func TestMain(m *testing.M) { localpg.Main(m) }
