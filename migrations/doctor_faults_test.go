@@ -151,7 +151,7 @@ var wallFaults = []fault{
 		[]string{"D204 trigger-function", "D205 trigger-changed"}, `trigger "~fencing_update" on public.child`},
 	{"a child of the epochs", `CREATE TABLE k () INHERITS (fencing.epoch)`, []string{"D231 schema-table-inherited"}, "fencing.epoch"},
 	{"a child of the registry", `CREATE TABLE k () INHERITS (fencing.registry)`, []string{"D231 schema-table-inherited"}, "fencing.registry"},
-	{"a foreign child", `CREATE FOREIGN DATA WRAPPER w; CREATE SERVER far FOREIGN DATA WRAPPER w; CREATE FOREIGN TABLE away () INHERITS (parent) SERVER far`, []string{"D214 foreign-child"}, "away"},
+	{"a foreign child", `CREATE FOREIGN DATA wrapper w; CREATE SERVER far FOREIGN DATA wrapper w; CREATE FOREIGN TABLE away () INHERITS (parent) SERVER far`, []string{"D214 foreign-child"}, "away"},
 	{"a temporary child", `CREATE TEMP TABLE mine () INHERITS (parent); SELECT fencing.wall('parent')`, []string{}, ""},
 	{"the driver off beside the wall", `SELECT fencing.driver_level('orders', 'off')`, []string{}, ""},
 	{"the driver off without a wall", `SELECT fencing.driver_level('orders', 'off'), fencing.wall('orders', 'off')`, []string{"D201 wall-off", "D215 driver-level"}, "public.orders"},
@@ -197,7 +197,7 @@ var sequenceFaults = []fault{
 	{"from below 1", `CREATE SEQUENCE s MINVALUE -5; SELECT setval('s', 9); SELECT fencing.register('jobs', 'lease', issued_by => 's')`, []string{"D306 sequence-direction"}, "sequence public.s"},
 	{"an identity column's", `CREATE TABLE counted (id bigint GENERATED ALWAYS AS IDENTITY); SELECT setval('counted_id_seq', 9); SELECT fencing.register('jobs', 'lease', issued_by => 'counted_id_seq')`,
 		[]string{"D304 sequence-owned"}, "sequence public.counted_id_seq"},
-	{"usage by another's option", `GRANT USAGE ON fencing.write_epoch TO pg_monitor WITH GRANT OPTION; SET ROLE pg_monitor; GRANT USAGE ON fencing.write_epoch TO APP; RESET ROLE`,
+	{"usage by another's option", `GRANT USAGE ON SCHEMA fencing TO pg_monitor; GRANT USAGE ON fencing.write_epoch TO pg_monitor WITH GRANT OPTION; SET ROLE pg_monitor; GRANT USAGE ON fencing.write_epoch TO APP; RESET ROLE`,
 		[]string{"D305 sequence-rights"}, "sequence fencing.write_epoch"},
 	{"gone with its table", `CREATE SEQUENCE s; SELECT fencing.wall('jobs', 'off'); UPDATE jobs SET last_token = 0; SELECT fencing.register('jobs', 'lease', issued_by => 's'); DROP SEQUENCE s; DROP TABLE jobs`,
 		[]string{"D101 table-gone"}, "public.jobs"},
@@ -256,7 +256,7 @@ var roleFaults = []fault{
 	{"too few rights", `REVOKE SELECT ON fencing.generation FROM APP`, []string{"D410 role-rights-missing"}, "role APP"},
 	{"taken by SET ROLE only",
 		`CREATE ROLE APP_web NOLOGIN; CREATE ROLE APP_in LOGIN NOINHERIT; GRANT APP_web TO APP_in; GRANT INSERT ON orders TO APP_web; GRANT TRUNCATE ON orders TO APP_web;
-		GRANT USAGE ON SCHEMA fencing TO APP_web; GRANT SELECT ON fencing.registry, fencing.generation TO APP_web`, []string{"D404 role-table-rights"}, "role APP_web"},
+		GRANT USAGE ON SCHEMA fencing TO APP_web; GRANT SELECT ON fencing.registry, fencing.generation, fencing.write_epoch TO APP_web`, []string{"D404 role-table-rights"}, "role APP_web"},
 
 	{"path of the database",
 		`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database()); END $$`,

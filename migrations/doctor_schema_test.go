@@ -25,7 +25,7 @@ var schemaFaults = []fault{
 	{"functions handed over", `DO $$ DECLARE f record; BEGIN FOR f IN SELECT oid::regprocedure AS name FROM pg_proc WHERE pronamespace = 'fencing'::regnamespace AND proname ~ '^(fail|seal|wall)' LOOP
 		EXECUTE format('ALTER FUNCTION %s OWNER TO pg_monitor', f.name); END LOOP; END $$`, []string{"D005 schema-owners", "D204 trigger-function"}, "function fencing.seal(regclass,text,name)"},
 	{"function dropped", `DROP FUNCTION fencing.fail, fencing.seal_fail, fencing.lease_wait, fencing.renew, fencing.wall_apply, fencing.claim_name`,
-		[]string{"D001 schema-broken"}, "function fencing.renew(resource text, holder text, token bigint, ttl interval)"},
+		[]string{"D001 schema-broken"}, "function fencing.renew(resource text, token bigint, ttl interval)"},
 	{"function of a trigger dropped", `DROP FUNCTION fencing.tombstones_changed CASCADE`, []string{"D001 schema-broken", "D210 registry-trigger"}, "function fencing.tombstones_changed()"},
 	{"function changed", `CREATE OR REPLACE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS 'BEGIN END'`,
 		[]string{"D004 schema-changed"}, "function fencing.check_table(tbl regclass)"},

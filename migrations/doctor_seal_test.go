@@ -24,7 +24,7 @@ var sealFaults = []fault{
 		BEGIN EXECUTE format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS ''BEGIN RETURN NEW; END''', f); END $$`,
 		[]string{"D204 trigger-function"}, sealTrigger},
 	{"function given away", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'seals'::regclass AND tgname = '~fencing_zseal');
-		BEGIN EXECUTE format('ALTER FUNCTION %s() OWNER TO pg_monitor', f); END $$`, []string{"D204 trigger-function"}, sealTrigger},
+		BEGIN EXECUTE format('ALTER FUNCTION %s() OWNER TO pg_monitor', f); END $$`, []string{"D005 schema-owners", "D204 trigger-function"}, sealTrigger},
 	{"INSERT left out", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'seals'::regclass AND tgname = '~fencing_zseal');
 		BEGIN EXECUTE format('CREATE OR REPLACE TRIGGER "~fencing_zseal" BEFORE UPDATE OR DELETE ON seals FOR EACH ROW EXECUTE FUNCTION %s(''enforce'')', f); END $$;
 		ALTER TABLE seals ENABLE ALWAYS TRIGGER "~fencing_zseal"`, []string{"D205 trigger-changed"}, sealTrigger},

@@ -116,8 +116,11 @@ func TestSealChildren(t *testing.T) {
 	require.ErrorContains(t, err, "public.par")
 	exec(t, conn, "CREATE TABLE later () INHERITS (child); SELECT fencing.wall('par')")
 	requireSealed(t, dsn, "enforce", "child", "later", "par")
-	exec(t, conn, "SELECT fencing.register('child', 'lease'); SELECT fencing.wall('child', 'attested')")
-	requireSealed(t, dsn, "enforce", "par")
+	// one that gets a wall of its own takes the seal along
+	exec(t, conn, "SELECT fencing.register('child', 'lease')")
+	requireSealed(t, dsn, "enforce", "child", "later", "par")
+	exec(t, conn, "SELECT fencing.wall('child', 'attested')")
+	require.Equal(t, []string{`child attested\000 A`, `later attested\000 A`, `par enforce\000 A`}, get[[]string](t, conn, sealTriggers))
 	exec(t, conn, "SELECT fencing.seal('child', 'r')")
 	require.Equal(t, int64(2), get[int64](t, conn, sealFunctions))
 	exec(t, conn, "SELECT fencing.wall('child', 'off')")

@@ -81,7 +81,7 @@ func TestForeignPartitions(t *testing.T) {
 	refused("SELECT fencing.register('parent', 'strict')", "its child public.child is a foreign table")
 	err := migrations.Register(t.Context(), dsn, migrations.Table{Name: "parent", Mode: migrations.Lease})
 	requireRefused(t, err, "42809", "register parent", "its child public.child is a foreign table", "NO INHERIT")
-	require.Contains(t, codes(diagnose(t, dsn), "error"), "D202 trigger-missing")
+	require.Contains(t, codes(diagnose(t, dsn), "error"), "D214 foreign-child")
 	exec(t, conn, "ALTER TABLE sub DETACH PARTITION fp; SELECT fencing.wall('p')")
 	require.Empty(t, codes(diagnose(t, dsn), "error"))
 }

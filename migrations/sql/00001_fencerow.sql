@@ -1920,7 +1920,11 @@ BEGIN
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, t.tgname INTO v_found
     FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid AND t.tgname ~ check_triggers.names JOIN pg_proc p ON p.oid = t.tgfoid
     JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
-   WHERE p.pronamespace <> 'fencing'::regnamespace ORDER BY m.oid, t.tgname LIMIT 1;
+   WHERE p.pronamespace <> 'fencing'::regnamespace
+     -- where others are fencing's, it was put in the place of one, and gives way to that again
+     AND NOT EXISTS (SELECT FROM pg_trigger o JOIN pg_proc f ON f.oid = o.tgfoid
+                      WHERE o.tgrelid = m.oid AND o.tgname ~ check_triggers.names AND f.pronamespace = 'fencing'::regnamespace)
+   ORDER BY m.oid, t.tgname LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION 'fencing: % has a trigger called %, whose function is none of fencing', v_found.name, quote_ident(v_found.tgname)
       USING ERRCODE = 'duplicate_object', SCHEMA = v_found.nspname, TABLE = v_found.relname,
@@ -3666,7 +3670,7 @@ VALUES
   ('function', '', 'check_sequence(issued_by regclass)', '55425ef77fd7ea6fd01e8b902c8f5b77 plpgsql b3a433ad53c431bac5721e281e9a7be9'),
   ('function', '', 'check_table(tbl regclass)', '4d8b2593d46856381e63f2eb37ec47db plpgsql 9945a3963de734f8c813d1cfceb4daeb'),
   ('function', '', 'check_token_column(tbl regclass, token_column name)', '866de38365acf745ed23cb3f50422665 plpgsql 39ebd9656cfde75ad6f8209327004461'),
-  ('function', '', 'check_triggers(tbl regclass, names text)', 'a4dae77cf9834a8d03c872cd679651b7 plpgsql cf3cfc100b040e2d0f2ef1309952afc7'),
+  ('function', '', 'check_triggers(tbl regclass, names text)', '01a890493d9542c4aa2b98c696b00839 plpgsql cf3cfc100b040e2d0f2ef1309952afc7'),
   ('function', '', 'claim_name(tbl regclass)', '7f9f2b492e4e0c89124346d13f0ec82b plpgsql cc92ce5b3e705ae39709e1836d369583'),
   ('function', '', 'doctor(scan boolean, roles name[])', '32c5684c188c82889d28e03ce780c9c8 plpgsql 56004ea3a3218ec1922dcbccc77f57e5'),
   ('function', '', 'doctor_apps(family jsonb, roles name[])', '204c75859925b86d394039478b8ca361 plpgsql ecbeee754c69f70f2de65c35a012f0d8'),
@@ -3683,7 +3687,7 @@ VALUES
   ('function', '', 'doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass)', 'fef62604da7ad7a3c463b8ec5bb037f6 plpgsql 3e814fd0573b5022590579cbd88d96fe'),
   ('function', '', 'doctor_registered_less(former jsonb, present jsonb)', 'c41440749b0da641c6a0c72955dadb25 plpgsql d03f82d1bbd689948d48d7ae8eb137f4'),
   ('function', '', 'doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid)', 'ad86c6b7f1d7e41b5717a759cd22f4f9 plpgsql 34a66fa262db83d5c3ba004b5cb07031'),
-  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', '0edf30b4b5f04195eba3df6261ff9d55 plpgsql 53d872ae380b60c0960287f91f187d47'),
+  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', '0c8465dd1ac270f2f7cb507dc9fc7eca plpgsql 53d872ae380b60c0960287f91f187d47'),
   ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '05818fd9d572e92a7a01199ee2352977 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '838629a066a3e845309d5ee56e9134da plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
   ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '748ba59fb6f2b7680605006a8670fc04 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
@@ -4953,6 +4957,7 @@ DECLARE
   c_owner  CONSTANT oid := fencing.doctor_owner();
   c_seqs   CONSTANT oid[] := fencing.doctor_bounds();
   c_own    CONSTANT jsonb := fencing.doctor_around(family);
+  c_made   CONSTANT text[] := ARRAY(SELECT m.object FROM fencing.doctor_manifest() m WHERE m.kind = 'function');
 BEGIN
   RETURN QUERY
   SELECT 'warning', 'D412 role-missing', format('role %I', x.name), 'there is no such role', 'nothing was looked at for it',
@@ -5057,6 +5062,7 @@ BEGIN
              NULL, array_agg(p.oid), ARRAY['EXECUTE'], false
         FROM pg_proc p WHERE p.pronamespace = c_schema AND NOT pg_has_role(a.oid, p.proowner, 'MEMBER')
             AND EXISTS (SELECT FROM unnest(a.takes) m WHERE has_function_privilege(m, p.oid, 'EXECUTE'))
+         AND (p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_' OR format('%s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) = ANY (c_made))
          -- those that an application calls, and the doctor's
          AND p.proname NOT IN ('next_token', 'take', 'renew', 'release', 'lease_ttl', 'setting_name', 'incarnation_now', 'registered_above', 'doctor')
          AND NOT starts_with(p.proname, 'doctor_')

@@ -346,7 +346,11 @@ BEGIN
   SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, t.tgname INTO v_found
     FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid AND t.tgname ~ check_triggers.names JOIN pg_proc p ON p.oid = t.tgfoid
     JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
-   WHERE p.pronamespace <> 'fencing'::regnamespace ORDER BY m.oid, t.tgname LIMIT 1;
+   WHERE p.pronamespace <> 'fencing'::regnamespace
+     -- where others are fencing's, it was put in the place of one, and gives way to that again
+     AND NOT EXISTS (SELECT FROM pg_trigger o JOIN pg_proc f ON f.oid = o.tgfoid
+                      WHERE o.tgrelid = m.oid AND o.tgname ~ check_triggers.names AND f.pronamespace = 'fencing'::regnamespace)
+   ORDER BY m.oid, t.tgname LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION 'fencing: % has a trigger called %, whose function is none of fencing', v_found.name, quote_ident(v_found.tgname)
       USING ERRCODE = 'duplicate_object', SCHEMA = v_found.nspname, TABLE = v_found.relname,

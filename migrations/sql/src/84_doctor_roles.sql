@@ -69,6 +69,7 @@ DECLARE
   c_owner  CONSTANT oid := fencing.doctor_owner();
   c_seqs   CONSTANT oid[] := fencing.doctor_bounds();
   c_own    CONSTANT jsonb := fencing.doctor_around(family);
+  c_made   CONSTANT text[] := ARRAY(SELECT m.object FROM fencing.doctor_manifest() m WHERE m.kind = 'function');
 BEGIN
   RETURN QUERY
   SELECT 'warning', 'D412 role-missing', format('role %I', x.name), 'there is no such role', 'nothing was looked at for it',
@@ -173,6 +174,7 @@ BEGIN
              NULL, array_agg(p.oid), ARRAY['EXECUTE'], false
         FROM pg_proc p WHERE p.pronamespace = c_schema AND NOT pg_has_role(a.oid, p.proowner, 'MEMBER')
             AND EXISTS (SELECT FROM unnest(a.takes) m WHERE has_function_privilege(m, p.oid, 'EXECUTE'))
+         AND (p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_' OR format('%s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) = ANY (c_made))
          -- those that an application calls, and the doctor's
          AND p.proname NOT IN ('next_token', 'take', 'renew', 'release', 'lease_ttl', 'setting_name', 'incarnation_now', 'registered_above', 'doctor')
          AND NOT starts_with(p.proname, 'doctor_')
