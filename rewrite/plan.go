@@ -68,9 +68,10 @@ type later struct {
 	table  *Table  // whose token all its placeholders take; nil if they differ, or there are literals
 	places []int64 // the numbers of those placeholders
 
-	probeOnce   sync.Once
-	probes      []Probe
-	staleCounts []Probe
+	parts []Part // see Parts
+
+	probeOnce sync.Once
+	looks     []Look
 
 	attestOnce sync.Once
 	attested   string
@@ -173,6 +174,7 @@ func (c *checker) plan() *Plan {
 	if len(c.writes) > 0 {
 		plan.later = new(later)
 		plan.later.table, plan.later.places = places(c.tokens)
+		plan.later.parts = c.outcomes()
 	}
 	plan.attests = c.root != nil
 	plan.direct = !plan.ChangesPath && !plan.ChangesCatalog && !plan.NamesOwn && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
@@ -189,7 +191,7 @@ func (c *checker) plan() *Plan {
 // pg_catalog although the database has others.
 func (c *checker) requireQualified(plan *Plan) {
 	plan.later.attestOnce.Do(func() {
-		plan.later.attested = (&proof{plan, c.single, c.guards, c.root, c.changes, c.inserts, c.bare, c.lex}).attest()
+		plan.later.attested = (&proof{plan, c.stmts, c.parts, c.guards, c.root, c.changes, c.inserts, c.bare, c.lex}).attest()
 	})
 	if plan.later.attested != plan.text {
 		return // what is sent is proved to be the text with them qualified

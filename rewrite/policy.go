@@ -52,16 +52,18 @@ const DefaultTokenColumn = "last_token"
 // Table is a protected table. Names are as PostgreSQL stores them: case
 // matters, and nothing is quoted.
 type Table struct {
-	Schema      string   // "public" if empty
-	Name        string   // required
-	TokenColumn string   // a bigint NOT NULL column; DefaultTokenColumn if empty
-	Mode        Mode     // required
-	Resource    string   // the resource whose token the table takes; "" takes the context's default token
-	Key         []string // the primary key's columns, if known: lets a lost race be told from a missing row
-	Rewrite     bool     // a write without a proof is sent in its guarded form, if it has one; see Plan.Rewritten
-	Unfit       string   // why no write to it can be proved, and what mends that; "" if its token column holds tokens
-	Attested    bool     // the database wants the token of every write in a setting, too; see Plan.Attested
-	Moves       bool     // an UPDATE may move a row to another partition, of which the database then sees the DELETE; see Plan.Attested
+	Schema      string     // "public" if empty
+	Name        string     // required
+	TokenColumn string     // a bigint NOT NULL column; DefaultTokenColumn if empty
+	Mode        Mode       // required
+	Resource    string     // the resource whose token the table takes; "" takes the context's default token
+	Key         []string   // the primary key's columns, if known: lets a lost race be told from a missing row
+	Keys        [][]string // the columns of the keys by which a row is known whatever happens to it: unique indexes, without what a partitioned table is partitioned by
+	DropsRows   bool       // a trigger or rule of the table may leave a row out of a write, without an error
+	Rewrite     bool       // a write without a proof is sent in its guarded form, if it has one; see Plan.Rewritten
+	Unfit       string     // why no write to it can be proved, and what mends that; "" if its token column holds tokens
+	Attested    bool       // the database wants the token of every write in a setting, too; see Plan.Attested
+	Moves       bool       // an UPDATE may move a row to another partition, of which the database then sees the DELETE; see Plan.Attested
 }
 
 // String returns the table's name for messages, without the schema public.

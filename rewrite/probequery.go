@@ -17,6 +17,8 @@ type meant struct {
 	with   *parser.WithClause
 	where  []*parser.Node
 	exact  bool // they are all that it meant, and it meant all of them
+
+	byKey, several bool // see Question
 }
 
 // highest asks for the highest token of the rows.
