@@ -17,8 +17,10 @@ type Part struct {
 	Compares bool    // it has a guard: a row that it left out may carry a newer token
 	Replays  bool    // the guard rejects a row that carries the same token
 
-	rows   int64   // see Expects
-	arrays []int64 // likewise: the placeholders of the arrays that it takes its rows from
+	besideMain bool    // the statement that it is in the WITH of writes, too
+	besideWith bool    // so does another item of that WITH, which is no part
+	rows       int64   // see Expects
+	arrays     []int64 // likewise: the placeholders of the arrays that it takes its rows from
 
 	cte string // its name in WITH, "" if it isn't there
 }
@@ -45,12 +47,21 @@ func (p *Part) Expects(length func(placeholder int64) (int64, bool)) int64 {
 // ManyRows reports whether the part may be one that expects several rows.
 func (p *Part) ManyRows() bool { return p.rows > 1 || len(p.arrays) > 0 }
 
+// IsBeside reports whether the statement may have written something else than its
+// parts, if it counts n rows.
+func (p *Part) IsBeside(n int64) bool { return p.besideWith || p.besideMain && n != 0 }
+
 // Parts returns the protected writes that the text runs.
 func (p *Plan) Parts() []Part {
 	if p.later == nil {
 		return nil
 	}
 	return p.later.parts
+}
+
+// hasParts reports whether the text has writes in its WITH.
+func (p *Plan) hasParts() bool {
+	return slices.ContainsFunc(p.Parts(), func(part Part) bool { return part.cte != "" || !part.Writes[0].TopLevel })
 }
 
 // provenPart is a write of a protected table as the check has found it.
@@ -152,12 +163,22 @@ func (c *checker) outcomes() []Part {
 			IsFeed:  name != "" && (root == statement || root.Is("CopyStmt")) && feeds(statement, name),
 			Replays: slices.ContainsFunc(proven.guards, func(g guard) bool { return !g.equal }),
 		}
+		part.besideMain = proven.node != statement && (!statement.Is("SelectStmt") || statement.Get("intoClause") != nil) || root.Is("CreateTableAsStmt")
+		part.besideWith = c.writesElse(statement)
 		if proven.guardsAlone && !slices.ContainsFunc(part.Writes, func(w Write) bool { return w.Table.DropsRows }) {
 			part.rows, part.arrays = sourceRows(proven.node.Get("selectStmt"))
 		}
 		parts = append(parts, part)
 	}
 	return parts
+}
+
+// writesElse reports whether an item of a statement's WITH writes, and is no part.
+func (c *checker) writesElse(statement *sqltree.Node) bool {
+	return slices.ContainsFunc(statement.Get("withClause").List("ctes"), func(cte *sqltree.Node) bool {
+		query := cte.Get("ctequery")
+		return !query.Is("SelectStmt") && !slices.ContainsFunc(c.parts, func(part provenPart) bool { return part.node == query })
+	})
 }
 
 // feeds reports whether a statement returns or inserts a row for each row of the named

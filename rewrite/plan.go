@@ -75,6 +75,7 @@ type later struct {
 
 	attestOnce sync.Once
 	attested   string
+	counts     Counts // of attested
 }
 
 // Write is one write to a protected table in a statement.
@@ -177,7 +178,7 @@ func (c *checker) plan() *Plan {
 		plan.later.parts = c.outcomes()
 	}
 	plan.attests = c.root != nil
-	plan.direct = !plan.ChangesPath && !plan.ChangesCatalog && !plan.NamesOwn && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
+	plan.direct = !plan.hasParts() && !plan.ChangesPath && !plan.ChangesCatalog && !plan.NamesOwn && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
 	if plan.compares = len(c.guards) > 0; plan.compares {
 		plan.replays = slices.ContainsFunc(c.guards, func(g guard) bool { return !g.equal })
 	}
@@ -191,7 +192,7 @@ func (c *checker) plan() *Plan {
 // pg_catalog although the database has others.
 func (c *checker) requireQualified(plan *Plan) {
 	plan.later.attestOnce.Do(func() {
-		plan.later.attested = (&proof{plan, c.stmts, c.parts, c.guards, c.root, c.changes, c.inserts, c.bare, c.lex}).attest()
+		plan.later.attested, plan.later.counts = (&proof{plan, c.stmts, c.parts, c.guards, c.root, c.changes, c.inserts, c.bare, c.lex}).attest()
 	})
 	if plan.later.attested != plan.text {
 		return // what is sent is proved to be the text with them qualified

@@ -103,7 +103,7 @@ func NewPolicy(tables ...Table) (*Policy, error) {
 	p := &Policy{byName: make(map[string][]*relation, len(tables))}
 	for _, t := range tables {
 		t = t.withDefaults()
-		t.Key = slices.Clone(t.Key)
+		t.Key, t.Keys = slices.Clone(t.Key), cloneKeys(t.Keys)
 		if err := t.check(); err != nil {
 			return nil, err
 		}
@@ -151,7 +151,7 @@ func (p *Policy) Tables() []Table {
 	out := make([]Table, len(p.tables))
 	for i, t := range p.tables {
 		out[i] = *t
-		out[i].Key = slices.Clone(t.Key)
+		out[i].Key, out[i].Keys = slices.Clone(t.Key), cloneKeys(t.Keys)
 	}
 	slices.SortFunc(out, func(a, b Table) int {
 		return strings.Compare(a.Schema+"\x00"+a.Name, b.Schema+"\x00"+b.Name)
@@ -190,8 +190,16 @@ func (t *Table) withDefaults() Table {
 	return with
 }
 
+func cloneKeys(keys [][]string) [][]string {
+	out := slices.Clone(keys)
+	for i := range out {
+		out[i] = slices.Clone(out[i])
+	}
+	return out
+}
+
 func (t *Table) check() error {
-	for _, name := range append([]string{t.Schema, t.Name, t.TokenColumn}, t.Key...) {
+	for _, name := range slices.Concat([]string{t.Schema, t.Name, t.TokenColumn}, t.Key, slices.Concat(t.Keys...)) {
 		if err := checkName(name); err != nil {
 			return fmt.Errorf("table %q: %w", t.String(), err)
 		}

@@ -83,6 +83,19 @@ func FromResource(ctx context.Context, resource string) (t Token, ok bool) {
 	return find(ctx, resource, true)
 }
 
+// ResourceOf returns the resource that ctx carries t for, the nearest if there are
+// several. A lease's context carries its token for the lease's resource, beside having
+// it as the default.
+func ResourceOf(ctx context.Context, t Token) (resource string, ok bool) {
+	b, _ := ctx.Value(key).(*binding)
+	for ; b != nil; b = b.outer {
+		if b.named && b.token == t {
+			return b.resource, true
+		}
+	}
+	return "", false
+}
+
 func bind(ctx context.Context, b binding) context.Context {
 	b.outer, _ = ctx.Value(key).(*binding)
 	return context.WithValue(ctx, key, &b)
