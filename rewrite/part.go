@@ -18,7 +18,7 @@ type Part struct {
 	Replays  bool    // the guard rejects a row that carries the same token
 
 	besideMain bool    // the statement that it is in the WITH of writes, too
-	besideWith bool    // so does another item of that WITH, which is no part
+	besideWith bool    // so does another item of that WITH, which is no part; or a table is made of the rows
 	rows       int64   // see Expects
 	arrays     []int64 // likewise: the placeholders of the arrays that it takes its rows from
 
@@ -163,8 +163,9 @@ func (c *checker) outcomes() []Part {
 			IsFeed:  name != "" && (root == statement || root.Is("CopyStmt")) && feeds(statement, name),
 			Replays: slices.ContainsFunc(proven.guards, func(g guard) bool { return !g.equal }),
 		}
-		part.besideMain = proven.node != statement && (!statement.Is("SelectStmt") || statement.Get("intoClause") != nil) || root.Is("CreateTableAsStmt")
-		part.besideWith = c.writesElse(statement)
+		makesTable := root.Is("CreateTableAsStmt") || statement.Is("SelectStmt") && statement.Get("intoClause") != nil
+		part.besideMain = proven.node != statement && !statement.Is("SelectStmt")
+		part.besideWith = makesTable || c.writesElse(statement)
 		if proven.guardsAlone && !slices.ContainsFunc(part.Writes, func(w Write) bool { return w.Table.DropsRows }) {
 			part.rows, part.arrays = sourceRows(proven.node.Get("selectStmt"))
 		}
