@@ -56,7 +56,7 @@ func (c *Conn) queryHeld(ctx context.Context, s *statement, cursor *cursor, send
 		if read, err = cursor.end(rows); err != nil {
 			return c.fromServer(ctx, s, err)
 		}
-		return c.judge(ctx, s, cursor.total, s.wrote(cursor.total, cursor.first, rewrite.Counts{}))
+		return c.judge(ctx, s, cursor.total, cursor.first, rewrite.Counts{})
 	})
 	if err != nil {
 		return nil, err

@@ -29,15 +29,23 @@ func (s *statement) wrote(n int64, first []sqldriver.Value, counts rewrite.Count
 			wrote[i] = unknown
 		}
 	}
-	if len(first) < len(counts.Columns) {
+	if len(first) < counts.Hidden() {
 		return wrote
 	}
 	for i, part := range counts.Columns {
-		if count, ok := first[len(first)-len(counts.Columns)+i].(int64); ok {
+		if count, ok := first[len(first)-counts.Hidden()+i].(int64); ok {
 			wrote[part] = count
 		}
 	}
 	return wrote
+}
+
+// meant returns how many rows the statement's own write found, 0 if that isn't known.
+func meant(first []sqldriver.Value, counts rewrite.Counts) (n int64) {
+	if counts.IsMeant && len(first) > 0 {
+		n, _ = first[len(first)-1].(int64)
+	}
+	return n
 }
 
 // leastRows is how many rows of a statement tell that its own write left none out: one,
@@ -87,7 +95,8 @@ func (c *Conn) isOpen(s *statement, wrote []int64) bool {
 
 // judge returns the error of the first part of a statement that was stale, replayed or
 // can't be told about.
-func (c *Conn) judge(ctx context.Context, s *statement, n int64, wrote []int64) error {
+func (c *Conn) judge(ctx context.Context, s *statement, n int64, first []sqldriver.Value, counts rewrite.Counts) error {
+	wrote := s.wrote(n, first, counts)
 	for i, part := range s.plan.Parts() {
 		if !part.Compares || c.needNotAsk(&part) {
 			continue
@@ -98,6 +107,9 @@ func (c *Conn) judge(ctx context.Context, s *statement, n int64, wrote []int64) 
 		o.isAlone = !part.IsBeside(n)
 		for j := range wrote {
 			o.isAlone = o.isAlone && (j == i || wrote[j] == 0)
+		}
+		if part.IsMain {
+			o.meant = meant(first, counts)
 		}
 		if err := o.explain(ctx); err != nil {
 			return err
@@ -115,6 +127,7 @@ type outcome struct {
 	token     tokenctx.Token
 	wrote     int64 // rows, or unknown
 	expects   int64 // rows that it writes unless its guard leaves some out, 0 if that isn't known
+	meant     int64 // rows that it found when it began, 0 if that isn't known
 	isKnown   bool  // a newer token that is found now was there when the part was run
 	isAlone   bool  // the statement writes nothing else
 }
@@ -126,7 +139,7 @@ func (o *outcome) explain(ctx context.Context) error {
 		return o.explainNone(ctx)
 	case o.wrote < o.expects:
 		return o.explainFewer(ctx)
-	case o.expects == 0 && o.conn.connector.settings.partial:
+	case o.wrote < o.meant, o.expects == 0 && o.meant == 0 && o.conn.connector.settings.partial:
 		return o.explainPart(ctx)
 	}
 	return nil
@@ -201,6 +214,8 @@ func (o *outcome) explainPart(ctx context.Context) error {
 		return o.undetermined(err)
 	case newer == 0:
 		return nil
+	case o.meant > 0:
+		newer = min(newer, o.meant-o.wrote) // some may have become so since
 	}
 	return o.rejected(ctx, EventStale, &PartialError{Table: o.part.Table().String(), Token: o.token, Applied: o.wrote, Stale: newer})
 }

@@ -51,7 +51,7 @@ func (s *statement) operation() Operation {
 // execPlain runs a statement and finds out what has come of its guarded writes.
 func (c *Conn) execPlain(ctx context.Context, s *statement, send sender) (sqldriver.Result, error) {
 	switch counts := c.counts(s); {
-	case len(counts.Columns) > 0 && send.query != nil:
+	case counts.Hidden() > 0 && send.query != nil:
 		return c.execCounted(ctx, s, counts, send.query)
 	case c.holds(s):
 		return c.execHeld(ctx, s, send.exec)
@@ -72,7 +72,7 @@ func (c *Conn) outcomeOf(ctx context.Context, s *statement, result sqldriver.Res
 	if err != nil {
 		n = unknown
 	}
-	if err := c.judge(ctx, s, n, s.wrote(n, nil, rewrite.Counts{})); err != nil {
+	if err := c.judge(ctx, s, n, nil, rewrite.Counts{}); err != nil {
 		return nil, err
 	}
 	return result, nil
@@ -90,7 +90,7 @@ func (c *Conn) execCounted(ctx context.Context, s *statement, counts rewrite.Cou
 	if err != nil {
 		return nil, c.fromServer(ctx, s, err)
 	}
-	if err := c.judge(ctx, s, n, s.wrote(n, cursor.first, counts)); err != nil {
+	if err := c.judge(ctx, s, n, cursor.first, counts); err != nil {
 		return nil, err
 	}
 	return sqldriver.RowsAffected(n), nil
@@ -119,7 +119,7 @@ func (c *Conn) queryPlain(ctx context.Context, s *statement, send sender) (sqldr
 		}
 		return noRows{}, nil
 	}
-	cursor := &cursor{conn: c, ctx: ctx, statement: s, hidden: len(counts.Columns)}
+	cursor := &cursor{conn: c, ctx: ctx, statement: s, hidden: counts.Hidden()}
 	if hasGate {
 		cursor.hidden++
 	}
@@ -139,15 +139,23 @@ func (c *Conn) queryPlain(ctx context.Context, s *statement, send sender) (sqldr
 	return c.judgeRows(ctx, s, cursor, rows, counts)
 }
 
+// maxAhead bounds the rows that an UPDATE or DELETE may return before the first one is
+// handed out. Of more the outcome is told with the last one.
+const maxAhead = 10_000
+
 // judgeRows finds out what has come of the statement that rows are of, as far as their
 // first ones tell.
 func (c *Conn) judgeRows(ctx context.Context, s *statement, cursor *cursor, rows sqldriver.Rows, counts rewrite.Counts) (sqldriver.Rows, error) {
 	ended, err := cursor.ahead(rows, s.leastRows())
+	found := meant(cursor.first, counts)
+	if err == nil && !ended && found <= maxAhead {
+		ended, err = cursor.ahead(rows, int(found))
+	}
 	if err == nil && !ended {
 		wrote := s.wrote(unknown, cursor.first, counts)
 		if !c.isOpen(s, wrote) {
-			if c.connector.settings.partial {
-				cursor.atEnd = func(n int64) error { return c.judge(ctx, s, n, s.wrote(n, cursor.first, counts)) }
+			if c.connector.settings.partial || found > maxAhead {
+				cursor.atEnd = func(n int64) error { return c.judge(ctx, s, n, cursor.first, counts) }
 			}
 			return cursor.of(rows), nil
 		}
@@ -161,7 +169,7 @@ func (c *Conn) judgeRows(ctx context.Context, s *statement, cursor *cursor, rows
 	if err != nil {
 		return nil, c.fromServer(ctx, s, err)
 	}
-	if err := c.judge(ctx, s, cursor.total, s.wrote(cursor.total, cursor.first, counts)); err != nil {
+	if err := c.judge(ctx, s, cursor.total, cursor.first, counts); err != nil {
 		return nil, err
 	}
 	return read, nil

@@ -19,11 +19,21 @@ const countColumn = "fencerow_count_"
 
 // Counts says where the text of [Plan.Attested] has the numbers of rows that parts have
 // written: Columns has the index of a part for each column, the last ones of each row.
-// HidesRows says that the text returns rows only for these columns; the statement itself
+// With IsMeant, one more column follows: how many rows the statement's own write found
+// by its WHERE without the guard, when it began. HidesRows says that the text returns rows only for these columns; the statement itself
 // returns none.
 type Counts struct {
 	Columns   []int
+	IsMeant   bool
 	HidesRows bool
+}
+
+// Hidden returns how many columns there are that the statement itself doesn't return.
+func (c Counts) Hidden() int {
+	if c.IsMeant {
+		return len(c.Columns) + 1
+	}
+	return len(c.Columns)
 }
 
 // Counts returns where the counts are in the rows of the text of [Plan.Attested].
@@ -54,6 +64,15 @@ func (p *proof) addCounts(f *fixer) (Counts, bool) {
 		counts.Columns = append(counts.Columns, i)
 		items, columns = append(items, item), columns+", "+text
 	}
+	if p.countsMeant() {
+		text, ok := p.meantCount()
+		item := outputItem(text)
+		if !ok || item == nil {
+			return Counts{}, false
+		}
+		counts.IsMeant = true
+		items, columns = append(items, item), columns+", "+text
+	}
 	if len(items) == 0 {
 		return Counts{}, false
 	}
@@ -67,6 +86,26 @@ func (p *proof) addCounts(f *fixer) (Counts, bool) {
 	f.Insert(at, columns)
 	f.growth.add(p.root, field, items...)
 	return counts, true
+}
+
+// countsMeant reports whether the rows that the text's own write means are counted: who
+// wrote an UPDATE or DELETE without a guard doesn't expect it to leave rows out.
+func (p *Plan) countsMeant() bool {
+	if p.rewriting == nil || p.gate != nil || p.hasParts() || len(p.Parts()) != 1 {
+		return false
+	}
+	part := p.Parts()[0]
+	return part.Compares && !part.pinsOne && (part.Writes[0].Kind == "UPDATE" || part.Writes[0].Kind == "DELETE")
+}
+
+// meantCount writes the column with the number of rows that the text's own write means.
+// The text has the same placeholders as the statement.
+func (p *proof) meantCount() (string, bool) {
+	looks := p.Looks()
+	if looks[0].meant == "" {
+		return "", false
+	}
+	return "(" + looks[0].meant + ") AS " + countColumn + "meant", true
 }
 
 // returnSomething has a write in WITH return a row for each that it writes.

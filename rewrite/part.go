@@ -22,7 +22,8 @@ type Part struct {
 	rows       int64   // see Expects
 	arrays     []int64 // likewise: the placeholders of the arrays that it takes its rows from
 
-	cte string // its name in WITH, "" if it isn't there
+	cte     string // its name in WITH, "" if it isn't there
+	pinsOne bool   // it writes one row at most; only known where the table's writes are rewritten
 }
 
 // Table returns the table that is written, the first where the name may stand for
@@ -169,9 +170,22 @@ func (c *checker) outcomes() []Part {
 		if proven.guardsAlone && !slices.ContainsFunc(part.Writes, func(w Write) bool { return w.Table.DropsRows }) {
 			part.rows, part.arrays = sourceRows(proven.node.Get("selectStmt"))
 		}
+		part.pinsOne = proven.pinsOne(part.Table())
 		parts = append(parts, part)
 	}
 	return parts
+}
+
+// pinsOne reports whether a part is an UPDATE or DELETE that holds a key to one value.
+func (p provenPart) pinsOne(table *Table) bool {
+	if !table.Rewrite || !p.node.Is("UpdateStmt") && !p.node.Is("DeleteStmt") {
+		return false
+	}
+	members := conjuncts(p.node.Get("whereClause"))
+	return slices.ContainsFunc(table.keys(), func(key []string) bool {
+		pinned, several := columnsOf{alone: true}.pinned(members, key)
+		return pinned != nil && !several
+	})
 }
 
 // writesElse reports whether an item of a statement's WITH writes, and is no part.

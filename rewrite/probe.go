@@ -39,6 +39,8 @@ type Look struct {
 	Newer []Probe
 	// Anywhere asks whether any row of the table carries a newer token.
 	Anywhere Probe
+
+	meant string // counts the rows that the write meant, by its own placeholders; "" if that can't be
 }
 
 // Looks returns how the outcome of each part is asked for; see [Plan.Parts]. It has no
@@ -119,6 +121,9 @@ func (l *Look) ask(all []meant) {
 		}
 		if count, err := m.countNewer(); err == nil {
 			l.Newer = append(l.Newer, count)
+		}
+		if m.source == nil {
+			l.meant, _ = m.countAll()
 		}
 	}
 }

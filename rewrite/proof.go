@@ -28,5 +28,9 @@ func (p *Plan) proof() *proof {
 	if c.text(); len(c.found) > 0 {
 		return &proof{Plan: p}
 	}
-	return &proof{p, c.stmts, c.parts, c.guards, c.root, c.changes, c.inserts, c.bare, c.lex}
+	root := c.root
+	if root == nil && p.countsMeant() {
+		root = c.stmts[0].Get("stmt")
+	}
+	return &proof{p, c.stmts, c.parts, c.guards, root, c.changes, c.inserts, c.bare, c.lex}
 }
