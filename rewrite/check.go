@@ -31,6 +31,8 @@ type checker struct {
 	writes []Write
 	tokens []tokenUse
 
+	compared []tokenUse // placeholders that a query compares with a token column; see noteRead
+
 	params   []paramUse  // every placeholder of the text
 	room     [8]paramUse // for the first of them
 	tokenPos set[int]    // offsets of placeholders that stand in a token position

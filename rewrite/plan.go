@@ -68,7 +68,8 @@ type later struct {
 	table  *Table  // whose token all its placeholders take; nil if they differ, or there are literals
 	places []int64 // the numbers of those placeholders
 
-	parts []Part // see Parts
+	parts    []Part     // see Parts
+	compared []tokenUse // placeholders for which tokenctx.Arg may be passed, too
 
 	probeOnce sync.Once
 	looks     []Look
@@ -175,7 +176,7 @@ func (c *checker) plan() *Plan {
 	if len(c.writes) > 0 {
 		plan.later = new(later)
 		plan.later.table, plan.later.places = places(c.tokens)
-		plan.later.parts = c.outcomes()
+		plan.later.parts, plan.later.compared = c.outcomes(), c.compared
 	}
 	plan.attests = c.root != nil
 	plan.direct = !plan.hasParts() && !plan.ChangesPath && !plan.ChangesCatalog && !plan.NamesOwn && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
