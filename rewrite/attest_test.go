@@ -225,7 +225,8 @@ func TestAddsOnly(t *testing.T) {
 	require.NoError(t, plan.Refusal())
 	m, token := "pg_catalog.set_config('fencing.token_m', '8', true) IS NOT NULL", "pg_catalog.set_config('fencing.token', '8', true) IS NOT NULL"
 	right := `WITH d AS (DELETE FROM metrics WHERE last_token < 8 AND ` + m + `) DELETE FROM protected_rows WHERE id = 1 AND last_token < 8 AND ` + token
-	require.Equal(t, right, plan.Attested())
+	counted := strings.Replace(right, m+")", m+" RETURNING 1)", 1) + " RETURNING (SELECT pg_catalog.count(*) FROM d) AS fencerow_count_1"
+	require.Equal(t, counted, plan.Attested())
 	wrong := map[string]string{
 		"none":            sql,
 		"one is missing":  strings.Replace(right, " AND "+m, "", 1),
@@ -239,6 +240,7 @@ func TestAddsOnly(t *testing.T) {
 		"another literal": strings.Replace(right, "id = 1", "id = 2", 1),
 		"a function":      strings.ReplaceAll(right, "pg_catalog.set_config", "set_config"),
 		"returning":       right + " RETURNING id",
+		"a count":         counted,
 		"a statement":     right + "; SELECT 1",
 		"not SQL":         right + " AND",
 		"a NUL byte":      right + "\x00",
