@@ -4,6 +4,7 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -293,7 +294,8 @@ func (c *Conn) bindOtherwise(ctx context.Context, v verdict, b *rewrite.Binder, 
 
 func (c *Conn) bindBy(ctx context.Context, plan *rewrite.Plan, b *rewrite.Binder, args []sqldriver.NamedValue) ([]sqldriver.NamedValue, error) {
 	if c.bound() == nil || !plan.Guarded() {
-		return b.Bind(plan, func(t *rewrite.Table) (tokenctx.Token, bool) { return t.Token(ctx) }, args)
+		bound, err := b.Bind(plan, func(t *rewrite.Table) (tokenctx.Token, bool) { return t.Token(ctx) }, args)
+		return bound, sayBetween(ctx, err)
 	}
 	for _, w := range plan.Writes() {
 		if v := c.otherToken(ctx, w.Table); v != nil {
@@ -303,18 +305,56 @@ func (c *Conn) bindBy(ctx context.Context, plan *rewrite.Plan, b *rewrite.Binder
 			c.report(ctx, plan.Text(), v)
 		}
 	}
-	return b.Bind(plan, func(t *rewrite.Table) (tokenctx.Token, bool) { return c.token(ctx, t) }, args)
+	bound, err := b.Bind(plan, func(t *rewrite.Table) (tokenctx.Token, bool) { return c.token(ctx, t) }, args)
+	return bound, sayBetween(ctx, err)
 }
 
 // otherToken refuses a statement under another token than its transaction's.
 func (c *Conn) otherToken(ctx context.Context, t *rewrite.Table) *rewrite.Violation {
+	if _, _, isAmbiguous := tokenctx.Ambiguous(ctx); isAmbiguous && t.Resource == "" {
+		return betweenLeases(ctx, t.String())
+	}
 	own, ok := t.Token(ctx)
 	if bound, isBound := c.bound().token(t.Resource); !ok || !isBound || own == bound {
 		return nil
 	}
-	v := rewrite.Refuse(rewrite.OtherToken, `write to protected table "`+t.String()+`" carries another token than its transaction: begin one transaction for each token, or begin it with a context that has none`)
+	bound, _ := c.bound().token(t.Resource)
+	v := rewrite.Refuse(rewrite.OtherToken, fmt.Sprintf("write to protected table %q carries another token than its transaction: %s, and the transaction was begun with %s; begin one transaction for each token, or begin it with a context that has none",
+		t.String(), tokenOf(ctx, own), tokenOf(c.bound().ctx, bound)))
 	v.Table = t.String()
 	return v
+}
+
+// tokenOf names a token, and the resource that its context carries it for.
+func tokenOf(ctx context.Context, token tokenctx.Token) string {
+	if resource, ok := tokenctx.ResourceOf(ctx, token); ok {
+		return fmt.Sprintf("token %d of %q", token, resource)
+	}
+	return fmt.Sprintf("token %d", token)
+}
+
+// betweenLeases says why a context has no default token, if it carries those of two
+// leases.
+func betweenLeases(ctx context.Context, table string) *rewrite.Violation {
+	outer, inner, ok := tokenctx.Ambiguous(ctx)
+	if !ok {
+		return nil
+	}
+	v := rewrite.Refuse(rewrite.NoToken, fmt.Sprintf("write to protected table %q under two leases, of %q and, within it, of %q: the table names no resource, so nothing says whose token it takes; register it with the resource of the lease that protects it (migrations.Table{Resource: ...}), or pass the context of that lease alone", table, outer, inner))
+	v.Table = table
+	return v
+}
+
+// sayBetween is betweenLeases in the place of an error that there is no token.
+func sayBetween(ctx context.Context, err error) error {
+	var v *rewrite.Violation
+	if !errors.As(err, &v) || v.Rule != rewrite.NoToken {
+		return err
+	}
+	if between := betweenLeases(ctx, v.Table); between != nil {
+		return between
+	}
+	return err
 }
 
 // token returns the token for a table: the context's, or the transaction's.

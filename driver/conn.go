@@ -98,9 +98,22 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []sqldriver.N
 		return nil, err
 	}
 	c.once(s)
-	return c.exec(ctx, s, func(args []sqldriver.NamedValue) (sqldriver.Result, error) {
-		return c.execer.ExecContext(ctx, s.text, args)
-	})
+	return c.exec(ctx, s, c.sender(ctx, s))
+}
+
+// sender sends a statement by its text.
+func (c *Conn) sender(ctx context.Context, s *statement) (send sender) {
+	if c.execer != nil {
+		send.exec = func(args []sqldriver.NamedValue) (sqldriver.Result, error) {
+			return c.execer.ExecContext(ctx, s.text, args)
+		}
+	}
+	if c.queryer != nil {
+		send.query = func(args []sqldriver.NamedValue) (sqldriver.Rows, error) {
+			return c.queryer.QueryContext(ctx, s.text, args)
+		}
+	}
+	return send
 }
 
 // QueryContext checks and runs a statement that returns rows. A guarded write
@@ -119,11 +132,7 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []sqldriver.
 		return nil, err
 	}
 	c.once(s)
-	return c.query(ctx, s, c.execer != nil, func(args []sqldriver.NamedValue) (sqldriver.Result, error) {
-		return c.execer.ExecContext(ctx, s.text, args)
-	}, func(args []sqldriver.NamedValue) (sqldriver.Rows, error) {
-		return c.queryer.QueryContext(ctx, s.text, args)
-	})
+	return c.query(ctx, s, c.sender(ctx, s))
 }
 
 // memory returns what an execution is held in: the connection's own, unless an

@@ -113,6 +113,9 @@ func (c *Conn) mayLack(plan *rewrite.Plan, result sqldriver.Result) bool {
 	if result == nil {
 		return true
 	}
+	if parts := plan.Parts(); len(parts) > 0 && parts[0].ManyRows() {
+		return true
+	}
 	n, err := result.RowsAffected()
 	return err != nil || n <= 0 || c.connector.settings.partial
 }

@@ -26,20 +26,29 @@
 //
 // # What a guarded write ends with
 //
-// A write that changes a row returns its result. An UPDATE, DELETE or upsert
-// that changes none is asked after with one query on the same connection: if
-// the row carries a newer token the error is a [*StaleError]; if the guard
-// rejects an equal token and the row carries this very one, a [*ReplayError];
-// otherwise there is no such row, which is no error. A write with RETURNING
-// sent through Query gives the same errors from Query itself, and QueryRow
-// gives them from Scan.
+// A protected write that ends without an error has written all that it was meant
+// to write, or it is certain that no newer holder was in its way. That goes for
+// each protected write of a statement: those in its WITH, too, and in what EXPLAIN
+// ANALYZE, COPY or CREATE TABLE AS run.
 //
-// A second look can't tell where the statement reads other tables (FROM, USING,
-// WITH, a sub-select, a MERGE from a table; a list of constants is none) or calls
-// functions that may be volatile, unless its WHERE pins the primary key. Such a statement returns 0
-// rows and no error; with [WithUndetermined] the error is [ErrUndetermined].
-// Where some rows of many carried a newer token, the result counts the others;
-// with [WithPartialCheck] the error is a [*PartialError].
+// A write that changes a row returns its result. An UPDATE, DELETE, MERGE or upsert
+// that changes none is asked after on the same connection: if the row carries a
+// newer token the error is a [*StaleError]; if the guard rejects an equal token and
+// the row carries this very one, a [*ReplayError]; if there is no such row by a key,
+// that is no error. A write with RETURNING sent through Query gives the same errors
+// from Query itself, and QueryRow gives them from Scan.
+//
+// Where the statement pins no unique key, the lease that its token comes from tells,
+// if the table is registered for the lease's resource or the context is the lease's,
+// and the role may read fencing.lease: who holds it meets no row, and whoever it was
+// taken from is stale. Without a lease it is certain if no row of the table carries a
+// newer token. Otherwise, and where a query that asks fails, the error is
+// [ErrUndetermined].
+//
+// Where some rows of an upsert carried a newer token, or of a statement that was
+// guarded by [WithRewrite], the error is a [*PartialError], before a row is handed out.
+// Of other writes of many rows the result counts those that were written; with
+// [WithPartialCheck] they end with that error, too.
 //
 // None of these answers ends a transaction: roll back where one write without
 // the other would be wrong. What the database's own triggers refuse (see

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
@@ -120,7 +121,7 @@ func TestContextCancelledDuring(t *testing.T) {
 	require.Equal(t, 1, f.count(t))
 }
 
-// A probe that can't be answered in time leaves the outcome at "no rows"; inside
+// A probe that can't be answered in time leaves the outcome open, and says why; inside
 // a transaction it takes nothing along.
 func TestProbeIsCutShort(t *testing.T) {
 	f := newFaulty(t, driver.WithProbeTimeout(200*time.Millisecond))
@@ -129,12 +130,13 @@ func TestProbeIsCutShort(t *testing.T) {
 		CREATE FUNCTION slow(int, int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN true; END $$;
 		CREATE OPERATOR === (FUNCTION = slow, LEFTARG = int, RIGHTARG = int)`)
 	const slow = faultWrite + ` AND n === 0`
-	requireNoRows := func(result sql.Result, err error) {
+	requireOpen := func(_ sql.Result, err error) {
 		t.Helper()
-		require.NoError(t, err)
-		n, err := result.RowsAffected()
-		require.NoError(t, err)
-		require.Zero(t, n)
+		require.ErrorIs(t, err, driver.ErrUndetermined)
+		var timeout *pgconn.PgError
+		require.ErrorAs(t, err, &timeout)
+		require.Equal(t, "57014", timeout.Code)
+		require.False(t, driver.NotApplied(err))
 	}
 	ctx := tokenctx.With(t.Context(), 7)
 	tx, err := f.db.BeginTx(t.Context(), nil)
@@ -143,14 +145,14 @@ func TestProbeIsCutShort(t *testing.T) {
 	require.ErrorIs(t, err, rewrite.ErrRefused)
 	_, err = tx.Exec(`CREATE TABLE kept (id int)`)
 	require.NoError(t, err)
-	requireNoRows(tx.ExecContext(ctx, slow, tokenctx.Arg))
+	requireOpen(tx.ExecContext(ctx, slow, tokenctx.Arg))
 	var timeout string
 	require.NoError(t, tx.QueryRow(`SHOW statement_timeout`).Scan(&timeout))
 	require.Equal(t, "0", timeout)
 	require.NoError(t, tx.Commit())
 	f.exec(t, `SELECT FROM kept`)
 
-	requireNoRows(f.db.ExecContext(ctx, slow, tokenctx.Arg))
+	requireOpen(f.db.ExecContext(ctx, slow, tokenctx.Arg))
 	_, err = f.db.ExecContext(ctx, faultWrite, tokenctx.Arg)
 	require.ErrorIs(t, err, driver.ErrStale, "the handle has another connection")
 }

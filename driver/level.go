@@ -75,6 +75,8 @@ type heldTable struct {
 	level    Level
 	wall     bool         // its own triggers judge what cascades into it
 	issuedBy rewrite.Name // the sequence that its tokens come from, if it is known
+
+	isRegistered bool // the database has it in its registry; code didn't name it
 }
 
 // reachTables returns what the closure of tables depends on. Those at one of the

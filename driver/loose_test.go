@@ -196,14 +196,14 @@ func TestProbeKeepsItsTimeout(t *testing.T) {
 		_, err = db.Exec(set)
 		require.NoError(t, err)
 		_, err = db.ExecContext(deadline, stale, tokenctx.Arg)
-		require.NoError(t, err)
+		require.ErrorIs(t, err, driver.ErrUndetermined)
 	}
 	require.Equal(t, []string{"timeout 3s", "timeout 3s", "timeout 3s"}, seen)
 	seen = nil
 	near, cancelNear := context.WithTimeout(tokenctx.With(t.Context(), 3), 2*time.Second)
 	defer cancelNear()
 	_, err = db.ExecContext(near, stale, tokenctx.Arg)
-	require.NoError(t, err)
+	require.ErrorIs(t, err, driver.ErrUndetermined)
 	require.Len(t, seen, 1)
 	require.NotEqual(t, "timeout 3s", seen[0])
 }

@@ -29,7 +29,7 @@ func TestExecModes(t *testing.T) {
 		config, err := pgx.ParseConfig(dsn)
 		require.NoError(t, err)
 		config.DefaultQueryExecMode = mode
-		connector, err := driver.NewConnector(*config, driver.Protect("orders", rewrite.Strict), driver.WithPartialCheck(), driver.WithUndetermined())
+		connector, err := driver.NewConnector(*config, driver.Protect("orders", rewrite.Strict), driver.WithPartialCheck())
 		require.NoError(t, err)
 		ofConn := sql.OpenDB(connector)
 		t.Cleanup(func() { require.NoError(t, ofConn.Close()) })

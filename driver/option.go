@@ -22,7 +22,6 @@ type settings struct {
 	cacheBytes   uint64
 	probeTimeout time.Duration
 	partial      bool // ask for stale rows beside written ones
-	undetermined bool // say when the reason for 0 rows can't be told
 	timeouts     timeouts
 	rewrite      bool // send unguarded writes in their guarded form
 	callerSkip   []string
@@ -92,25 +91,15 @@ func WithProbeTimeout(d time.Duration) Option {
 	}
 }
 
-// WithPartialCheck makes a guarded write that changed some rows ask for others
-// that it meant and that carry a newer token, and end with a [*PartialError] if
-// there are any. It costs one more query after each guarded write that changed
-// a row. Rows that a newer holder takes over in between count as stale too;
+// WithPartialCheck makes a guarded UPDATE, DELETE or MERGE that changed some rows ask
+// for others that it meant and that carry a newer token, and end with a [*PartialError]
+// if there are any; an upsert of several rows does so without it. It costs one more
+// query after each guarded write that changed a row. Rows that a newer holder takes over in between count as stale too;
 // rows that it changed so that the statement no longer means them do not. A
 // write with RETURNING gives the error when its last row has been read.
 func WithPartialCheck() Option {
 	return func(s *settings) error {
 		s.partial = true
-		return nil
-	}
-}
-
-// WithUndetermined makes a guarded write that changed no row end with
-// [ErrUndetermined] where the driver can't tell whether its token is stale.
-// Without it such a statement returns 0 rows and no error.
-func WithUndetermined() Option {
-	return func(s *settings) error {
-		s.undetermined = true
 		return nil
 	}
 }

@@ -277,6 +277,7 @@ func (v *view) plan(ctx context.Context, sql string, s scope) (plan *rewrite.Pla
 func sameTables(a, b []heldTable) bool {
 	return slices.EqualFunc(a, b, func(x, y heldTable) bool {
 		return x.Schema == y.Schema && x.Name == y.Name && x.TokenColumn == y.TokenColumn && x.Mode == y.Mode &&
-			x.Resource == y.Resource && x.level == y.level && x.wall == y.wall && x.Attested == y.Attested && x.Moves == y.Moves && x.Rewrite == y.Rewrite && x.Unfit == y.Unfit && slices.Equal(x.Key, y.Key)
+			x.Resource == y.Resource && x.level == y.level && x.wall == y.wall && x.Attested == y.Attested && x.Moves == y.Moves && x.Rewrite == y.Rewrite && x.Unfit == y.Unfit && slices.Equal(x.Key, y.Key) &&
+			slices.EqualFunc(x.Keys, y.Keys, slices.Equal) && x.DropsRows == y.DropsRows
 	})
 }

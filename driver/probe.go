@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	sqldriver "database/sql/driver"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,35 +11,58 @@ import (
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
-// ask sends probes on the statement's connection, one after the other, until
-// one has an answer. It reports whether all could be asked that had to be.
-func (c *Conn) ask(ctx context.Context, s *statement, token tokenctx.Token, probes []rewrite.Probe, answers func(sqldriver.Value) bool) bool {
+// errNoQuestion says that there is nothing to ask.
+var errNoQuestion = errors.New("the statement has nothing to ask for")
+
+// probesOf returns the probes of questions.
+func probesOf(questions []rewrite.Question) []rewrite.Probe {
+	probes := make([]rewrite.Probe, len(questions))
+	for i, q := range questions {
+		probes[i] = q.Probe
+	}
+	return probes
+}
+
+// ask sends probes on the statement's connection, one after the other, until one has an
+// answer. An error says that not all could be asked that had to be.
+func (c *Conn) ask(ctx context.Context, s *statement, token tokenctx.Token, probes []rewrite.Probe, answers func(int, sqldriver.Value) bool) error {
+	return c.askWith(ctx, probes, func(p rewrite.Probe) ([]sqldriver.NamedValue, bool) {
+		args, ok := probeArgs(p, token, s.bound)
+		return s.with(args), ok
+	}, answers)
+}
+
+// askWith is ask with what gives each probe its arguments.
+func (c *Conn) askWith(ctx context.Context, probes []rewrite.Probe, argsOf func(rewrite.Probe) ([]sqldriver.NamedValue, bool), answers func(int, sqldriver.Value) bool) error {
+	if len(probes) == 0 {
+		return nil
+	}
 	queryer, ok := c.inner.(sqldriver.QueryerContext)
-	if !ok || len(probes) == 0 {
-		return false
+	if !ok {
+		return errors.New("the wrapped driver runs no query without preparing it")
 	}
 	timeout := c.probeTimeout(ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+shieldGrace)
 	defer cancel()
 	done, err := c.shield(ctx, timeout)
 	if err != nil {
-		return false
+		return err
 	}
 	defer done()
-	for _, p := range probes {
-		args, ok := probeArgs(p, token, s.bound)
+	for i, p := range probes {
+		args, ok := argsOf(p)
 		if !ok {
-			return false
+			return errors.New("an argument of the statement is missing")
 		}
-		value, err := single(ctx, queryer, p.SQL, s.with(args))
+		value, err := single(ctx, queryer, p.SQL, args)
 		if err != nil {
-			return false
+			return err
 		}
-		if answers(value) {
+		if answers(i, value) {
 			break
 		}
 	}
-	return true
+	return nil
 }
 
 // shieldGrace is what a probe may take beyond the timeout that the server keeps

@@ -94,7 +94,7 @@ func TestStaleUnderAnAmbiguousName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{rows: [][]sqldriver.Value{{int64(9)}}}
 			connector, err := Wrap(f, Protect("public.orders", rewrite.Strict), Protect("app.orders", rewrite.Strict),
-				WithLevel(Report, "public.orders"), WithLevel(test.level, "app.orders"), WithUndetermined())
+				WithLevel(Report, "public.orders"), WithLevel(test.level, "app.orders"))
 			require.NoError(t, err)
 			db := sql.OpenDB(connector)
 			defer db.Close()

@@ -66,7 +66,7 @@ var moments = map[string]func(t *testing.T, f faulty, end func()) (applied bool)
 		}()
 		f.awaitBackend(t, `wait_event = 'PgSleep'`)
 		end()
-		require.NoError(t, answer(t, done), "the write's own answer stands: no row")
+		require.ErrorIs(t, answer(t, done), driver.ErrUndetermined, "no row, and nobody can say why")
 		return false
 	},
 	"before Commit": func(t *testing.T, f faulty, end func()) bool {

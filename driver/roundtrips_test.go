@@ -103,6 +103,32 @@ func TestRoundTrips(t *testing.T) {
 			var id int
 			return db.QueryRowContext(ctx, guarded+` RETURNING id`, "paid", 7, 1).Scan(&id)
 		},
+		"an upsert of several rows": execs(`INSERT INTO orders (id, status, last_token) VALUES (1, 'a', $1), (2, 'b', $1) ON CONFLICT (id) DO UPDATE SET status = EXCLUDED.status, last_token = $1 WHERE orders.last_token <= $1`, 7),
+		"an upsert of arrays":       execs(`INSERT INTO orders (id, status, last_token) SELECT u.id, 'x', $1::bigint FROM unnest($2::bigint[]) AS u(id) ON CONFLICT (id) DO UPDATE SET last_token = $1 WHERE orders.last_token <= $1`, 7, []int64{1, 2}),
+		"an upsert of several rows, RETURNING": func(ctx context.Context, db *sql.DB) error {
+			rows, err := db.QueryContext(ctx, `INSERT INTO orders (id, status, last_token) VALUES (1, 'a', $1), (2, 'b', $1) ON CONFLICT (id) DO UPDATE SET last_token = $1 WHERE orders.last_token <= $1 RETURNING id`, 7)
+			_, err = readAll(rows, err)
+			return err
+		},
+		"an update of many rows": execs(`UPDATE orders SET status = 'x', last_token = $1 WHERE id < 3 AND last_token <= $1`, 7),
+		"an independent outbox":  execs(`WITH paid AS (`+guarded+`) INSERT INTO outbox VALUES (1)`, "paid", 7, 1),
+		"a dependent outbox":     execs(`WITH paid AS (`+guarded+` RETURNING id) INSERT INTO outbox SELECT id FROM paid`, "paid", 7, 1),
+		"an outbox, RETURNING": func(ctx context.Context, db *sql.DB) error {
+			var id int
+			return db.QueryRowContext(ctx, `WITH paid AS (`+guarded+` RETURNING id) INSERT INTO outbox SELECT id FROM paid RETURNING id`, "paid", 7, 1).Scan(&id)
+		},
+		"a write within a query": func(ctx context.Context, db *sql.DB) error {
+			var n int
+			return db.QueryRowContext(ctx, `WITH paid AS (`+guarded+` RETURNING id) SELECT count(*) FROM paid`, "paid", 7, 1).Scan(&n)
+		},
+		"a prepared outbox": inTx(func(ctx context.Context, tx *sql.Tx) error {
+			stmt, err := tx.PrepareContext(ctx, `WITH paid AS (`+guarded+`) INSERT INTO outbox VALUES (1)`)
+			if err != nil {
+				return err
+			}
+			_, err = stmt.ExecContext(ctx, "paid", 7, 1)
+			return errors.Join(err, stmt.Close())
+		}),
 		"a transaction": inTx(func(ctx context.Context, tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, guarded, "paid", 7, 1)
 			return err
@@ -145,10 +171,49 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
+// What is rewritten takes no round trip more either, though its many rows are counted.
+func TestRoundTripsOfRewrittenWrites(t *testing.T) {
+	dsn := tripsDatabase(t, migrations.WallEnforce)
+	config, n := counted(t, dsn)
+	connector, err := driver.NewConnector(*config, driver.WithRewrite())
+	require.NoError(t, err)
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	for name, do := range map[string]func(context.Context, *sql.DB) error{
+		"by key":       execs(`UPDATE orders SET status = 'x' WHERE id = $1`, 1),
+		"by condition": execs(`UPDATE orders SET status = 'x' WHERE status = $1`, "x"),
+		"by a list":    execs(`UPDATE orders SET status = 'x' WHERE id IN ($1, $2)`, 1, 2),
+		"an upsert":    execs(`INSERT INTO orders (id, status) VALUES ($1, 'x'), ($2, 'x') ON CONFLICT (id) DO UPDATE SET status = 'x'`, 1, 2),
+		"RETURNING": func(ctx context.Context, db *sql.DB) error {
+			rows, err := db.QueryContext(ctx, `UPDATE orders SET status = 'x' WHERE id < $1 RETURNING id`, 9)
+			_, err = readAll(rows, err)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, 1, tripsUsed(t, db, n, tokenctx.With(t.Context(), 7), do))
+		})
+	}
+}
+
+// A poll of an empty queue by the holder of its lease takes one look, which is that at the
+// lease.
+func TestRoundTripsOfAnEmptyQueue(t *testing.T) {
+	dsn := tripsDatabase(t, migrations.WallEnforce)
+	run(t, dsn, `SELECT fencing.take('queue', '1 h', 'holder')`)
+	var token int64
+	db, n := fencedTrips(t, dsn)
+	require.NoError(t, db.QueryRow(`SELECT token FROM fencing.lease`).Scan(&token))
+	ctx := tokenctx.WithResource(tokenctx.With(t.Context(), tokenctx.Token(token)), "queue", tokenctx.Token(token))
+	took := tripsUsed(t, db, n, ctx, execs(`UPDATE orders SET status = 'running', last_token = $1 WHERE id IN (SELECT id FROM orders WHERE status = 'none' LIMIT 1 FOR UPDATE SKIP LOCKED) AND last_token <= $1`, token))
+	require.Equal(t, 1+3, took)
+}
+
 func tripsDatabase(t *testing.T, level migrations.WallLevel) (dsn string) {
 	t.Helper()
 	dsn = localpg.Database(t, fencetest.Installed)
-	run(t, dsn, `CREATE TABLE notes (id bigint PRIMARY KEY, body text); INSERT INTO notes VALUES (1, 'a');
+	run(t, dsn, `CREATE TABLE outbox (id bigint); CREATE TABLE notes (id bigint PRIMARY KEY, body text); INSERT INTO notes VALUES (1, 'a');
 		CREATE TABLE orders (id bigint PRIMARY KEY, status text); INSERT INTO orders VALUES (1, 'new'), (2, 'new')`)
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
 	run(t, dsn, `SELECT setval('fencing.write_epoch', 1000); UPDATE orders SET last_token = 5`)

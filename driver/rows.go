@@ -4,6 +4,7 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"io"
+	"slices"
 
 	"github.com/jackc/pgx/v5/stdlib"
 )
@@ -24,38 +25,33 @@ func (r *cursor) of(rows sqldriver.Rows) sqldriver.Rows {
 	return &anyRows{Rows: rows, cursor: r}
 }
 
-// peek looks whether there is a first row, and returns rows that still begin
-// with it. Without one the result is closed, so that the connection is free,
-// and the error is io.EOF.
-func (r *cursor) peek(rows sqldriver.Rows) (sqldriver.Rows, error) {
-	err := r.ahead(rows)
-	if err == nil {
-		return r.of(rows), nil
-	}
-	end := ended{columns: r.columns(rows)}
+// end closes rows that were read to their end, so that the connection is free, and
+// returns them again.
+func (r *cursor) end(rows sqldriver.Rows) (sqldriver.Rows, error) {
+	read := ended{columns: r.columns(rows), rows: r.buffer}
 	if std, ok := rows.(*stdlib.Rows); ok {
-		return endPgx(std, end, err)
+		return endPgx(std, read)
 	}
-	return end.after(rows, err)
+	return &read, rows.Close()
 }
 
-// ended is a result whose end has been seen.
+// ended is a result that has been read to its end.
 type ended struct {
 	noRows
 	columns []string
+	rows    [][]sqldriver.Value
 }
 
 func (r *ended) Columns() []string { return r.columns }
 
-// after closes the rows, of which reading has ended with err.
-func (r *ended) after(rows sqldriver.Rows, err error) (sqldriver.Rows, error) {
-	if closeErr := rows.Close(); err == io.EOF && closeErr != nil {
-		err = closeErr
+// Next returns the next of the rows that were read.
+func (r *ended) Next(dest []sqldriver.Value) error {
+	if len(r.rows) == 0 {
+		return io.EOF
 	}
-	if err != io.EOF {
-		return nil, err
-	}
-	return r, io.EOF
+	copy(dest, r.rows[0])
+	r.rows = r.rows[1:]
+	return nil
 }
 
 // anyRows is another driver's result.
@@ -91,14 +87,14 @@ func (r *pgxRows) Next(dest []sqldriver.Value) error { return r.cursor.next(r.Ro
 // Close ends the statement, and with it what it may have changed.
 func (r *pgxRows) Close() error { return r.cursor.close(r.Rows) }
 
-// cursor is how far a result has been read. It holds a row that was read ahead
-// until it is asked for.
+// cursor is how far a result has been read. It holds the rows that were read ahead
+// until they are asked for.
 type cursor struct {
-	values  []sqldriver.Value
-	pending bool
-	hasGate bool // the last column is the statement's gate, which the caller doesn't know of
-	count   int64
-	atEnd   func(int64) error // gives the error that a result ends with; nil once it was called
+	buffer [][]sqldriver.Value
+	first  []sqldriver.Value // the first row
+	hidden int               // the last columns that the caller doesn't know of: counts, and a gate
+	total  int64             // the rows that were read
+	atEnd  func(int64) error // gives the error that a result ends with; nil once it was called
 
 	// for the error that stands for the server's
 	conn      *Conn
@@ -112,22 +108,51 @@ func (r *cursor) close(rows sqldriver.Rows) error {
 	return rows.Close()
 }
 
-func (r *cursor) ahead(rows sqldriver.Rows) error {
-	r.values = make([]sqldriver.Value, len(rows.Columns()))
-	if err := rows.Next(r.values); err != nil {
-		return err
+// ahead reads rows until there are as many as given, or all if that is negative. It
+// reports whether there are no more.
+func (r *cursor) ahead(rows sqldriver.Rows, least int) (ended bool, err error) {
+	for least < 0 || len(r.buffer) < least {
+		row := make([]sqldriver.Value, len(rows.Columns()))
+		if err := rows.Next(row); err == io.EOF {
+			return true, nil
+		} else if err != nil {
+			return false, err
+		}
+		for i, value := range row {
+			if bytes, ok := value.([]byte); ok {
+				row[i] = slices.Clone(bytes) // the next row takes its place
+			}
+		}
+		if r.total++; r.first == nil {
+			r.first = row
+		}
+		r.buffer = append(r.buffer, row)
 	}
-	r.pending, r.count = true, 1
-	return nil
+	return false, nil
+}
+
+// count reads and closes rows, of which it keeps the first.
+func (r *cursor) count(rows sqldriver.Rows) (n int64, err error) {
+	ended, err := r.ahead(rows, 1)
+	if err == nil && !ended {
+		row := make([]sqldriver.Value, len(rows.Columns()))
+		for err = rows.Next(row); err == nil; err = rows.Next(row) {
+			r.total++
+		}
+		if err == io.EOF {
+			err = nil
+		}
+	}
+	if closeErr := rows.Close(); err == nil {
+		err = closeErr
+	}
+	return r.total, err
 }
 
 // columns returns the names of the columns that the caller asked for.
 func (r *cursor) columns(rows sqldriver.Rows) []string {
 	names := rows.Columns()
-	if r.hasGate && len(names) > 0 {
-		return names[:len(names)-1]
-	}
-	return names
+	return names[:max(0, len(names)-r.hidden)]
 }
 
 // next reads the next row of the columns that the caller asked for.
@@ -135,7 +160,7 @@ func (r *cursor) next(rows sqldriver.Rows, dest []sqldriver.Value) error {
 	switch {
 	case r.take(dest):
 		return nil
-	case !r.hasGate:
+	case r.hidden == 0:
 		return r.counted(rows.Next(dest))
 	}
 	row := make([]sqldriver.Value, len(rows.Columns()))
@@ -145,12 +170,11 @@ func (r *cursor) next(rows sqldriver.Rows, dest []sqldriver.Value) error {
 }
 
 func (r *cursor) take(dest []sqldriver.Value) bool {
-	if !r.pending {
+	if len(r.buffer) == 0 {
 		return false
 	}
-	r.pending = false
-	copy(dest, r.values)
-	r.values = nil
+	copy(dest, r.buffer[0])
+	r.buffer = r.buffer[1:]
 	return true
 }
 
@@ -158,7 +182,7 @@ func (r *cursor) take(dest []sqldriver.Value) bool {
 func (r *cursor) counted(err error) error {
 	switch {
 	case err == nil:
-		r.count++
+		r.total++
 		return nil
 	case err != io.EOF:
 		if r.statement == nil {
@@ -170,7 +194,7 @@ func (r *cursor) counted(err error) error {
 	}
 	atEnd := r.atEnd
 	r.atEnd = nil
-	if partial := atEnd(r.count); partial != nil {
+	if partial := atEnd(r.total); partial != nil {
 		return partial
 	}
 	return err

@@ -2,7 +2,6 @@ package driver
 
 import (
 	sqldriver "database/sql/driver"
-	"io"
 	"reflect"
 
 	"github.com/jackc/pgx/v5/stdlib"
@@ -24,18 +23,16 @@ type columnType struct {
 	hasLength, hasPrecision bool
 }
 
-func endPgx(rows *stdlib.Rows, end ended, err error) (sqldriver.Rows, error) {
-	r := &pgxEnded{Rows: rows, ended: end, types: make([]columnType, len(end.columns))}
+// endPgx closes pgx's rows, and returns what was read of them.
+func endPgx(rows *stdlib.Rows, read ended) (sqldriver.Rows, error) {
+	r := &pgxEnded{Rows: rows, ended: read, types: make([]columnType, len(read.columns))}
 	for i := range r.types {
 		t := &r.types[i]
 		t.database, t.scan = rows.ColumnTypeDatabaseTypeName(i), rows.ColumnTypeScanType(i)
 		t.length, t.hasLength = rows.ColumnTypeLength(i)
 		t.precision, t.scale, t.hasPrecision = rows.ColumnTypePrecisionScale(i)
 	}
-	if _, err := end.after(rows, err); err != io.EOF {
-		return nil, err
-	}
-	return r, io.EOF
+	return r, rows.Close()
 }
 
 // Columns returns the columns' names.
@@ -44,7 +41,7 @@ func (r *pgxEnded) Columns() []string { return r.ended.Columns() }
 // Close does nothing: pgx's result is closed.
 func (r *pgxEnded) Close() error { return nil }
 
-// Next finds no row.
+// Next returns the next of the rows that were read.
 func (r *pgxEnded) Next(dest []sqldriver.Value) error { return r.ended.Next(dest) }
 
 // ColumnTypeDatabaseTypeName returns the name of a column's type.

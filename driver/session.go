@@ -60,8 +60,24 @@ func tablesQuery(columns string) string {
                  'moves', (c.relkind = 'p' OR c.relispartition) AND EXISTS (
                    SELECT FROM pg_catalog.pg_trigger g WHERE g.tgrelid = c.oid AND g.tgname = '~fencing_delete'),
                  'key', (SELECT pg_catalog.json_agg(k.attname ORDER BY k.attnum)
-                           FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute k ON k.attrelid = i.indrelid AND k.attnum = ANY (i.indkey)
-                          WHERE i.indrelid = c.oid AND i.indisprimary))
+                           FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute k ON k.attrelid = i.indrelid AND k.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
+                          WHERE i.indrelid = c.oid AND i.indisprimary),
+                 'keys', (SELECT pg_catalog.json_agg(x.key ORDER BY x.indisprimary DESC, x.indexrelid)
+                            FROM (SELECT i.indexrelid, i.indisprimary, pg_catalog.json_agg(k.attname ORDER BY k.attnum) AS key
+                                    FROM pg_catalog.pg_index i
+                                    JOIN pg_catalog.pg_attribute k ON k.attrelid = i.indrelid AND k.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
+                                   WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+                                     AND NOT EXISTS (
+                                       SELECT FROM pg_catalog.pg_partition_tree(c.oid) u
+                                         JOIN pg_catalog.pg_partitioned_table t ON t.partrelid = u.relid
+                                         JOIN pg_catalog.pg_attribute a ON a.attrelid = t.partrelid AND a.attnum = ANY (t.partattrs::int2[])
+                                        WHERE a.attname = k.attname)
+                                   GROUP BY i.indexrelid, i.indisprimary) x),
+                 'drops', EXISTS (
+                   SELECT FROM pg_catalog.pg_trigger g
+                    WHERE g.tgrelid IN (SELECT c.oid UNION ALL SELECT u.relid FROM pg_catalog.pg_partition_tree(c.oid) u)
+                      AND NOT g.tgisinternal AND g.tgenabled <> 'D' AND g.tgtype & 3 = 3 AND g.tgtype & 20 <> 0 AND g.tgname !~ '^[!~]fencing')
+                   OR EXISTS (SELECT FROM pg_catalog.pg_rewrite w WHERE w.ev_class = c.oid AND w.ev_type IN ('2', '3')))
                ORDER BY w.ordinality)
           FROM pg_catalog.json_array_elements($1::text::pg_catalog.json) WITH ORDINALITY w (t, ordinality)
           LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = w.t->>'Schema'
@@ -76,6 +92,8 @@ type column struct {
 	Kind                                                 string // relkind, "" if there is nothing of that name
 	Type                                                 string
 	Key                                                  []string
+	Keys                                                 [][]string // without what the table is partitioned by
+	Drops                                                bool       // a row trigger or a rule may leave a row out of a write
 }
 
 // session is what the check of a connection's statements rests on. It stays
@@ -238,7 +256,7 @@ func (c *Connector) checkTables(tables []heldTable, columns []column, encoding s
 		if t.level == Off {
 			continue
 		}
-		t.Key, t.Moves = col.Key, col.Moves
+		t.Key, t.Keys, t.Moves, t.DropsRows = col.Key, col.Keys, col.Moves, col.Drops
 		if isMissing := col.Kind == "" && !c.settings.fromCode; t.Unfit == "" && !isMissing {
 			t.Unfit = col.problem(&t.Table, encoding)
 		}
@@ -335,7 +353,7 @@ func (c *Connector) readRegistry(ctx context.Context, conn *pgx.Conn, next *read
 
 // registeredTable reads a row of registryQuery, but for the names.
 func registeredTable(row []string) heldTable {
-	t := heldTable{Table: rewrite.Table{TokenColumn: row[4], Resource: row[6], Rewrite: row[13] == "t"}, issuedBy: rewrite.Name{Schema: row[11], Name: row[12]}}
+	t := heldTable{Table: rewrite.Table{TokenColumn: row[4], Resource: row[6], Rewrite: row[13] == "t"}, isRegistered: true, issuedBy: rewrite.Name{Schema: row[11], Name: row[12]}}
 	var err error
 	if t.Mode, err = rewrite.ParseMode(row[5]); err != nil {
 		t.Mode = rewrite.Lease // whose guards are the more: the answer to each is the reason

@@ -58,7 +58,7 @@ func (s *Stmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sq
 	if err := s.admit(ctx, admitted, b, known, args, false); err != nil {
 		return nil, err
 	}
-	return s.conn.exec(ctx, admitted, func(args []sqldriver.NamedValue) (sqldriver.Result, error) { return s.execInner(ctx, args) })
+	return s.conn.exec(ctx, admitted, s.sender(ctx))
 }
 
 // QueryContext checks the statement with the token of ctx, and runs it.
@@ -72,9 +72,15 @@ func (s *Stmt) QueryContext(ctx context.Context, args []sqldriver.NamedValue) (s
 	if err := s.admit(ctx, admitted, new(rewrite.Binder), known, args, true); err != nil {
 		return nil, err
 	}
-	return s.conn.query(ctx, admitted, true,
-		func(args []sqldriver.NamedValue) (sqldriver.Result, error) { return s.execInner(ctx, args) },
-		func(args []sqldriver.NamedValue) (sqldriver.Rows, error) { return s.queryInner(ctx, args) })
+	return s.conn.query(ctx, admitted, s.sender(ctx))
+}
+
+// sender sends the statement that was prepared.
+func (s *Stmt) sender(ctx context.Context) sender {
+	return sender{
+		exec:  func(args []sqldriver.NamedValue) (sqldriver.Result, error) { return s.execInner(ctx, args) },
+		query: func(args []sqldriver.NamedValue) (sqldriver.Rows, error) { return s.queryInner(ctx, args) },
+	}
 }
 
 // admit checks the prepared text again. An argument that would replace the

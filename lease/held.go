@@ -73,8 +73,9 @@ func (l *Lease) Err() error {
 
 // Context returns a context for work under the lease. It carries the token,
 // both as that of the resource, for tables that are registered for it, and as
-// the default, for tables that name none; of two leases' contexts, one in the
-// other, the inner one's token is the default.
+// the default, for tables that name none. Of two leases' contexts, one in the other,
+// neither token is the default: a write to a table that names no resource is refused
+// there, since nothing says which of the two leases protects it.
 //
 // The context ends with ctx and with the lease, with [context.Cause] as [Err]
 // tells it: as soon as the lease is released, or refused its renewal, or past its
@@ -96,12 +97,31 @@ func (l *Lease) Context(ctx context.Context) context.Context {
 			delete(l.contexts, &cancel)
 		})
 	}
-	ctx = tokenctx.With(tokenctx.WithResource(ctx, l.resource, l.token), l.token)
+	outer, isNested := l.outerLease(ctx)
+	ctx = tokenctx.WithResource(ctx, l.resource, l.token)
+	if isNested {
+		ctx = tokenctx.WithoutDefault(ctx, outer, l.resource)
+	} else {
+		ctx = tokenctx.With(ctx, l.token)
+	}
 	return tokenctx.WithObserver(ctx, l.endIfStale)
 }
 
+// outerLease returns the resource of another lease whose context ctx is or comes from.
+func (l *Lease) outerLease(ctx context.Context) (resource string, ok bool) {
+	if outer, _, isAmbiguous := tokenctx.Ambiguous(ctx); isAmbiguous {
+		return outer, true
+	}
+	token, ok := tokenctx.From(ctx)
+	if !ok || token == l.token {
+		return "", false
+	}
+	return tokenctx.ResourceOf(ctx, token)
+}
+
 // endIfStale is called with each token that turned out to be stale, and ends the lease
-// if the token is its own. Tokens of one database are unique, so the number is enough.
+// if the token is its own. The number alone tells this lease's from another's, unless
+// they are drawn in different databases.
 func (l *Lease) endIfStale(resource string, t tokenctx.Token) {
 	if t == l.token && (resource == "" || resource == l.resource) {
 		l.end(fmt.Errorf("%w: a write under token %d of %q was stale, so another holder has taken over", ErrLost, l.token, l.resource))

@@ -93,7 +93,7 @@
 // read the registry, to draw tokens and to take leases, and no more than that:
 //
 //	GRANT USAGE ON SCHEMA fencing TO app;
-//	GRANT SELECT ON fencing.registry, fencing.generation TO app;
+//	GRANT SELECT ON fencing.registry, fencing.generation, fencing.lease TO app;
 //	GRANT SELECT ON SEQUENCE fencing.write_epoch TO app;
 //	GRANT EXECUTE ON FUNCTION fencing.next_token() TO app;
 //	GRANT EXECUTE ON FUNCTION fencing.take, fencing.renew, fencing.release TO app;

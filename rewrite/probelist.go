@@ -10,21 +10,31 @@ import (
 // meantByList finds the rows of an UPDATE or DELETE that takes its values from a
 // list of constants and placeholders, which reads the same again: in FROM or
 // USING itself, or under a name in WITH, as ORMs write many rows at once.
-func (p *proof) meantByList(table *Table, beside []*sqltree.Node, source []*parser.Node, with *parser.WithClause, rel *parser.RangeVar, condition *parser.Node) []meant {
-	where := p.tree.Get("whereClause")
-	if len(beside) != 1 || !repeatable(where) || !p.constantList(beside[0]) {
+//
+// It finds them once more by the key alone, as meantByWhere does.
+func (a *asked) meantByList(beside []*sqltree.Node, source []*parser.Node, with *parser.WithClause, rel *parser.RangeVar, condition *parser.Node) []meant {
+	where := a.tree.Get("whereClause")
+	if len(beside) != 1 || !repeatable(where) || !a.constantList(beside[0]) {
 		return nil
 	}
-	m := meant{table: table, rel: rel, source: source[0], with: with, where: p.unguarded(condition)}
-	m.exact = joinsKey(conjuncts(where), table, refName(rel))
-	return []meant{m}
+	m := meant{table: a.table, rel: rel, source: source[0], with: with, where: a.unguarded(condition)}
+	joins := joinsKey(conjuncts(where), a.table, refName(rel))
+	if m.exact = joins != nil; !m.exact {
+		return []meant{m}
+	}
+	if len(joins) == len(m.where) {
+		m.byKey, m.several = true, true
+		return []meant{m}
+	}
+	byKey := meant{table: a.table, rel: rel, source: source[0], with: with, where: pick(condition, joins), byKey: true, several: true}
+	return []meant{m, byKey}
 }
 
 // constantList reports whether an item beside the target is a list of constants,
 // and WITH has nothing but that. Its name must not be the target's, which means
 // the table in a write, and the list in a query.
-func (p *proof) constantList(item *sqltree.Node) bool {
-	with := p.tree.Get("withClause")
+func (a *asked) constantList(item *sqltree.Node) bool {
+	with := a.tree.Get("withClause")
 	if with == nil {
 		return constantSource(item)
 	}
@@ -33,13 +43,13 @@ func (p *proof) constantList(item *sqltree.Node) bool {
 		return false
 	}
 	name := ctes[0].Str("ctename")
-	return item.Is("RangeVar") && item.Str("schemaname") == "" && item.Str("relname") == name && p.tree.Get("relation").Str("relname") != name
+	return item.Is("RangeVar") && item.Str("schemaname") == "" && item.Str("relname") == name && a.tree.Get("relation").Str("relname") != name
 }
 
 // unguarded returns the members of a condition that are no guards.
-func (p *proof) unguarded(condition *parser.Node) (rest []*parser.Node) {
+func (a *asked) unguarded(condition *parser.Node) (rest []*parser.Node) {
 	for i, m := range parser.SplitAnd(condition) {
-		if !slices.ContainsFunc(p.guards, func(g guard) bool { return g.index == i }) {
+		if !slices.ContainsFunc(a.guards, func(g guard) bool { return g.index == i }) {
 			rest = append(rest, m)
 		}
 	}

@@ -15,7 +15,8 @@ func meantByMerge(table *Table, tree *sqltree.Node, merge *parser.MergeStmt) []m
 	if !constantSource(tree.Get("sourceRelation")) || !repeatable(tree.Get("joinCondition")) {
 		return nil
 	}
-	if !joinsKey(conjuncts(tree.Get("joinCondition")), table, refName(merge.Relation)) {
+	joins := joinsKey(conjuncts(tree.Get("joinCondition")), table, refName(merge.Relation))
+	if joins == nil {
 		return nil
 	}
 	exact := true
@@ -24,29 +25,45 @@ func meantByMerge(table *Table, tree *sqltree.Node, merge *parser.MergeStmt) []m
 			exact = false
 		}
 	}
-	return []meant{{table: table, rel: merge.Relation, source: merge.SourceRelation, where: []*parser.Node{merge.JoinCondition}, exact: exact}}
+	m := meant{table: table, rel: merge.Relation, source: merge.SourceRelation, where: []*parser.Node{merge.JoinCondition}, exact: exact}
+	if len(joins) == len(parser.SplitAnd(merge.JoinCondition)) {
+		m.byKey, m.several = true, true
+		return []meant{m}
+	}
+	byKey := meant{table: table, rel: merge.Relation, source: merge.SourceRelation, where: pick(merge.JoinCondition, joins), byKey: true, several: true}
+	return []meant{m, byKey}
 }
 
-// joinsKey reports whether an AND list compares each column of the primary key
-// of the table, named by ref, with something else.
-func joinsKey(members []*sqltree.Node, table *Table, ref string) bool {
-	for _, column := range table.Key {
-		of := func(n *sqltree.Node) bool {
-			parts, ok := columnParts(n)
-			return ok && len(parts) == 2 && parts[0] == ref && parts[1] == column
+// joinsKey returns which members of an AND list compare each column of a key of the
+// table, named by ref, with what stands beside it, nil if none do.
+func joinsKey(members []*sqltree.Node, table *Table, ref string) []int {
+	columns := columnsOf{ref: ref}
+	for _, key := range table.keys() {
+		var joins []int
+		for _, column := range key {
+			of := func(n *sqltree.Node) bool {
+				parts, ok := columnParts(n)
+				return ok && len(parts) > 1 && columns.is(n, column)
+			}
+			other := func(n *sqltree.Node) bool {
+				parts, ok := columnParts(n)
+				return isFixed(n) || ok && len(parts) == 2 && parts[0] != ref
+			}
+			found := slices.IndexFunc(members, func(n *sqltree.Node) bool {
+				op, left, right, ok := comparison(n)
+				return ok && op == "=" && (of(left) && other(right) || of(right) && other(left))
+			})
+			if found < 0 {
+				joins = nil
+				break
+			}
+			joins = append(joins, found)
 		}
-		other := func(n *sqltree.Node) bool {
-			parts, ok := columnParts(n)
-			return constant(n) || ok && len(parts) == 2 && parts[0] != ref
-		}
-		if !slices.ContainsFunc(members, func(n *sqltree.Node) bool {
-			op, left, right, ok := comparison(n)
-			return ok && op == "=" && (of(left) && other(right) || of(right) && other(left))
-		}) {
-			return false
+		if joins != nil {
+			return joins
 		}
 	}
-	return len(table.Key) > 0
+	return nil
 }
 
 func columnParts(n *sqltree.Node) ([]string, bool) {
@@ -56,13 +73,18 @@ func columnParts(n *sqltree.Node) ([]string, bool) {
 	return sqltree.Strings(n.List("fields"))
 }
 
-// constantSource reports whether a source is a sub-select of VALUES, or of one
-// row without FROM, with nothing but constants and placeholders.
+// constantSource reports whether a source reads the same again: it is a sub-select of
+// VALUES or of a list, or a call like unnest, of nothing but constants and placeholders.
 func constantSource(n *sqltree.Node) bool {
-	if !n.Is("RangeSubselect") || n.Flag("lateral") {
-		return false
+	switch {
+	case n.Is("RangeSubselect") && !n.Flag("lateral"):
+		return constantQuery(n.Get("subquery"))
+	case n.Is("RangeFunction") && !n.Flag("lateral"):
+		return !slices.ContainsFunc(n.List("functions"), func(function *sqltree.Node) bool {
+			return !function.Is("List") || len(function.List("items")) == 0 || !isFixed(function.List("items")[0])
+		})
 	}
-	return constantQuery(n.Get("subquery"))
+	return false
 }
 
 // constantQuery is constantSource for the query itself.
@@ -74,16 +96,16 @@ func constantQuery(query *sqltree.Node) bool {
 		switch k.Field() {
 		case "op", "limitOption":
 		case "valuesLists":
-			for _, row := range k.Kids {
-				if !constants(row) {
-					return false
-				}
+			if slices.ContainsFunc(k.Kids, func(row *sqltree.Node) bool { return !isFixed(row) }) {
+				return false
 			}
 		case "targetList":
-			for _, item := range k.Kids {
-				if !constant(item.Get("val")) {
-					return false
-				}
+			if slices.ContainsFunc(k.Kids, func(item *sqltree.Node) bool { return !repeatable(item) }) {
+				return false
+			}
+		case "fromClause":
+			if slices.ContainsFunc(k.Kids, func(item *sqltree.Node) bool { return !constantSource(item) }) {
+				return false
 			}
 		default:
 			return false

@@ -17,6 +17,8 @@ type meant struct {
 	with   *parser.WithClause
 	where  []*parser.Node
 	exact  bool // they are all that it meant, and it meant all of them
+
+	byKey, several bool // see Question
 }
 
 // highest asks for the highest token of the rows.
@@ -33,12 +35,26 @@ func (m meant) countNewer() (Probe, error) {
 	return m.query(call, append(slices.Clone(m.where), newer))
 }
 
+// countAll asks for the number of rows, whatever token they carry. Its placeholders are
+// those of the write.
+func (m meant) countAll() (string, error) {
+	return parser.DeparseSelect(m.selects(parser.NewCall(parser.NewNames("pg_catalog", "count")), m.where))
+}
+
 func (m meant) tokenColumn() *parser.Node {
 	return parser.NewColumn(refName(m.rel), m.table.TokenColumn)
 }
 
 // query asks for one result over the rows that meet the conditions.
 func (m meant) query(result *parser.Node, where []*parser.Node) (Probe, error) {
+	query := m.selects(result, where)
+	args := renumber(query)
+	sql, err := parser.DeparseSelect(query)
+	return Probe{SQL: sql, Args: args}, err
+}
+
+// selects returns the query for one result over the rows that meet the conditions.
+func (m meant) selects(result *parser.Node, where []*parser.Node) *parser.SelectStmt {
 	query := parser.NewSelect(result, proto.CloneOf(m.rel))
 	if m.with != nil {
 		query.WithClause = proto.CloneOf(m.with)
@@ -53,9 +69,7 @@ func (m meant) query(result *parser.Node, where []*parser.Node) (Probe, error) {
 	default:
 		query.WhereClause = parser.NewAnd(cloneAll(where))
 	}
-	args := renumber(query)
-	sql, err := parser.DeparseSelect(query)
-	return Probe{SQL: sql, Args: args}, err
+	return query
 }
 
 // renumber makes the placeholders of a query start at $1 without a gap, since

@@ -10,7 +10,8 @@ import (
 // is made again then: the tree is twenty times as large as the text.
 type proof struct {
 	*Plan
-	tree    *sqltree.Node   // the single statement of the text, if it is a guarded write
+	stmts   []*sqltree.Node // the statements of the text
+	parts   []provenPart    // its protected writes
 	guards  []guard         // what guards the text's own write: in its WHERE, its DO UPDATE's, or a MERGE's actions
 	root    *sqltree.Node   // the statement of the text, if it has any of the following
 	changes []change        // the places where it changes rows whose token goes into a setting
@@ -27,5 +28,9 @@ func (p *Plan) proof() *proof {
 	if c.text(); len(c.found) > 0 {
 		return &proof{Plan: p}
 	}
-	return &proof{p, c.single, c.guards, c.root, c.changes, c.inserts, c.bare, c.lex}
+	root := c.root
+	if root == nil && p.countsMeant() {
+		root = c.stmts[0].Get("stmt")
+	}
+	return &proof{p, c.stmts, c.parts, c.guards, root, c.changes, c.inserts, c.bare, c.lex}
 }

@@ -3,6 +3,7 @@ package rewrite
 import (
 	"database/sql/driver"
 	"slices"
+	"sync"
 
 	"github.com/fencerow/fencerow/internal/sqltree"
 	"github.com/fencerow/fencerow/tokenctx"
@@ -84,7 +85,9 @@ func (p *Policy) rewritten(plan *Plan, c *checker) (out *Plan) {
 	if f.sharesName() {
 		out.gate = &gate{hasColumn: f.hasGateColumn, hidesRows: f.hidesRows}
 	}
-	out.direct = false
+	if out.direct = false; out.countsMeant() {
+		out.attests, out.later.attestOnce = true, sync.Once{} // with what the check was made of, it may be done already
+	}
 	if len(plan.Violations) == 0 {
 		out.rewriting.plain = plan
 	}

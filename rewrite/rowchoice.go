@@ -42,6 +42,21 @@ func callsUnknown(n *sqltree.Node) bool {
 	return n != nil && slices.ContainsFunc(n.Kids, callsUnknown)
 }
 
+// constant reports whether n is a constant or a placeholder, with casts or a
+// minus.
+func constant(n *sqltree.Node) bool {
+	for {
+		switch {
+		case n.Is("TypeCast"):
+			n = n.Get("arg")
+		case n.Is("A_Expr") && n.Str("kind") == "AEXPR_OP" && n.Get("lexpr") == nil && isName(n.List("name"), "-"):
+			n = n.Get("rexpr")
+		default:
+			return n.Is("ParamRef") || n.Is("A_Const")
+		}
+	}
+}
+
 // singleFunctions give one value for one row, another one each time.
 var singleFunctions = setOf("nextval", "currval", "lastval", "random", "clock_timestamp", "statement_timestamp", "transaction_timestamp", "txid_current", "pg_current_xact_id")
 

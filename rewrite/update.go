@@ -72,6 +72,7 @@ func (c *checker) write(n *sqltree.Node, table *Table, kind string, top bool) {
 		returning = len(n.List("returningList")) > 0
 	}
 	c.writes = append(c.writes, Write{Table: table, Kind: kind, TopLevel: top, Returning: returning})
+	c.notePart(n)
 }
 
 // refuseForm refuses an UPDATE or DELETE whose target can't be pinned down.

@@ -48,6 +48,7 @@ type binding struct {
 	resource string // "" is the default token
 	named    bool
 	token    Token
+	between  []string // the resources of two locks, neither of whose tokens is the default
 }
 
 type keyType int
@@ -83,6 +84,42 @@ func FromResource(ctx context.Context, resource string) (t Token, ok bool) {
 	return find(ctx, resource, true)
 }
 
+// ResourceOf returns the resource that ctx carries t for, the nearest if there are
+// several. A lease's context carries its token for the lease's resource, beside having
+// it as the default.
+func ResourceOf(ctx context.Context, t Token) (resource string, ok bool) {
+	b, _ := ctx.Value(key).(*binding)
+	for ; b != nil; b = b.outer {
+		if b.named && b.token == t {
+			return b.resource, true
+		}
+	}
+	return "", false
+}
+
+// WithoutDefault returns a context that has no default token, since it carries those of
+// two locks, of the outer and the inner resource: whichever was the default, a table that
+// names no resource might take the other lock's. Each of the two tokens stays that of its
+// resource. A write that needs the default one is refused, and names both.
+func WithoutDefault(ctx context.Context, outer, inner string) context.Context {
+	return bind(ctx, binding{between: []string{outer, inner}})
+}
+
+// Ambiguous returns the resources of the locks for which ctx has no default token; see
+// [WithoutDefault].
+func Ambiguous(ctx context.Context) (outer, inner string, ok bool) {
+	b, _ := ctx.Value(key).(*binding)
+	for ; b != nil; b = b.outer {
+		if !b.named && b.resource == "" {
+			if b.between == nil {
+				return "", "", false
+			}
+			return b.between[0], b.between[1], true
+		}
+	}
+	return "", "", false
+}
+
 func bind(ctx context.Context, b binding) context.Context {
 	b.outer, _ = ctx.Value(key).(*binding)
 	return context.WithValue(ctx, key, &b)
@@ -92,7 +129,7 @@ func find(ctx context.Context, resource string, named bool) (Token, bool) {
 	b, _ := ctx.Value(key).(*binding)
 	for ; b != nil; b = b.outer {
 		if b.named == named && b.resource == resource {
-			return b.token, true
+			return b.token, b.between == nil
 		}
 	}
 	return 0, false

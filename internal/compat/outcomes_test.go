@@ -72,7 +72,7 @@ func TestLastTokenIsRead(t *testing.T) {
 // Where one row of several is stale the others are written, and the driver says
 // so if it is asked to; where it can't tell, too.
 func TestSomeStale(t *testing.T) {
-	e := open(t, settings["attested"], driver.WithPartialCheck(), driver.WithUndetermined())
+	e := open(t, settings["attested"], driver.WithPartialCheck())
 	g, b := openGorm(t, e, gorm.Config{}).WithContext(held(t)), bun.NewDB(e.db, pgdialect.New())
 	for name, write := range map[string]func() error{
 		"GORM update": func() error { return g.Model(&Order{}).Where("id < 3").Update("status", "mine").Error },

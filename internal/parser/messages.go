@@ -47,6 +47,55 @@ func NewSelect(result *Node, from *RangeVar) *SelectStmt {
 	}
 }
 
+// NewItem returns an output item with a name.
+func NewItem(name string, value *Node) *Node {
+	return pg_query.MakeResTargetNodeWithNameAndVal(name, value, -1)
+}
+
+// NewSubselect returns an item of FROM: a query for the given items, under a name.
+func NewSubselect(name string, items, from []*Node) *Node {
+	query := &SelectStmt{TargetList: items, FromClause: from, LimitOption: pg_query.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg_query.SetOperation_SETOP_NONE}
+	return &Node{Node: &pg_query.Node_RangeSubselect{RangeSubselect: &pg_query.RangeSubselect{
+		Subquery: &Node{Node: &pg_query.Node_SelectStmt{SelectStmt: query}}, Alias: &pg_query.Alias{Aliasname: name},
+	}}}
+}
+
+// WriteIn returns the statement that a text runs, which may stand in an EXPLAIN, a COPY
+// or a CREATE TABLE AS, or the one under a name in its WITH, if a name is given. It is
+// nil if there is none.
+func WriteIn(stmt *Node, name string) *Node {
+	for {
+		var inner *Node
+		switch {
+		case stmt.GetExplainStmt() != nil:
+			inner = stmt.GetExplainStmt().Query
+		case stmt.GetCopyStmt() != nil:
+			inner = stmt.GetCopyStmt().Query
+		case stmt.GetCreateTableAsStmt() != nil:
+			inner = stmt.GetCreateTableAsStmt().Query
+		}
+		if inner == nil {
+			break
+		}
+		stmt = inner
+	}
+	if name == "" {
+		return stmt
+	}
+	with := stmt.GetSelectStmt().GetWithClause()
+	for _, other := range []*WithClause{stmt.GetInsertStmt().GetWithClause(), stmt.GetUpdateStmt().GetWithClause(), stmt.GetDeleteStmt().GetWithClause(), stmt.GetMergeStmt().GetWithClause()} {
+		if other != nil {
+			with = other
+		}
+	}
+	for _, cte := range with.GetCtes() {
+		if cte.GetCommonTableExpr().GetCtename() == name {
+			return cte.GetCommonTableExpr().GetCtequery()
+		}
+	}
+	return nil
+}
+
 // NewNames returns the parts of a name.
 func NewNames(parts ...string) []*Node {
 	nodes := make([]*Node, len(parts))

@@ -1,0 +1,85 @@
+package driver
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"errors"
+	"slices"
+
+	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+// leaseState is what the database says of the lease that a token comes from. Where
+// nothing is known of it, both are false.
+type leaseState struct {
+	isHeld  bool           // nobody has taken it since
+	takenBy tokenctx.Token // the newer token under which it was taken since; 0 if it wasn't
+}
+
+// leaseQuery reads the token under which a lease was taken last.
+const leaseQuery = `SELECT token FROM fencing.lease WHERE resource OPERATOR(pg_catalog.=) $1::pg_catalog.text`
+
+// lease reads the lease that the part's token comes from, if it comes from one in this
+// database: that of the table's resource, or the one whose context carried the token.
+func (o *outcome) lease(ctx context.Context) leaseState {
+	c, resource := o.conn, o.part.Table().Resource
+	if resource == "" {
+		resource, _ = tokenctx.ResourceOf(c.tokenContext(ctx, ""), o.token)
+	}
+	if resource == "" || c.std == nil || c.view.issuesElsewhere(o.part.Table()) {
+		return leaseState{}
+	}
+	var current int64
+	question := rewrite.Probe{SQL: leaseQuery}
+	err := c.askWith(ctx, []rewrite.Probe{question}, func(rewrite.Probe) ([]sqldriver.NamedValue, bool) {
+		return []sqldriver.NamedValue{{Ordinal: 1, Value: resource}}, true
+	}, func(_ int, value sqldriver.Value) bool {
+		current, _ = value.(int64)
+		return true
+	})
+	switch {
+	case err != nil: // no such lease, none at all in this database, or it can't be read
+		return leaseState{}
+	case current > int64(o.token):
+		return leaseState{takenBy: tokenctx.Token(current)}
+	}
+	return leaseState{isHeld: current == int64(o.token)}
+}
+
+// issuesElsewhere reports whether a registered table takes tokens that come from
+// elsewhere than this database.
+func (p *protection) issuesElsewhere(t *rewrite.Table) bool {
+	return slices.ContainsFunc(p.tables, func(h heldTable) bool {
+		return h.isRegistered && h.issuedBy.Name == "" && (h.is(t.Schema, t.Name) || t.Schema == "" && h.Name == t.Name)
+	})
+}
+
+// askLock tells a part that changed no row from one that a newer holder was in the way
+// of, where the rows themselves don't: by the lease, if the token is one's, and else by
+// whether any row of the table carries a newer token. No such row by a key is an answer
+// unless the lease says otherwise.
+func (o *outcome) askLock(ctx context.Context, isMissing bool) error {
+	lease := o.lease(ctx)
+	switch {
+	case lease.takenBy > 0 && !o.isKnown:
+		return o.undetermined(errors.New("its lease was taken under token " + lease.takenBy.String() + " since"))
+	case lease.takenBy > 0:
+		return o.stale(ctx, int64(lease.takenBy), true)
+	case lease.isHeld, isMissing:
+		return nil
+	}
+	isAnywhere := false
+	err := o.conn.ask(ctx, o.statement, o.token, []rewrite.Probe{o.statement.plan.Looks()[o.index].Anywhere}, func(_ int, value sqldriver.Value) bool {
+		found, isAnswer := value.(bool)
+		isAnywhere = found || !isAnswer
+		return true
+	})
+	switch {
+	case err != nil:
+		return o.undetermined(err)
+	case isAnywhere:
+		return o.undetermined(nil)
+	}
+	return nil
+}

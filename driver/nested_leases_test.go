@@ -1,0 +1,69 @@
+package driver_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
+	"github.com/fencerow/fencerow/internal/localpg"
+	"github.com/fencerow/fencerow/lease"
+	"github.com/fencerow/fencerow/migrations"
+	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/tokenctx"
+)
+
+// One lease in another: a table that names no resource takes neither's token, and the
+// outer lease goes on. A table that names one takes its token.
+func TestNestedLeases(t *testing.T) {
+	dsn := localpg.Database(t, fencetest.Installed)
+	run(t, dsn, `CREATE TABLE orders (id bigint PRIMARY KEY, status text); INSERT INTO orders VALUES (17, 'new');
+		CREATE TABLE invoices (id bigint PRIMARY KEY, status text); INSERT INTO invoices VALUES (1, 'new')`)
+	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
+	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "invoices", Mode: migrations.Lease, Resource: "billing"}))
+	db, err := driver.Open(dsn)
+	require.NoError(t, err)
+	defer db.Close()
+	const (
+		order   = `UPDATE orders SET status = $1, last_token = $2 WHERE id = $3 AND last_token <= $2`
+		invoice = `UPDATE invoices SET status = $1, last_token = $2 WHERE id = $3 AND last_token <= $2`
+	)
+	requireNamed := func(err error) {
+		t.Helper()
+		require.ErrorIs(t, err, rewrite.ErrRefused)
+		require.ErrorContains(t, err, `"orders"`)
+		require.ErrorContains(t, err, `of "outer" and, within it, of "billing"`)
+	}
+	require.NoError(t, lease.Run(t.Context(), db, "outer", time.Hour, func(ctx context.Context) error {
+		tx, err := db.BeginTx(ctx, nil)
+		require.NoError(t, err)
+		require.NoError(t, lease.Run(ctx, db, "billing", time.Hour, func(ctx context.Context) error {
+			_, err := db.ExecContext(ctx, order, "billed", tokenctx.Arg, 17)
+			requireNamed(err)
+			_, err = tx.ExecContext(ctx, order, "billed", tokenctx.Arg, 17)
+			requireNamed(err)
+			_, err = db.ExecContext(ctx, invoice, "billed", tokenctx.Arg, 1)
+			require.NoError(t, err)
+			return lease.Run(ctx, db, "innermost", time.Hour, func(ctx context.Context) error {
+				_, err := db.ExecContext(ctx, order, "billed", tokenctx.Arg, 17)
+				require.ErrorIs(t, err, rewrite.ErrRefused)
+				_, err = db.ExecContext(ctx, invoice, "billed", tokenctx.Arg, 1)
+				return err
+			})
+		}))
+		require.NoError(t, tx.Rollback())
+		_, err = db.ExecContext(ctx, order, "done", tokenctx.Arg, 17)
+		return err
+	}))
+	other := tokenctx.WithResource(tokenctx.With(t.Context(), 5), "one", 5)
+	tx, err := db.BeginTx(other, nil)
+	require.NoError(t, err)
+	_, err = tx.ExecContext(tokenctx.WithResource(tokenctx.With(t.Context(), 6), "two", 6), order, "x", tokenctx.Arg, 17)
+	require.ErrorIs(t, err, rewrite.ErrRefused)
+	require.ErrorContains(t, err, `token 6 of "two"`)
+	require.ErrorContains(t, err, `token 5 of "one"`)
+	require.NoError(t, tx.Rollback())
+}

@@ -1,0 +1,165 @@
+package rewrite
+
+import (
+	"strconv"
+
+	"github.com/fencerow/fencerow/internal/parser"
+	"github.com/fencerow/fencerow/internal/sqledit"
+	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/sqltree"
+)
+
+// A write in WITH has no count of rows of its own. So that its outcome is known without
+// another round trip, the text that is sent returns the count: the write returns
+// something, and the statement has one more column, with the number of rows that the
+// item of WITH has. Where the statement returns no row it tells nothing.
+
+// countColumn begins the names of the columns with counts.
+const countColumn = "fencerow_count_"
+
+// Counts says where the text of [Plan.Attested] has the numbers of rows that parts have
+// written: Columns has the index of a part for each column, the last ones of each row.
+// With IsMeant, one more column follows: how many rows the statement's own write found
+// by its WHERE without the guard, when it began. HidesRows says that the text returns rows only for these columns; the statement itself
+// returns none.
+type Counts struct {
+	Columns   []int
+	IsMeant   bool
+	HidesRows bool
+}
+
+// Hidden returns how many columns there are that the statement itself doesn't return.
+func (c Counts) Hidden() int {
+	if c.IsMeant {
+		return len(c.Columns) + 1
+	}
+	return len(c.Columns)
+}
+
+// Counts returns where the counts are in the rows of the text of [Plan.Attested].
+func (p *Plan) Counts() Counts {
+	if !p.attests {
+		return Counts{}
+	}
+	p.Attested()
+	return p.later.counts
+}
+
+// addCounts has the text return the number of rows of each guarded write in its WITH. It
+// reports false where there is none, or no place for it.
+func (p *proof) addCounts(f *fixer) (Counts, bool) {
+	var counts Counts
+	var items []*sqltree.Node
+	columns := ""
+	for i, part := range p.Parts() {
+		if part.cte == "" || !part.Compares {
+			continue
+		}
+		proven := p.provenOf(part)
+		text := "(SELECT pg_catalog.count(*) FROM " + sqltext.QuoteIfNeeded(part.cte) + ") AS " + countColumn + strconv.Itoa(len(counts.Columns)+1)
+		item := outputItem(text)
+		if item == nil || !f.returnSomething(proven.node) {
+			return Counts{}, false
+		}
+		counts.Columns = append(counts.Columns, i)
+		items, columns = append(items, item), columns+", "+text
+	}
+	if p.countsMeant() {
+		text, ok := p.meantCount()
+		item := outputItem(text)
+		if !ok || item == nil {
+			return Counts{}, false
+		}
+		counts.IsMeant = true
+		items, columns = append(items, item), columns+", "+text
+	}
+	if len(items) == 0 {
+		return Counts{}, false
+	}
+	at, field, ok := f.outputEnd(p.root)
+	if !ok {
+		return Counts{}, false
+	}
+	if field == "returningList" && len(p.root.List(field)) == 0 {
+		columns, counts.HidesRows = " RETURNING "+columns[len(", "):], true
+	}
+	f.Insert(at, columns)
+	f.growth.add(p.root, field, items...)
+	return counts, true
+}
+
+// countsMeant reports whether the rows that the text's own write means are counted: who
+// wrote an UPDATE or DELETE without a guard doesn't expect it to leave rows out.
+func (p *Plan) countsMeant() bool {
+	if p.rewriting == nil || p.gate != nil || p.hasParts() || len(p.Parts()) != 1 {
+		return false
+	}
+	part := p.Parts()[0]
+	return part.Compares && !part.pinsOne && (part.Writes[0].Kind == "UPDATE" || part.Writes[0].Kind == "DELETE")
+}
+
+// meantCount writes the column with the number of rows that the text's own write means.
+// The text has the same placeholders as the statement.
+func (p *proof) meantCount() (string, bool) {
+	looks := p.Looks()
+	if looks[0].meant == "" {
+		return "", false
+	}
+	return "(" + looks[0].meant + ") AS " + countColumn + "meant", true
+}
+
+// returnSomething has a write in WITH return a row for each that it writes.
+func (f *fixer) returnSomething(write *sqltree.Node) bool {
+	if !write.HasField("returningList") {
+		return false
+	}
+	if len(write.List("returningList")) > 0 {
+		return true
+	}
+	c, ok := f.clausesOf(write)
+	if ok {
+		f.Insert(f.EndBefore(c.End), " RETURNING 1")
+		f.growth.add(write, "returningList", outputItem("1"))
+	}
+	return ok
+}
+
+// outputEnd returns where the list ends by which a statement returns its rows, or where
+// it would begin, and the field that holds it.
+func (f *fixer) outputEnd(root *sqltree.Node) (at int, field string, ok bool) {
+	if !root.Is("SelectStmt") {
+		if !root.HasField("returningList") {
+			return 0, "", false
+		}
+		c, ok := f.clausesOf(root)
+		return f.EndBefore(f.statementEnd(c.End)), "returningList", ok
+	}
+	if root.Str("op") != "SETOP_NONE" || len(root.List("targetList")) == 0 || root.Get("intoClause") != nil {
+		return 0, "", false
+	}
+	first := f.selectWord()
+	if first < 0 {
+		return 0, "", false
+	}
+	end := f.FindListEnd(sqledit.Clauses{Source: first, SourceEnd: f.statementEnd(first)}, fromOf(root))
+	return f.EndBefore(end), "targetList", true
+}
+
+// selectWord returns the token SELECT of a query that begins with its WITH, -1 if it
+// isn't found.
+func (f *fixer) selectWord() int {
+	depth := 0
+	for i := range f.Tokens {
+		switch f.Tokens[i].Kind {
+		case parser.LPAREN, parser.LBRACK:
+			depth++
+		case parser.RPAREN, parser.RBRACK:
+			depth--
+		case parser.SELECT:
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
