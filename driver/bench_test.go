@@ -43,3 +43,40 @@ func BenchmarkExec(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDirect is the cost of the short way alone.
+func BenchmarkDirect(b *testing.B) {
+	connector, err := Wrap(&fake{count: 1, quiet: true}, Protect("orders", rewrite.Strict))
+	if err != nil {
+		b.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	conn, err := db.Conn(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close()
+	ctx := tokenctx.With(b.Context(), 7)
+	_ = conn.Raw(func(dc any) error {
+		for name, statement := range map[string]struct {
+			sql  string
+			args []any
+		}{
+			"unprotected": {`UPDATE notes SET body = $1, kind = $2 WHERE id = $3`, []any{"paid", int64(7), int64(17)}},
+			"token":       {guarded, []any{"paid", int64(7), int64(17)}},
+			"stand-in":    {guarded, []any{"paid", tokenctx.Arg, int64(17)}},
+		} {
+			args := named(statement.args)
+			b.Run(name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, _, reason := dc.(*Conn).direct(ctx, statement.sql, args, false); reason != onShortWay {
+						b.Fatal(reason)
+					}
+				}
+			})
+		}
+		return nil
+	})
+}

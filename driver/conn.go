@@ -38,6 +38,7 @@ type Conn struct {
 	inUse    bool           // an argument may send a statement of its own, by Conn.Raw
 
 	new, hit atomic.Uint64 // texts that were checked, by whether their plan was known
+	detours  detourCounts  // executions that didn't take the short way
 }
 
 var (
@@ -83,8 +84,8 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []sqldriver.N
 	if c.execer == nil {
 		return nil, sqldriver.ErrSkip // nothing was done: database/sql prepares it, which is checked
 	}
-	known, bound, ok := c.direct(ctx, query, args, false)
-	if ok {
+	known, bound, reason := c.direct(ctx, query, args, false)
+	if reason == onShortWay {
 		result, err := c.execer.ExecContext(ctx, c.text(known.plan, query), bound)
 		if err == nil && !c.mayLack(known.plan, result) {
 			c.binder.Clear()
@@ -122,8 +123,8 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []sqldriver.
 	if c.queryer == nil {
 		return nil, sqldriver.ErrSkip
 	}
-	known, _, ok := c.direct(ctx, query, args, true)
-	if ok {
+	known, _, reason := c.direct(ctx, query, args, true)
+	if reason == onShortWay {
 		rows, err := c.queryer.QueryContext(ctx, query, args)
 		return c.read(ctx, query, rows, err)
 	}

@@ -12,56 +12,64 @@ import (
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
-// direct is the short way: ok says that a statement may be sent with the bound
-// arguments at once. Where there is anything more to it, even a fault, it doesn't
-// say so: the long way looks at everything, and says what is wrong. What has been
-// looked up by then is returned for it. A write that is sent as a query takes the
-// long way.
-func (c *Conn) direct(ctx context.Context, query string, args []sqldriver.NamedValue, asQuery bool) (known looked, bound []sqldriver.NamedValue, ok bool) {
-	standIns := 0
+// direct is the short way. If only the token's place has to be looked at, it binds the
+// token and returns onShortWay: the statement may be sent with the bound arguments
+// at once. Otherwise, also if something is wrong, it counts and returns the reason,
+// and the caller goes the long way, which looks at everything and says what is
+// wrong. The plan that it has looked up by then is returned for that.
+func (c *Conn) direct(ctx context.Context, query string, args []sqldriver.NamedValue, asQuery bool) (known looked, bound []sqldriver.NamedValue, reason Detour) {
+	hasStandIn := false
 	for i := range args {
 		switch isPlain, isArg := plain(args[i].Value); {
 		case isArg:
-			standIns++
+			hasStandIn = true
 		case !isPlain:
-			return looked{}, nil, false
+			return looked{}, nil, c.detours.count(DetourArgument)
 		}
 	}
 	v := c.currentView()
 	if v.watched != nil || v.all != nil || v.unfit || c.changes || c.within != nil || c.session.loose != nil || c.session.putOff || c.inUse || c.std != nil && c.connector.looking.due.Load() == 0 || c.connector.observed() ||
 		c.std != nil && len(args) > 0 && c.mode == pgx.QueryExecModeSimpleProtocol {
-		return looked{}, nil, false
+		return looked{}, nil, c.detours.count(c.stateDetour(v))
 	}
 	plan := c.planned(ctx, v, query)
 	if plan.Direct() && !(asQuery && plan.Guarded()) && (plan.Cleared || c.sessionViolation() == nil && c.pathViolation(plan) == nil) {
-		bound, ok = c.bindDirect(ctx, plan, args, standIns)
+		bound, reason = c.bindDirect(ctx, plan, args, hasStandIn)
+	} else {
+		reason = planDetour(plan, asQuery)
 	}
-	if ok && c.tx != nil {
+	if reason != onShortWay {
+		c.detours.count(reason)
+	} else if c.tx != nil {
 		c.endTokens(query)
 	}
-	return looked{v, plan}, bound, ok
+	return looked{v, plan}, bound, reason
 }
 
 // bindDirect binds the context's token, if it stands where it should already or
 // tokenctx.Arg does.
-func (c *Conn) bindDirect(ctx context.Context, plan *rewrite.Plan, args []sqldriver.NamedValue, standIns int) ([]sqldriver.NamedValue, bool) {
-	for i := 0; i < len(args) && standIns > 0; i++ {
+func (c *Conn) bindDirect(ctx context.Context, plan *rewrite.Plan, args []sqldriver.NamedValue, hasStandIn bool) ([]sqldriver.NamedValue, Detour) {
+	for i := 0; hasStandIn && i < len(args); i++ {
 		if args[i].Value == (any)(tokenctx.Arg) && !plan.TakesAt(i+1) {
-			return nil, false
+			return nil, DetourTokenArgument
 		}
 	}
 	table := plan.Takes()
 	if table == nil {
-		return args, true
+		return args, onShortWay
 	}
 	if c.tx != nil {
-		return nil, false
+		return nil, DetourTransactionToken
 	}
 	token, ok := table.Token(ctx)
 	if !ok || !token.Valid() {
-		return nil, false
+		return nil, DetourNoToken
 	}
-	return c.binder.BindDirect(plan, token, args)
+	bound, ok := c.binder.BindDirect(plan, token, args)
+	if !ok {
+		return nil, DetourTokenArgument
+	}
+	return bound, onShortWay
 }
 
 // plain reports whether an argument is nothing but a value, which doesn't steer

@@ -82,6 +82,8 @@
 // named in code gets it by [WithLevel]. [WithReporter] hears of what was refused
 // or reported and of stale tokens, [LogTo] writes that to a log, [StatsOf] counts
 // it, and [WithHooks] runs around whatever is sent. Package lint fails tests by it.
+// [StatsOf] also counts why statements took more than the shortest way through the
+// driver: see [Detour].
 //
 // Where no table is enforced nothing that can be sent is refused. A connection
 // that made use of that, say by SET ROLE, is replaced when a table becomes

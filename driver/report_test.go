@@ -107,7 +107,8 @@ func TestStats(t *testing.T) {
 	for _, sql := range []string{`DELETE FROM orders`, `DELETE FROM orders`, `DELETE FROM jobs`, `SELECT 1`, `SELECT 1`} {
 		_, _ = db.Exec(sql)
 	}
-	want := driver.Stats{Checked: 7, CacheHits: 3, Refused: map[rewrite.Rule]uint64{"FR111": 2}, Reported: map[rewrite.Rule]uint64{"FR111": 1}, Stale: 1, Replay: 1}
+	want := driver.Stats{Checked: 7, CacheHits: 3, Refused: map[rewrite.Rule]uint64{"FR111": 2}, Reported: map[rewrite.Rule]uint64{"FR111": 1}, Stale: 1, Replay: 1,
+		Detours: map[driver.Detour]uint64{driver.DetourReportedTable: 7}}
 	require.Equal(t, want, driver.StatsOf(db))
 	db.SetMaxIdleConns(-1) // closes the connection
 	require.Equal(t, want, driver.StatsOf(db), "what a closed connection has counted stays")

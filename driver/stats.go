@@ -18,6 +18,7 @@ type Stats struct {
 	Reported  map[rewrite.Rule]uint64 // statements that were sent although their table's guard is missing; see Report
 	Stale     uint64                  // guarded writes that met a newer token
 	Replay    uint64                  // guarded writes that met their own token
+	Detours   map[Detour]uint64       // executions that didn't take the short way, by the reason; see docs/cost.md
 }
 
 // StatsOf returns the counts of a handle's connector. They are zero for a
@@ -85,7 +86,7 @@ func (n *counters) read() Stats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.total
-	s.Refused, s.Reported = maps.Clone(s.Refused), maps.Clone(s.Reported)
+	s.Refused, s.Reported, s.Detours = maps.Clone(s.Refused), maps.Clone(s.Reported), maps.Clone(s.Detours)
 	for c := range n.open {
 		s.count(c)
 	}
@@ -97,4 +98,5 @@ func (s *Stats) count(c *Conn) {
 	hit := c.hit.Load()
 	s.Checked += c.new.Load() + hit
 	s.CacheHits += hit
+	c.detours.addTo(&s.Detours)
 }

@@ -44,8 +44,8 @@ func (s *Stmt) Query([]sqldriver.Value) (sqldriver.Rows, error) { return nil, er
 
 // ExecContext checks the statement with the token of ctx, and runs it.
 func (s *Stmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Result, error) {
-	known, bound, ok := s.conn.direct(ctx, s.query, args, false)
-	if plan := known.plan; ok && s.conn.text(plan, s.query) == s.text {
+	known, bound, reason := s.conn.direct(ctx, s.query, args, false)
+	if plan := known.plan; reason == onShortWay && s.isPrepared(s.conn.text(plan, s.query)) {
 		result, err := s.execInner(ctx, bound)
 		if err == nil && !s.conn.mayLack(plan, result) {
 			s.conn.binder.Clear()
@@ -63,8 +63,8 @@ func (s *Stmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sq
 
 // QueryContext checks the statement with the token of ctx, and runs it.
 func (s *Stmt) QueryContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
-	known, _, ok := s.conn.direct(ctx, s.query, args, true)
-	if ok && s.query == s.text {
+	known, _, reason := s.conn.direct(ctx, s.query, args, true)
+	if reason == onShortWay && s.isPrepared(s.query) {
 		rows, err := s.queryInner(ctx, args)
 		return s.conn.read(ctx, s.query, rows, err)
 	}
@@ -81,6 +81,16 @@ func (s *Stmt) sender(ctx context.Context) sender {
 		exec:  func(args []sqldriver.NamedValue) (sqldriver.Result, error) { return s.execInner(ctx, args) },
 		query: func(args []sqldriver.NamedValue) (sqldriver.Rows, error) { return s.queryInner(ctx, args) },
 	}
+}
+
+// isPrepared reports whether what is to be sent on the short way is what was prepared,
+// and counts if it isn't.
+func (s *Stmt) isPrepared(text string) bool {
+	if text == s.text {
+		return true
+	}
+	s.conn.detours.count(DetourPreparedText)
+	return false
 }
 
 // admit checks the prepared text again. An argument that would replace the

@@ -20,6 +20,8 @@
 //     and views; closurecode.go, closureexpression.go, closuretexts.go,
 //     closureunnamed.go: what code adds to it; closuremakers.go: what changes the
 //     catalog; closurefound.go: the result
-//   - routine*.go: what the body of a function says, read from its tokens
+//   - routine*.go: what the body of a function says, read from its tokens:
+//     routinelex.go has these, routine.go and routinestructure.go the statements,
+//     routinetext.go and those that it uses the SQL that a body makes and runs
 //   - changer.go: which columns a trigger changes in the row to be written
 package reach
