@@ -20,10 +20,10 @@ SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 -- for a synchronous standby. A token counts only after that COMMIT.
 --
 -- Known limits:
---   A storage snapshot put back, and pg_restore --data-only or setval into the sequence that is there, keep the timeline, the
---   system identifier and both oids, so tokens given out since are given out again: no function can see that. Say so before
---   anybody draws: DELETE FROM fencing.incarnation has the sequence jump far ahead. After PITR, after a whole dump, wherever it
---   was restored, and in a copy of the database it does so by itself. A sequence of your own never does.
+--   A storage snapshot put back, and setval on the sequence that is there, keep the timeline, the system identifier and both oids,
+--   so tokens given out since are given out again: no function can see that, unless setval goes back to before the last jump. Say so
+--   before anybody draws: DELETE FROM fencing.incarnation has the sequence jump far ahead. After PITR, after a dump that was restored
+--   with the rows of this schema, wherever it was, and in a copy of the database it does so by itself. A sequence of your own never does.
 --   Servers run by others may keep back what tells the timeline or the system identifier. The time at which the server started then
 --   stands in for it: tokens also jump at each start of the server, which does no harm, and a promoted standby, which is another
 --   server, still has them jump. Where that can't be read either, nothing but the oids is compared. fencing.doctor() says so.
@@ -80,14 +80,18 @@ END $$;
 -- +goose StatementEnd
 
 -- What tokens were last drawn from. Another timeline or system identifier means that WAL may have been lost; another database or
--- another sequence, that a dump has been restored or the database copied, with the value that the sequence had then.
+-- another sequence, that a dump has been restored or the database copied, with the value that the sequence had then. The same goes for a
+-- second row: it came with a dump that was restored into a database which had a row already, and so nothing may keep a second one out.
 CREATE TABLE fencing.incarnation (
-  one   boolean PRIMARY KEY DEFAULT true CHECK (one),
-  tli   bigint  NOT NULL,
-  sysid bigint  NOT NULL,
-  dbid  oid     NOT NULL,
-  seqid oid     NOT NULL
+  tli   bigint NOT NULL,
+  sysid bigint NOT NULL,
+  dbid  oid    NOT NULL,
+  seqid oid    NOT NULL,
+  floor bigint NOT NULL DEFAULT 0  -- what tokens have been above since the last jump; below it the sequence was set back
 );
+
+-- it has no key, and a publication of all tables must not keep next_token() from writing it
+ALTER TABLE fencing.incarnation REPLICA IDENTITY FULL;
 
 CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.incarnation
   FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
@@ -137,6 +141,8 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_token bigint;
   v_now record;
+  v_is_same boolean;
+  v_floor bigint;
   v_session CONSTANT text := current_setting('fencing.session', true);
 BEGIN
   IF pg_is_in_recovery() THEN
@@ -144,35 +150,41 @@ BEGIN
       USING ERRCODE = 'read_only_sql_transaction', HINT = 'Connect to the primary (target_session_attrs=read-write).';
   END IF;
   v_now := fencing.incarnation_now();
-  IF NOT EXISTS (SELECT 1 FROM fencing.incarnation i WHERE i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid
-      AND i.seqid = v_now.seqid) THEN
+  FOR v_look IN 1..2 LOOP
+    SELECT count(*) = 1 AND bool_and(i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid AND i.seqid = v_now.seqid), max(i.floor)
+      INTO v_is_same, v_floor FROM fencing.incarnation i;
+    IF v_is_same THEN
+      v_token := nextval('fencing.write_epoch');
+      EXIT WHEN v_token > v_floor;
+    END IF;
+    IF v_look = 1 THEN  -- look again: another session may have had tokens jump meanwhile
+      LOCK TABLE fencing.incarnation IN SHARE ROW EXCLUSIVE MODE;
+      CONTINUE;
+    END IF;
+    IF pg_sequence_last_value('fencing.write_epoch'::regclass) >= 9223372032559808512 THEN  -- 2^63 - 2^32
+      RAISE EXCEPTION
+          'fencing: sequence fencing.write_epoch is too near its end for the jump that a restored, promoted or copied database needs'
+        USING ERRCODE = 'sequence_generator_limit_exceeded', HINT = 'It never gets there by itself. Stop all writers, set it back with '
+          'setval to a value above every token that was given out, and mend rows with larger ones by fencing.repair.';
+    END IF;
+    -- far above whatever has been given out and is forgotten: seconds since 2020 in the high half, and past the last jump in any case
+    v_floor := greatest((coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) >> 32) + 1,
+      extract(epoch FROM clock_timestamp() - timestamptz '2020-01-01 00:00:00+00')::bigint) << 32;
+    PERFORM setval('fencing.write_epoch', v_floor);
     IF v_session = 'driver' THEN
       PERFORM set_config('fencing.session', '', true);
     END IF;
-    INSERT INTO fencing.incarnation AS i (tli, sysid, dbid, seqid) VALUES (v_now.tli, v_now.sysid, v_now.dbid, v_now.seqid)
-      ON CONFLICT (one) DO UPDATE SET tli = EXCLUDED.tli, sysid = EXCLUDED.sysid, dbid = EXCLUDED.dbid, seqid = EXCLUDED.seqid
-      WHERE (i.tli, i.sysid, i.dbid, i.seqid) IS DISTINCT FROM (EXCLUDED.tli, EXCLUDED.sysid, EXCLUDED.dbid, EXCLUDED.seqid);
-    IF FOUND THEN
-      IF pg_sequence_last_value('fencing.write_epoch'::regclass) >= 9223372032559808512 THEN  -- 2^63 - 2^32
-        RAISE EXCEPTION
-            'fencing: sequence fencing.write_epoch is too near its end for the jump that a restored, promoted or copied database needs'
-          USING ERRCODE = 'sequence_generator_limit_exceeded', HINT = 'It never gets there by itself. Stop all writers, set it back with '
-            'setval to a value above every token that was given out, and mend rows with larger ones by fencing.repair.';
-      END IF;
-      -- far above whatever has been given out and is forgotten: seconds since 2020 in the high half, and past the last jump in any case
-      PERFORM setval('fencing.write_epoch', greatest(
-        (coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) >> 32) + 1,
-        extract(epoch FROM clock_timestamp() - timestamptz '2020-01-01 00:00:00+00')::bigint) << 32);
-    END IF;
+    DELETE FROM fencing.incarnation;
+    INSERT INTO fencing.incarnation (tli, sysid, dbid, seqid, floor) VALUES (v_now.tli, v_now.sysid, v_now.dbid, v_now.seqid, v_floor);
     IF v_session = 'driver' THEN
       PERFORM set_config('fencing.session', v_session, true);
     END IF;
-  END IF;
+    v_token := nextval('fencing.write_epoch');
+  END LOOP;
   -- a session with it off handed tokens out again after a crash; remote_apply waits for more than on and may stay
   IF current_setting('synchronous_commit') <> 'remote_apply' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
-  v_token := nextval('fencing.write_epoch');
   PERFORM pg_logical_emit_message(true, 'fencing', v_token::text);
   RETURN v_token;
 END $$;
@@ -3585,7 +3597,7 @@ VALUES
   ('column', 'generation', 'one', 'boolean'),
   ('column', 'generation', 'value', 'bigint'),
   ('column', 'incarnation', 'dbid', 'oid'),
-  ('column', 'incarnation', 'one', 'boolean'),
+  ('column', 'incarnation', 'floor', 'bigint'),
   ('column', 'incarnation', 'seqid', 'oid'),
   ('column', 'incarnation', 'sysid', 'bigint'),
   ('column', 'incarnation', 'tli', 'bigint'),
@@ -3629,8 +3641,6 @@ VALUES
   ('constraint', 'epoch', 'epoch_stripe_check', 'CHECK (((stripe >= 0) AND (stripe <= 15)))'),
   ('constraint', 'generation', 'generation_one_check', 'CHECK (one)'),
   ('constraint', 'generation', 'generation_pkey', 'PRIMARY KEY (one)'),
-  ('constraint', 'incarnation', 'incarnation_one_check', 'CHECK (one)'),
-  ('constraint', 'incarnation', 'incarnation_pkey', 'PRIMARY KEY (one)'),
   ('constraint', 'lease', 'lease_pkey', 'PRIMARY KEY (resource)'),
   ('constraint', 'lease', 'lease_resource_check', 'CHECK (((length(resource) >= 1) AND (length(resource) <= 255)))'),
   ('constraint', 'registry', 'registry_driver_level_check', 'CHECK ((driver_level = ANY (ARRAY[''off''::text, ''report''::text, ''enforce''::text])))'),
@@ -3648,7 +3658,7 @@ VALUES
   ('constraint', 'repairs', 'repairs_reason_check', 'CHECK ((reason ~ ''[^[:space:]]''::text))'),
   ('constraint', 'tombstone', 'tombstone_pkey', 'PRIMARY KEY (relid, digest)'),
   ('default', 'generation', 'one', 'true'),
-  ('default', 'incarnation', 'one', 'true'),
+  ('default', 'incarnation', 'floor', '0'),
   ('default', 'registry', 'driver_level', '''enforce''::text'),
   ('default', 'registry', 'driver_rewrite', 'false'),
   ('default', 'registry', 'issued_by', '''fencing.write_epoch''::regclass'),
@@ -3686,7 +3696,7 @@ VALUES
   ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', '0edf30b4b5f04195eba3df6261ff9d55 plpgsql 53d872ae380b60c0960287f91f187d47'),
   ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '05818fd9d572e92a7a01199ee2352977 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '838629a066a3e845309d5ee56e9134da plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
-  ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '748ba59fb6f2b7680605006a8670fc04 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '596dac743c871a278248ddc47872be42 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_sets(source text, language name, token_column name, arguments text)', '4f35eebca38865f4e4ddda6af3e9f67b plpgsql 4358f4873eaaa8cdb828d25db0a54423'),
   ('function', '', 'doctor_settings(family jsonb, apps jsonb)', '4ae8a48f38331459ecabbe90af2e4f7a plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_subscriptions(family jsonb, apps jsonb)', '23da1060c03c98b60f7fb7beaa2b0c9e plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
@@ -3704,7 +3714,7 @@ VALUES
   ('function', '', 'is_repair(rel oid, token bigint, current bigint)', 'f63c01120ec76f8540bf765b2c2d6847 plpgsql eea51175aa4e429085392ea771336945'),
   ('function', '', 'lease_ttl(ttl interval)', '7479ca91ca8b1a7e9db88ba16e628eaa plpgsql 6d2c7afe4e8e4b63d10ab10c03c4062b'),
   ('function', '', 'lease_wait(resource text)', '9b319bce6f47539b8c6dbd0957d78e2b plpgsql 97f1dadd86a6b7dd44a769b0d157d2c4'),
-  ('function', '', 'next_token()', '3f2bdc717da4232e2630870f48f6c318 plpgsql 493797e29a72f3a0ba35d84c09b80b77'),
+  ('function', '', 'next_token()', '7c63b85c4441d31e9211538f88c788df plpgsql 493797e29a72f3a0ba35d84c09b80b77'),
   ('function', '', 'partitions(tbl regclass)', '7dff48de25ed530d4a49ade81de8b08c plpgsql d08cd428d22d314d963c3ce3c67bd2b6'),
   ('function', '', 'prune_tombstones(tbl regclass, below bigint)', '276a9166fd81e59b113dd8baf85989ae plpgsql 7fd7def5a5c942898fdfef9f5bc61772'),
   ('function', '', 'raise_epoch()', '99be3ab6977372c2bb9cd6680d6a5937 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
@@ -3755,7 +3765,7 @@ VALUES
   ('not null', 'generation', 'one', 'NOT NULL'),
   ('not null', 'generation', 'value', 'NOT NULL'),
   ('not null', 'incarnation', 'dbid', 'NOT NULL'),
-  ('not null', 'incarnation', 'one', 'NOT NULL'),
+  ('not null', 'incarnation', 'floor', 'NOT NULL'),
   ('not null', 'incarnation', 'seqid', 'NOT NULL'),
   ('not null', 'incarnation', 'sysid', 'NOT NULL'),
   ('not null', 'incarnation', 'tli', 'NOT NULL'),
@@ -4815,9 +4825,9 @@ BEGIN
       SELECT 'info', 'D312 incarnation-other', 'sequence fencing.write_epoch',
           'since tokens were last drawn the server, the database or the sequence has become another, as by a restore',
              'the next token is far above all before', 'SELECT fencing.next_token()'
-       WHERE NOT EXISTS (
-         SELECT FROM fencing.incarnation i WHERE i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid
-             AND i.seqid = v_now.seqid);
+       WHERE (SELECT count(*) = 1 AND bool_and(i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid AND i.seqid = v_now.seqid
+           AND CASE WHEN has_sequence_privilege(c_epoch, 'SELECT, USAGE') THEN coalesce(pg_sequence_last_value(c_epoch), 0) >= i.floor ELSE true END)
+                FROM fencing.incarnation i) IS NOT TRUE;
     END IF;
   END IF;
 END $$;

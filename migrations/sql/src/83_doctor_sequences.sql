@@ -155,9 +155,9 @@ BEGIN
       SELECT 'info', 'D312 incarnation-other', 'sequence fencing.write_epoch',
           'since tokens were last drawn the server, the database or the sequence has become another, as by a restore',
              'the next token is far above all before', 'SELECT fencing.next_token()'
-       WHERE NOT EXISTS (
-         SELECT FROM fencing.incarnation i WHERE i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid
-             AND i.seqid = v_now.seqid);
+       WHERE (SELECT count(*) = 1 AND bool_and(i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid AND i.seqid = v_now.seqid
+           AND CASE WHEN has_sequence_privilege(c_epoch, 'SELECT, USAGE') THEN coalesce(pg_sequence_last_value(c_epoch), 0) >= i.floor ELSE true END)
+                FROM fencing.incarnation i) IS NOT TRUE;
     END IF;
   END IF;
 END $$;
