@@ -197,7 +197,7 @@ var sequenceFaults = []fault{
 	{"from below 1", `CREATE SEQUENCE s MINVALUE -5; SELECT setval('s', 9); SELECT fencing.register('jobs', 'lease', issued_by => 's')`, []string{"D306 sequence-direction"}, "sequence public.s"},
 	{"an identity column's", `CREATE TABLE counted (id bigint GENERATED ALWAYS AS IDENTITY); SELECT setval('counted_id_seq', 9); SELECT fencing.register('jobs', 'lease', issued_by => 'counted_id_seq')`,
 		[]string{"D304 sequence-owned"}, "sequence public.counted_id_seq"},
-	{"usage by another's option", `GRANT USAGE ON fencing.write_epoch TO pg_monitor WITH GRANT OPTION; SET ROLE pg_monitor; GRANT USAGE ON fencing.write_epoch TO APP; RESET ROLE`,
+	{"usage by another's option", `GRANT USAGE ON SCHEMA fencing TO pg_monitor; GRANT USAGE ON fencing.write_epoch TO pg_monitor WITH GRANT OPTION; SET ROLE pg_monitor; GRANT USAGE ON fencing.write_epoch TO APP; RESET ROLE`,
 		[]string{"D305 sequence-rights"}, "sequence fencing.write_epoch"},
 	{"gone with its table", `CREATE SEQUENCE s; SELECT fencing.wall('jobs', 'off'); UPDATE jobs SET last_token = 0; SELECT fencing.register('jobs', 'lease', issued_by => 's'); DROP SEQUENCE s; DROP TABLE jobs`,
 		[]string{"D101 table-gone"}, "public.jobs"},

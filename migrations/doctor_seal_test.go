@@ -24,7 +24,7 @@ var sealFaults = []fault{
 		BEGIN EXECUTE format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS ''BEGIN RETURN NEW; END''', f); END $$`,
 		[]string{"D204 trigger-function"}, sealTrigger},
 	{"function given away", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'seals'::regclass AND tgname = '~fencing_zseal');
-		BEGIN EXECUTE format('ALTER FUNCTION %s() OWNER TO pg_monitor', f); END $$`, []string{"D204 trigger-function"}, sealTrigger},
+		BEGIN EXECUTE format('ALTER FUNCTION %s() OWNER TO pg_monitor', f); END $$`, []string{"D005 schema-owners", "D204 trigger-function"}, sealTrigger},
 	{"INSERT left out", `DO $$ DECLARE f text := (SELECT tgfoid::regproc FROM pg_trigger WHERE tgrelid = 'seals'::regclass AND tgname = '~fencing_zseal');
 		BEGIN EXECUTE format('CREATE OR REPLACE TRIGGER "~fencing_zseal" BEFORE UPDATE OR DELETE ON seals FOR EACH ROW EXECUTE FUNCTION %s(''enforce'')', f); END $$;
 		ALTER TABLE seals ENABLE ALWAYS TRIGGER "~fencing_zseal"`, []string{"D205 trigger-changed"}, sealTrigger},
@@ -37,9 +37,11 @@ var sealFaults = []fault{
 	{"epochs behind", `UPDATE fencing.epoch SET token = 1`, []string{"D221 seal-behind"}, "lease 'eu'"},
 	{"one epoch behind", `UPDATE fencing.epoch SET token = 1 WHERE stripe = 7`, []string{"D221 seal-behind"}, "lease 'eu'"},
 	{"epochs gone", `TRUNCATE fencing.epoch`, []string{"D221 seal-behind"}, "lease 'eu'"},
-	{"epochs above the lease", `UPDATE fencing.epoch SET token = 9000`, []string{"D221 seal-behind"}, "lease 'eu'"},
-	{"one epoch above the lease", `UPDATE fencing.epoch SET token = 9000 WHERE stripe = 7`, []string{"D221 seal-behind"}, "lease 'eu'"},
-	{"one epoch gone, and the others above the lease", `DELETE FROM fencing.epoch WHERE stripe = 7; UPDATE fencing.epoch SET token = 9000`, []string{"D221 seal-behind"}, "lease 'eu'"},
+	{"epochs above the lease", `UPDATE fencing.epoch SET token = 9000`, []string{"D221 seal-behind", "D307 sequence-behind"}, "lease 'eu'"},
+	{"one epoch above the lease", `UPDATE fencing.epoch SET token = 9000 WHERE stripe = 7`, []string{"D221 seal-behind", "D307 sequence-behind"}, "lease 'eu'"},
+	{"one epoch gone, and the others above the lease", `DELETE FROM fencing.epoch WHERE stripe = 7; UPDATE fencing.epoch SET token = 9000`, []string{"D221 seal-behind", "D307 sequence-behind"}, "lease 'eu'"},
+	{"an epoch that no token is above", `UPDATE fencing.epoch SET token = 9223372036854775807 WHERE stripe = 7`, []string{"D221 seal-behind", "D307 sequence-behind"}, "lease 'eu'"},
+	{"the sequence behind the leases", `UPDATE fencing.lease SET token = fencing.next_token(); SELECT setval('fencing.write_epoch', 5)`, []string{"D307 sequence-behind"}, "sequence fencing.write_epoch"},
 	{"a lease of five years", `UPDATE fencing.lease SET expires_at = now() + interval '5 years'`, []string{"D228 seal-lease-endless"}, "lease 'eu'"},
 	{"one epoch gone", `DELETE FROM fencing.epoch WHERE stripe = 0`, []string{"D221 seal-behind"}, "lease 'eu'"},
 	{"epochs' trigger dropped", `DROP TRIGGER epoch ON fencing.lease`, []string{"D222 seal-epoch-trigger"}, "trigger epoch on fencing.lease"},

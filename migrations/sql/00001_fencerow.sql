@@ -1017,6 +1017,7 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   c_ttl CONSTANT interval := fencing.lease_ttl(take.ttl);
   c_session CONSTANT text := current_setting('fencing.session', true);
+  v_former bigint;  -- the newest token that the lease is known to have had
 BEGIN
   IF take.resource IS NULL OR length(take.resource) NOT BETWEEN 1 AND 255 OR take.holder IS NULL
      OR length(take.holder) NOT BETWEEN 1 AND 255 THEN
@@ -1031,6 +1032,16 @@ BEGIN
   IF FOUND THEN
     PERFORM fencing.lease_wait(take.resource);
   END IF;
+  -- a sequence that was set back, as by a restore of rows alone, would give out tokens for the second time
+  SELECT greatest((SELECT x.token FROM fencing.lease x WHERE x.resource = take.resource),
+                  (SELECT max(e.token) FROM fencing.epoch e WHERE e.resource = take.resource)) INTO v_former;
+  IF v_former > coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) THEN
+    PERFORM fencing.lease_wait(take.resource);
+    LOCK TABLE fencing.incarnation IN SHARE ROW EXCLUSIVE MODE;
+    IF v_former > coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) THEN
+      DELETE FROM fencing.incarnation;  -- has tokens jump
+    END IF;
+  END IF;
   -- NOT EXISTS keeps contenders from locking a row that is held, and from drawing tokens for nothing
   INSERT INTO fencing.lease AS l (resource, holder, token, expires_at)
   SELECT take.resource, take.holder, fencing.next_token(), clock_timestamp() + c_ttl
@@ -1041,6 +1052,11 @@ BEGIN
    WHERE l.expires_at < clock_timestamp()
   RETURNING l.token, l.holder, c_ttl INTO take.token, take.held_by, take.remaining;
   IF FOUND THEN
+    IF take.token <= v_former THEN
+      RAISE EXCEPTION 'fencing: the lease has had token %, and the one that was drawn is not larger', v_former
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = 'fencing', TABLE = 'lease', CONSTRAINT = 'take',
+              HINT = 'Sequence fencing.write_epoch was set back or has a CACHE, or the token was forged. fencing.doctor() has what mends it (D221, D302, D307).';
+    END IF;
     -- where taking waits for writers, as for those of a seal, the lease's time begins afterwards
     UPDATE fencing.lease l SET expires_at = clock_timestamp() + c_ttl
      WHERE l.resource = take.resource AND l.expires_at < clock_timestamp() + c_ttl - interval '10 ms';
@@ -3695,13 +3711,13 @@ VALUES
   ('function', '', 'doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid)', 'ad86c6b7f1d7e41b5717a759cd22f4f9 plpgsql 34a66fa262db83d5c3ba004b5cb07031'),
   ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', '0edf30b4b5f04195eba3df6261ff9d55 plpgsql 53d872ae380b60c0960287f91f187d47'),
   ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '05818fd9d572e92a7a01199ee2352977 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '838629a066a3e845309d5ee56e9134da plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
+  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '7cead1cd1499598bcfd73bf7eb57b3c7 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
   ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '596dac743c871a278248ddc47872be42 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_sets(source text, language name, token_column name, arguments text)', '4f35eebca38865f4e4ddda6af3e9f67b plpgsql 4358f4873eaaa8cdb828d25db0a54423'),
   ('function', '', 'doctor_settings(family jsonb, apps jsonb)', '4ae8a48f38331459ecabbe90af2e4f7a plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_subscriptions(family jsonb, apps jsonb)', '23da1060c03c98b60f7fb7beaa2b0c9e plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_tables()', '4a063b0263a8eaa02c25e475f3d30c2d plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
-  ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '155f5ce9117ec5ea9a0b333f0d2fde21 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
+  ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '9ce56da7eb1db91d3cf66369a53fb0c5 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
   ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', 'c2a5658bfd7e91e278fda1abfd01902d plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', '0faa1151d29ab77ac8208af1379a5646 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_wall(family jsonb, apps jsonb)', 'd9a6b2b120035605bef3778bcb3362e8 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
@@ -3735,7 +3751,7 @@ VALUES
   ('function', '', 'seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype)', 'e90101e7ec5212caff91244b47e76d07 plpgsql 73280983504b580c235b7d2f9bb343b4'),
   ('function', '', 'seal_sweep(names text[])', '943752c29d89fba06ae01371b2080b7d plpgsql 58a67aed99a41439caf69e18773f3ca8'),
   ('function', '', 'setting_name(resource text)', '33715c0a0a5cfcd7c4d1e48de8edf70b plpgsql a0401152108b9105e1aef3ca319e60f2'),
-  ('function', '', 'take(resource text, ttl interval, holder text)', '75f68778be679fbb9853069d32707847 plpgsql 1b364c0b4c9ea500695f712df2eb78ae'),
+  ('function', '', 'take(resource text, ttl interval, holder text)', '84ea82a2b93b25880186a98f8fd16ab1 plpgsql 1b364c0b4c9ea500695f712df2eb78ae'),
   ('function', '', 'take_over(tbl regclass, former jsonb, is_new boolean)', '5396862c0a0f06fe862b4d0d671e174f plpgsql a433b75e825abbc60e883910814f787a'),
   ('function', '', 'tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', 'c65d10ba45c0aef88ab17d62afecfe40 plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
   ('function', '', 'tombstone_bodies()', 'df85760a229ca4ca8dc83dce7d1f86fc sql 2225e7bc8acf4e4c09c2b8e3c2fcf62a'),
@@ -4844,8 +4860,28 @@ DECLARE
   v_last   bigint;
   v_max    bigint;
   v_min    bigint;
+  c_epoch  CONSTANT regclass := to_regclass('fencing.write_epoch');
   r        record;
 BEGIN
+  -- what fencing itself knows to have been given out
+  IF c_epoch IS NOT NULL AND has_sequence_privilege(c_epoch, 'SELECT, USAGE') THEN
+    FOR r IN SELECT u.name, u.sql FROM (VALUES
+        ('fencing.lease', 'SELECT max(x.token) FROM fencing.lease x'),
+        ('fencing.epoch', 'SELECT max(x.token) FROM fencing.epoch x'),
+        ('fencing.tombstone', 'SELECT max(x.token) FROM fencing.tombstone x JOIN fencing.registry g ON g.relid = x.relid AND g.issued_by = ''fencing.write_epoch''::regclass')) u(name, sql)
+      WHERE has_table_privilege(u.name, 'SELECT')
+    LOOP
+      EXECUTE r.sql INTO v_max;
+      v_last := coalesce(pg_sequence_last_value(c_epoch), 0);
+      IF v_max > v_last THEN
+        RETURN QUERY SELECT 'error', 'D307 sequence-behind', 'sequence fencing.write_epoch', format('it is at %s, and %s has token %s', v_last, r.name, v_max),
+          'tokens are given out a second time: the sequence was put back, or the token forged',
+          CASE WHEN v_max < 9223372032559808512
+            THEN format('SELECT pg_catalog.setval(s, %s) FROM pg_catalog.to_regclass(''fencing.write_epoch'') s WHERE coalesce(pg_catalog.pg_sequence_last_value(s), 0) < %1$s', v_max)
+            ELSE format('look at where it comes from, since none so large is ever drawn, and correct its row: UPDATE %s SET token = ... WHERE token = %s', r.name, v_max) END;
+      END IF;
+    END LOOP;
+  END IF;
   FOR r IN
     SELECT f.*, CASE WHEN c.oid IS NOT NULL THEN format('%I.%I', n.nspname, c.relname) END AS seq
       FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, wall text, issued oid, unsettled boolean)
@@ -5493,12 +5529,14 @@ BEGIN
              ELSE format('its epoch has %s rows, and not 16', count(e.token)) END,
         CASE WHEN max(e.token) > l.token THEN 'its holder is refused by sealed tables, until the lease is taken again'
              ELSE 'its holder is refused by sealed tables, and an older one may not be' END,
-        -- Above the lease's token the epoch is nobody's, or another lease's holder's. A new token is neither, and who holds the lease takes
-        -- it again.
+        -- Above the lease's token the epoch is nobody's, or another lease's holder's. A new token, above both, is neither, and who holds
+        -- the lease takes it again. Where no token is above the epoch, that was forged, and one after a jump is above all others.
         CASE WHEN max(e.token) > l.token THEN
-          format('BEGIN; SELECT fencing.lease_wait(%1$L); DELETE FROM fencing.epoch WHERE resource = %1$L; '
+          format('BEGIN; SELECT fencing.lease_wait(%1$L); LOCK TABLE fencing.incarnation IN SHARE ROW EXCLUSIVE MODE; %2$s'
                  'UPDATE fencing.lease SET token = fencing.next_token(), holder = NULL, expires_at = ''-infinity'' WHERE resource = %1$L; COMMIT',
-                 l.resource)
+                 l.resource, CASE WHEN max(e.token) < 9223372032559808512
+                   THEN format('SELECT pg_catalog.setval(s, %s) FROM pg_catalog.to_regclass(''fencing.write_epoch'') s WHERE coalesce(pg_catalog.pg_sequence_last_value(s), 0) < %1$s; ', max(e.token))
+                   ELSE format('DELETE FROM fencing.incarnation; DELETE FROM fencing.epoch WHERE resource = %L; ', l.resource) END)
              ELSE format('UPDATE fencing.lease SET token = token WHERE resource = %L', l.resource) END
       FROM fencing.lease l LEFT JOIN fencing.epoch e ON e.resource = l.resource
      GROUP BY l.resource, l.token HAVING count(e.token) < 16 OR min(e.token) < l.token OR max(e.token) > l.token;
