@@ -71,7 +71,7 @@ COMMENT ON FUNCTION fencing.refuse_driver(text) IS 'Raises an error in a session
 -- the driver may call, and triggers, empty the setting while they write.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.refuse_driver_write() RETURNS trigger LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 BEGIN
   RAISE EXCEPTION
       'fencing: no connection of the driver may run % on fencing.%, which the driver rests on: use a plain connection, such as psql''s or one of package migrations',
@@ -263,7 +263,7 @@ COMMENT ON TABLE fencing.generation IS
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.registry_changed() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_value bigint;
 BEGIN
@@ -315,7 +315,7 @@ END $$;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_class record;
   v_what text;
@@ -359,7 +359,7 @@ END $$;
 -- +goose StatementBegin
 CREATE FUNCTION fencing.refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text DEFAULT '...',
     is_named boolean DEFAULT false)
-RETURNS void LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+RETURNS void LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 BEGIN
   PERFORM fencing.check_table(tbl);  -- no hint to register what register refuses
   RAISE EXCEPTION 'fencing: %.% is not registered%', quote_ident(schema_name), quote_ident(table_name),
@@ -372,7 +372,7 @@ END $$;
 -- the column must be there: of tbl and of every table that inherits from it
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_token_column(tbl regclass, token_column name) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_column record;
   v_what text;
@@ -467,7 +467,7 @@ END $$;
 -- is_new: the row has been made just now, and what it doesn't say is as they say.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.take_over(tbl regclass, former jsonb, is_new boolean) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_row  jsonb;
   v_more jsonb := '{}';
@@ -503,7 +503,7 @@ END $$;
 -- TRUNCATE only. Nothing in the catalog tells which one of several it was.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.registered_above(tbl regclass) RETURNS SETOF fencing.registry LANGUAGE plpgsql STABLE ROWS 1
-SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
 DECLARE
   v_has text[];  -- what the names of the functions begin with
 BEGIN
@@ -517,10 +517,10 @@ BEGIN
     LEFT JOIN (pg_class q JOIN pg_namespace n ON n.oid = q.relnamespace) ON q.oid = r.issued_by
     LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = r.seal_column AND a.attnum > 0
    WHERE r.relid <> tbl AND r.wall_level <> 'off'
-     AND 'wall_' || left(md5(jsonb_build_array(r.token_column, r.mode, r.resource, CASE WHEN q.oid IS NOT NULL THEN format('%I.%I', n.nspname, q.relname) END)::text), 16) = ANY (v_has)
+     AND 'wall_' || left(md5(convert_to(jsonb_build_array(r.token_column, r.mode, r.resource, CASE WHEN q.oid IS NOT NULL THEN format('%I.%I', n.nspname, q.relname) END)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) = ANY (v_has)
      AND (r.tombstones OR NOT EXISTS (SELECT FROM unnest(v_has) h WHERE starts_with(h, 'tomb_')))
      AND (NOT EXISTS (SELECT FROM unnest(v_has) h WHERE starts_with(h, 'seal_'))
-          OR 'seal_' || left(md5(jsonb_build_array(r.token_column, r.resource, r.seal_resource, r.seal_column, a.atttypid::regtype::text)::text), 16) = ANY (v_has))
+          OR 'seal_' || left(md5(convert_to(jsonb_build_array(r.token_column, r.resource, r.seal_resource, r.seal_column, a.atttypid::regtype::text)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) = ANY (v_has))
      AND NOT EXISTS (SELECT FROM pg_attribute x WHERE x.attrelid = c.oid AND x.attnum > 0 AND NOT x.attisdropped
        AND NOT EXISTS (SELECT FROM pg_attribute y WHERE y.attrelid = tbl AND y.attname = x.attname AND y.atttypid = x.atttypid AND NOT y.attisdropped));
 END $$;
@@ -531,7 +531,7 @@ END $$;
 -- that has the name which tbl gives up; for tbl itself that is left to the caller.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.claim_name(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_taken  record;
   v_chain  oid[];
@@ -606,7 +606,7 @@ END $$;
 -- +goose StatementBegin
 CREATE FUNCTION fencing.register(tbl regclass, mode text DEFAULT NULL, token_column name DEFAULT 'last_token', resource text DEFAULT NULL,
                                  issued_by regclass DEFAULT 'fencing.write_epoch'::text::regclass) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   v_schema name;
@@ -861,7 +861,7 @@ COMMENT ON FUNCTION fencing.unregister(regclass) IS 'Ends the protection of a ta
 -- is meant for tbl must not hold for the other. schema_name and table_name are what tbl is called.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_name(tbl regclass, schema_name name, table_name name) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_taken text;
 BEGIN
@@ -881,7 +881,7 @@ END $$;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.driver_level(tbl regclass, level text) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
 DECLARE
   v_table record;
 BEGIN
@@ -918,7 +918,7 @@ COMMENT ON FUNCTION fencing.driver_level(regclass, text) IS
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.driver_rewrite(tbl regclass, on_off boolean) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
 DECLARE
   v_table record;
 BEGIN
@@ -1200,7 +1200,7 @@ COMMENT ON FUNCTION fencing.setting_name(text) IS
 -- +goose StatementBegin
 CREATE FUNCTION fencing.fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint,
     current bigint)
-RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_schema name;
   v_table  name;
@@ -1813,7 +1813,7 @@ SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE c.oid = issued_by);
-  v_prefix CONSTANT text := 'wall_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq)::text), 16) || '_';
+  v_prefix CONSTANT text := 'wall_' || left(md5(convert_to(jsonb_build_array(token_column, mode, resource, v_seq)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_';
   v_sql    text;
   v_function record;
 BEGIN
@@ -1864,7 +1864,7 @@ END $$;
 -- with the others of their prefix. What runs a function is found by its dependencies, which have an index.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall_sweep(prefixes text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_sql text;
 BEGIN
@@ -1905,7 +1905,7 @@ END $$;
 -- Refuses walls of several parents on one child if the child can't have both: it has one trigger of each kind.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_parents(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_child record;
 BEGIN
@@ -1939,7 +1939,7 @@ END $$;
 -- Refuses a table on which no trigger can be put, or one of somebody else would be replaced: one whose name matches names.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_triggers(tbl regclass, names text) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_found record;
 BEGIN
@@ -2118,7 +2118,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
 -- Without a level it is enforce, or attested where the wall is at that: who calls it again to mend the wall doesn't lower it.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'at least enforce') RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_table   record;
   v_is_left boolean := false;
@@ -2230,7 +2230,7 @@ COMMENT ON TABLE fencing.epoch IS
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.raise_epoch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_token bigint;
 BEGIN
@@ -2258,7 +2258,7 @@ ALTER TABLE fencing.lease ENABLE ALWAYS TRIGGER epoch;
 CREATE FUNCTION fencing.seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text,
     col name,
                                   token bigint, current bigint, was bigint) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_schema name;
   v_table  name;
@@ -2525,8 +2525,7 @@ CREATE FUNCTION fencing.seal_function(token_column name, resource text, seal_res
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
     SET standard_conforming_strings = on AS $$
 DECLARE
-  v_name CONSTANT text := 'seal_' || left(md5(jsonb_build_array(token_column, resource, seal_resource, seal_column, typ::text)::text),
-      16) || '_check';
+  v_name CONSTANT text := 'seal_' || left(md5(convert_to(jsonb_build_array(token_column, resource, seal_resource, seal_column, typ::text)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_check';
   v_sql  text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_function()');
@@ -2557,7 +2556,7 @@ END $$;
 -- drops the trigger functions that no trigger runs any more: those of the names, or all; compare fencing.wall_sweep
 -- +goose StatementBegin
 CREATE FUNCTION fencing.seal_sweep(names text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_sql text;
 BEGIN
@@ -2581,7 +2580,7 @@ END $$;
 -- the column that names the lease: of tbl and of every table that inherits from it
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_seal_column(tbl regclass, by_column name) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_column record;
   v_what text;
@@ -2770,7 +2769,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER seal;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.seal(tbl regclass, resource text DEFAULT NULL, by_column name DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_table record;
 BEGIN
@@ -2887,7 +2886,7 @@ COMMENT ON TABLE fencing.tombstone IS 'Deleted keys with the tokens that deleted
 -- if and only if they are equal, whatever the session's settings.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[]) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_table record;
   v_column record;
@@ -2950,7 +2949,7 @@ END $$;
 -- then each tombstone stands for both keys.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_was   jsonb;
   v_names text[];  -- of the columns in v_was, as they were
@@ -3141,8 +3140,7 @@ BEGIN
                                                  WHEN u.type = 'varchar'::regtype THEN 'text' ELSE u.type::text END) ORDER BY u.n)
     INTO v_columns FROM unnest(v_key.cols, v_key.types) WITH ORDINALITY u(col, type, n);
   PERFORM fencing.tombstone_rekey(tbl, v_columns);
-  v_prefix := 'tomb_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq, v_key.cols, v_key.types::text[])::text),
-      16) || '_';
+  v_prefix := 'tomb_' || left(md5(convert_to(jsonb_build_array(token_column, mode, resource, v_seq, v_key.cols, v_key.types::text[])::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_';
   SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
     INTO v_types FROM unnest(v_key.cols, v_key.types::text[]) WITH ORDINALITY u(c, t, n);
   v_types := v_types || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(token_column), '%', '%%'));
@@ -3183,7 +3181,7 @@ END $$;
 -- compare fencing.wall_sweep
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_sweep(prefixes text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_sql text;
 BEGIN
@@ -3333,7 +3331,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER tombstones;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstones(tbl regclass, keep boolean DEFAULT true) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_table record;
 BEGIN
@@ -3451,7 +3449,7 @@ END $$;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.repair(tbl regclass, key jsonb, token bigint, reason text) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_table record;
   v_cols name[];
@@ -3686,14 +3684,14 @@ VALUES
   ('default', 'repairs', 'repaired_by', 'SESSION_USER'),
   ('default', 'tombstone', 'deleted_at', 'clock_timestamp()'),
   ('function', '', 'carry_over(present jsonb, former jsonb)', 'f283776660ab1821b6c87c110da48810 plpgsql 3980d666ef8187a8b1c5a436db451abe'),
-  ('function', '', 'check_name(tbl regclass, schema_name name, table_name name)', '9fd5675f97520ffadb8d8abb16ca3cfc plpgsql 82c1f27a49edddf1257209bf3092b3db'),
-  ('function', '', 'check_parents(tbl regclass)', '29796c11fef61471667c824c6fdbfc2a plpgsql acd76ba72075893e0098c5a6f951a497'),
-  ('function', '', 'check_seal_column(tbl regclass, by_column name)', '4bf7e75754808ab11fdb9137635fb21c plpgsql 9caf3b4cd6c693bbbeb02067ae048dd6'),
+  ('function', '', 'check_name(tbl regclass, schema_name name, table_name name)', '9fd5675f97520ffadb8d8abb16ca3cfc plpgsql 11eb7b2de083ec36bf4bbce002302276'),
+  ('function', '', 'check_parents(tbl regclass)', '29796c11fef61471667c824c6fdbfc2a plpgsql 8bc3e4cba55885405bdab5c84a401477'),
+  ('function', '', 'check_seal_column(tbl regclass, by_column name)', '4bf7e75754808ab11fdb9137635fb21c plpgsql 46a19168a1ec9716865336db101fc8d5'),
   ('function', '', 'check_sequence(issued_by regclass)', '55425ef77fd7ea6fd01e8b902c8f5b77 plpgsql b3a433ad53c431bac5721e281e9a7be9'),
-  ('function', '', 'check_table(tbl regclass)', '4d8b2593d46856381e63f2eb37ec47db plpgsql 9945a3963de734f8c813d1cfceb4daeb'),
-  ('function', '', 'check_token_column(tbl regclass, token_column name)', '866de38365acf745ed23cb3f50422665 plpgsql 39ebd9656cfde75ad6f8209327004461'),
-  ('function', '', 'check_triggers(tbl regclass, names text)', 'a4dae77cf9834a8d03c872cd679651b7 plpgsql cf3cfc100b040e2d0f2ef1309952afc7'),
-  ('function', '', 'claim_name(tbl regclass)', '7f9f2b492e4e0c89124346d13f0ec82b plpgsql cc92ce5b3e705ae39709e1836d369583'),
+  ('function', '', 'check_table(tbl regclass)', '4d8b2593d46856381e63f2eb37ec47db plpgsql fb2b1597d0fa2cf27f6770e5e532bb1f'),
+  ('function', '', 'check_token_column(tbl regclass, token_column name)', '866de38365acf745ed23cb3f50422665 plpgsql f98d89eec89f6f2d9f88451922f53727'),
+  ('function', '', 'check_triggers(tbl regclass, names text)', 'a4dae77cf9834a8d03c872cd679651b7 plpgsql 38e9f320638af939d9db6a7cae1af1a0'),
+  ('function', '', 'claim_name(tbl regclass)', '7f9f2b492e4e0c89124346d13f0ec82b plpgsql 3b58b62ab355bf7ce35c10d12be8bff4'),
   ('function', '', 'doctor(scan boolean, roles name[])', '32c5684c188c82889d28e03ce780c9c8 plpgsql 56004ea3a3218ec1922dcbccc77f57e5'),
   ('function', '', 'doctor_apps(family jsonb, roles name[])', '204c75859925b86d394039478b8ca361 plpgsql ecbeee754c69f70f2de65c35a012f0d8'),
   ('function', '', 'doctor_around(family jsonb)', '625f6c5ef04361798016a7cce595953f plpgsql 8c3e6dd9221e94fa6d5fd17974894462'),
@@ -3711,7 +3709,7 @@ VALUES
   ('function', '', 'doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid)', 'ad86c6b7f1d7e41b5717a759cd22f4f9 plpgsql 34a66fa262db83d5c3ba004b5cb07031'),
   ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', '0edf30b4b5f04195eba3df6261ff9d55 plpgsql 53d872ae380b60c0960287f91f187d47'),
   ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '05818fd9d572e92a7a01199ee2352977 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '7cead1cd1499598bcfd73bf7eb57b3c7 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
+  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', 'fa31203d41e2c2acd24ae96a42920b5a plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
   ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '596dac743c871a278248ddc47872be42 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_sets(source text, language name, token_column name, arguments text)', '4f35eebca38865f4e4ddda6af3e9f67b plpgsql 4358f4873eaaa8cdb828d25db0a54423'),
   ('function', '', 'doctor_settings(family jsonb, apps jsonb)', '4ae8a48f38331459ecabbe90af2e4f7a plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
@@ -3720,12 +3718,12 @@ VALUES
   ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '9ce56da7eb1db91d3cf66369a53fb0c5 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
   ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', 'c2a5658bfd7e91e278fda1abfd01902d plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', '0faa1151d29ab77ac8208af1379a5646 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', 'd9a6b2b120035605bef3778bcb3362e8 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', '86b95031987484ef68aa3006be16e0d8 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_without_wall(tbl text, sql text)', '97c9c9416bc7e67096ebe8e3a29373cc plpgsql 8c1a5e1950b7aa42bf68eb05de08b846'),
   ('function', '', 'doctor_words(source text, token_column name)', 'b6aaa41f5533c09bb0813514ad5cdc38 plpgsql 56d8652339a9032f7ec376391d514be6'),
-  ('function', '', 'driver_level(tbl regclass, level text)', '2886770d6679fd87a85f2e5eea5e67a5 plpgsql d427d5f9ac6bc26452cde7c46aba2470'),
-  ('function', '', 'driver_rewrite(tbl regclass, on_off boolean)', '8ecfd7d040204828e6e66ca9944e8a3e plpgsql e9da2e3da8e5f09aa713a6297dbd2b97'),
-  ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', '2cb5b1f3476f9ec4ba861163764386a6 plpgsql 46be0c8b7eaa75b87d2add565b27429a'),
+  ('function', '', 'driver_level(tbl regclass, level text)', '2886770d6679fd87a85f2e5eea5e67a5 plpgsql dac5d67990532fce4617e27cc0743bd5'),
+  ('function', '', 'driver_rewrite(tbl regclass, on_off boolean)', '8ecfd7d040204828e6e66ca9944e8a3e plpgsql 1c7d3795acebe2bc066f8834048db600'),
+  ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', '2cb5b1f3476f9ec4ba861163764386a6 plpgsql 66c9c6eed3f1804e65bc4b2e4663fee1'),
   ('function', '', 'incarnation_now(OUT tli bigint, OUT sysid bigint, OUT dbid oid, OUT seqid oid, OUT unread text[])', '1dee569ae8f85fc77fa63c3e038815ba plpgsql 22a4d531633f36bede53d9af4360324e'),
   ('function', '', 'is_repair(rel oid, token bigint, current bigint)', 'f63c01120ec76f8540bf765b2c2d6847 plpgsql eea51175aa4e429085392ea771336945'),
   ('function', '', 'lease_ttl(ttl interval)', '7479ca91ca8b1a7e9db88ba16e628eaa plpgsql 6d2c7afe4e8e4b63d10ab10c03c4062b'),
@@ -3733,45 +3731,45 @@ VALUES
   ('function', '', 'next_token()', '7c63b85c4441d31e9211538f88c788df plpgsql 493797e29a72f3a0ba35d84c09b80b77'),
   ('function', '', 'partitions(tbl regclass)', '7dff48de25ed530d4a49ade81de8b08c plpgsql d08cd428d22d314d963c3ce3c67bd2b6'),
   ('function', '', 'prune_tombstones(tbl regclass, below bigint)', '276a9166fd81e59b113dd8baf85989ae plpgsql 7fd7def5a5c942898fdfef9f5bc61772'),
-  ('function', '', 'raise_epoch()', '99be3ab6977372c2bb9cd6680d6a5937 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
+  ('function', '', 'raise_epoch()', '99be3ab6977372c2bb9cd6680d6a5937 plpgsql 83d06d69d20df2f3b840bb3d13ae5486'),
   ('function', '', 'refuse_driver(what text)', '4072de0ed20071bccb2f3a8b1d0c4879 plpgsql c6ecb953cc6d1c84903dbd0035daaaf7'),
-  ('function', '', 'refuse_driver_write()', 'a33f700f4766c4752af661eda5c6189e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
-  ('function', '', 'refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean)', 'b3fd670992617874bb069e58227b5c58 plpgsql 0bdfb8a7e6a0ede0e74a3bbf0922908a'),
-  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '6ff173fdb9fa8b858f829a9fc8ac50cb plpgsql bc941b2b432f826647507dbe2286e140'),
-  ('function', '', 'registered_above(tbl regclass)', '3c7fc44e8a599053930f2473a8ddbe30 plpgsql 68a40c9106de43c2f3078bbf69dad47a'),
-  ('function', '', 'registry_changed()', '10b81ad5bf752cfe5e43aa4b8929a130 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
+  ('function', '', 'refuse_driver_write()', 'a33f700f4766c4752af661eda5c6189e plpgsql ad37ce6cac87d0b92a0c510438ddfbe0'),
+  ('function', '', 'refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean)', 'b3fd670992617874bb069e58227b5c58 plpgsql 31004a8602710ef0898d0ee1805bf2ca'),
+  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '6ff173fdb9fa8b858f829a9fc8ac50cb plpgsql c1fd94ce945b430f5d7ce4bccbfa5857'),
+  ('function', '', 'registered_above(tbl regclass)', '51c244a9d2b3050cb78087489bfe90f4 plpgsql 642b1a0e64a06536b4ce65001aeb9b8f'),
+  ('function', '', 'registry_changed()', '10b81ad5bf752cfe5e43aa4b8929a130 plpgsql 83d06d69d20df2f3b840bb3d13ae5486'),
   ('function', '', 'release(resource text, token bigint)', '9d66b5a7684e8c0d8e84dc7ec44a8152 plpgsql d0d9fc5461b488971e6c299a23a95191'),
   ('function', '', 'renew(resource text, token bigint, ttl interval)', '62c6083377ebedc8adfe9ccf4a73446b plpgsql 6e74c9b01cb5447304651630290e19fe'),
-  ('function', '', 'repair(tbl regclass, key jsonb, token bigint, reason text)', '7698fb36850e3abae679f9e8157559a9 plpgsql b4dc2f67b2dd4343435b2b0c9f4734f4'),
-  ('function', '', 'seal(tbl regclass, resource text, by_column name)', 'ba8076d52e5f420075c6900abf68bbb1 plpgsql fa0b38bbd52b59de448b52763f5fb745'),
+  ('function', '', 'repair(tbl regclass, key jsonb, token bigint, reason text)', '7698fb36850e3abae679f9e8157559a9 plpgsql 1b324457810d994b8653843a483602c4'),
+  ('function', '', 'seal(tbl regclass, resource text, by_column name)', 'ba8076d52e5f420075c6900abf68bbb1 plpgsql 948154b1725838c7acddae05c1a9f43a'),
   ('function', '', 'seal_apply(tbl regclass)', '29c6c724a1c8505bea7af52799f4c41d plpgsql 595760964e5e7716b3ff5a84a282718a'),
   ('function', '', 'seal_bodies()', 'ad34cd9d5f9b9e9688a1f7234e685c97 sql 7bfd7a67e71cfc4fafffff35a6f280c3'),
   ('function', '', 'seal_changed()', 'f244104b91436f26ea975e47b95a39c9 plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
-  ('function', '', 'seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text, col name, token bigint, current bigint, was bigint)', '042533978fbbb02b330b9ac29d59cbaa plpgsql 5c1b8ce3d927e8169a21725c49da40b7'),
-  ('function', '', 'seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype)', 'e90101e7ec5212caff91244b47e76d07 plpgsql 73280983504b580c235b7d2f9bb343b4'),
-  ('function', '', 'seal_sweep(names text[])', '943752c29d89fba06ae01371b2080b7d plpgsql 58a67aed99a41439caf69e18773f3ca8'),
+  ('function', '', 'seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text, col name, token bigint, current bigint, was bigint)', '042533978fbbb02b330b9ac29d59cbaa plpgsql a0c86057cd20991ddaa407e60ad987d7'),
+  ('function', '', 'seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype)', 'aa33cde32e35eb65cb29f1561e15d060 plpgsql 73280983504b580c235b7d2f9bb343b4'),
+  ('function', '', 'seal_sweep(names text[])', '943752c29d89fba06ae01371b2080b7d plpgsql 3791b8297b2abd105cfcf5a40debe3ac'),
   ('function', '', 'setting_name(resource text)', '33715c0a0a5cfcd7c4d1e48de8edf70b plpgsql a0401152108b9105e1aef3ca319e60f2'),
   ('function', '', 'take(resource text, ttl interval, holder text)', '84ea82a2b93b25880186a98f8fd16ab1 plpgsql 1b364c0b4c9ea500695f712df2eb78ae'),
-  ('function', '', 'take_over(tbl regclass, former jsonb, is_new boolean)', '5396862c0a0f06fe862b4d0d671e174f plpgsql a433b75e825abbc60e883910814f787a'),
+  ('function', '', 'take_over(tbl regclass, former jsonb, is_new boolean)', '5396862c0a0f06fe862b4d0d671e174f plpgsql a6ef1acf1bade60facfa5af4f7e5ee63'),
   ('function', '', 'tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', 'c65d10ba45c0aef88ab17d62afecfe40 plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
   ('function', '', 'tombstone_bodies()', 'df85760a229ca4ca8dc83dce7d1f86fc sql 2225e7bc8acf4e4c09c2b8e3c2fcf62a'),
   ('function', '', 'tombstone_copy(former regclass, tbl regclass)', 'd0f4395c65a18bc5d6b70b60b71cb50a plpgsql ef1ddfbf0f7f51e140b9d39ff86da796'),
-  ('function', '', 'tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass)', 'acb797687c0df6bf0ff7acc2bb9ea542 plpgsql 7a67788e09068fcff5737dc8455907a0'),
-  ('function', '', 'tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[])', '502d6bb9089735874691c43668dc92ae plpgsql fadcc74a08ec2367109fceb51f047a39'),
-  ('function', '', 'tombstone_rekey(tbl regclass, columns jsonb)', '2cb529c6da262bcc4bbc40b2afedc0bf plpgsql 7bbc9f574f13cf734cc4b5519b56f2df'),
-  ('function', '', 'tombstone_sweep(prefixes text[])', 'abb8bcbc6f50847237487630645a1518 plpgsql 35d05058ce13759d0a7713fdf0fd4e4c'),
-  ('function', '', 'tombstones(tbl regclass, keep boolean)', '9c516422aaf7a036409c16e4f9f36593 plpgsql 898ed9a1e93ee552261fa6e0290ae4d6'),
+  ('function', '', 'tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass)', '79ef607d1bac0054b8158f342dfb2d1f plpgsql 7a67788e09068fcff5737dc8455907a0'),
+  ('function', '', 'tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[])', '502d6bb9089735874691c43668dc92ae plpgsql 09ed46ba30ee34edbd63ab56b4f56d8f'),
+  ('function', '', 'tombstone_rekey(tbl regclass, columns jsonb)', '2cb529c6da262bcc4bbc40b2afedc0bf plpgsql 412632e9aa0a337b5e8efed1b79df02d'),
+  ('function', '', 'tombstone_sweep(prefixes text[])', 'abb8bcbc6f50847237487630645a1518 plpgsql b368e9b0ca3ee173eeb08dc789336cf5'),
+  ('function', '', 'tombstones(tbl regclass, keep boolean)', '9c516422aaf7a036409c16e4f9f36593 plpgsql 1d9e62e9ee72ddd1721dcc8931c071b2'),
   ('function', '', 'tombstones_changed()', '2358ddb28889e6f68166286d1242af3e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'unregister(tbl regclass)', '7584e0bb647b4feb3443bdd6b22e1771 plpgsql cc92ce5b3e705ae39709e1836d369583'),
   ('function', '', 'unseal(tbl regclass)', 'ad293536eacd4f143c25d45dbb01dc68 plpgsql cc92ce5b3e705ae39709e1836d369583'),
-  ('function', '', 'wall(tbl regclass, level text)', '305e0d5b1c59ea41b78c2a4ed5ef0b9e plpgsql 97f5ee05316ce35f0a59037fdb9f6c7c'),
+  ('function', '', 'wall(tbl regclass, level text)', '305e0d5b1c59ea41b78c2a4ed5ef0b9e plpgsql 5a536954570df63e8728f56138a73224'),
   ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', '0757ec39a710c77c1de8dd5cde664eed plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
   ('function', '', 'wall_changed()', 'b320d12be55e559043174f6143ec5f1e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'wall_delete_bodies()', '65056af0de88c628a3d8436891b0cef5 sql f3dc027e5815f0fac52554b12e4319ff'),
-  ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass)', '240a190bbf5e36c22f7ba487a373fb16 plpgsql e95ca33e548862d6f143f196e2b4baaa'),
+  ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass)', '6ff2febf9305d922bac1cfbc427aae5d plpgsql e95ca33e548862d6f143f196e2b4baaa'),
   ('function', '', 'wall_insert_bodies()', 'a1d6a5755db0e5f888a3cd945de38e62 sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_other_bodies()', '7ddd4f009cd8719279e2030eca28c6fc sql f3dc027e5815f0fac52554b12e4319ff'),
-  ('function', '', 'wall_sweep(prefixes text[])', '6e0fb0f94fba73d834e002207dcb9ed0 plpgsql 35d05058ce13759d0a7713fdf0fd4e4c'),
+  ('function', '', 'wall_sweep(prefixes text[])', '6e0fb0f94fba73d834e002207dcb9ed0 plpgsql b368e9b0ca3ee173eeb08dc789336cf5'),
   ('function', '', 'wall_update_bodies()', '2dc1023ec4a57417b3318871075a0e0e sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'walls_above(rel oid)', 'ae5e81a4279665bc89576eff1efd23ef plpgsql 2200a9c23d5678134bef8f392f18963b'),
   ('index', 'repairs', 'repairs_in_progress', 'CREATE INDEX repairs_in_progress ON fencing.repairs USING btree (xact) WHERE (xact IS NOT NULL)'),
@@ -4428,9 +4426,8 @@ BEGIN
                        WHEN f.mode = 'strict' THEN format('WHEN (((new.%I <= old.%1$I) OR ' || c_changed || ')) ', f.col)
                        WHEN f.wall = 'report' THEN format('WHEN ((new.%I < old.%1$I)) ', f.col)
                        ELSE format('WHEN (((new.%I < old.%1$I) OR ' || c_changed || ')) ', f.col) END) AS def,
-           CASE WHEN k.tomb THEN 'tomb_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text),
-               16) || '_' || k.suffix
-                ELSE 'wall_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text), 16) || '_' || k.suffix
+           CASE WHEN k.tomb THEN 'tomb_' || left(md5(convert_to(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_' || k.suffix
+                ELSE 'wall_' || left(md5(convert_to(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_' || k.suffix
                      || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func
       FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid,
           wall text, root_wall text, tombs boolean, part boolean, torn boolean,
@@ -5465,8 +5462,7 @@ BEGIN
           wall text, again text, torn boolean, unsettled boolean, subscribed boolean)
       LEFT JOIN pg_trigger t ON t.tgrelid = f.oid AND t.tgname = '~fencing_zseal' LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT
           JOIN pg_language l ON l.oid = p.prolang,
-      LATERAL (SELECT 'seal_' || left(md5(jsonb_build_array(f.col, f.resource, f.lease, f.by, f.typ::regtype::text)::text),
-          16) || '_check' AS func) y
+      LATERAL (SELECT 'seal_' || left(md5(convert_to(jsonb_build_array(f.col, f.resource, f.lease, f.by, f.typ::regtype::text)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_check' AS func) y
      WHERE f.wall <> 'off' AND NOT f.torn AND NOT f.unsettled  -- D213, and D102, D103 and D105
        -- D223 has the others
        AND (f.by IS NULL OR f.typ IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype,

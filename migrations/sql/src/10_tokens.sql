@@ -52,7 +52,7 @@ COMMENT ON FUNCTION fencing.refuse_driver(text) IS 'Raises an error in a session
 -- The same for a statement on a table, as its trigger refuse_driver, whose WHEN has looked at the setting. The functions that a session of
 -- the driver may call, and triggers, empty the setting while they write.
 CREATE FUNCTION fencing.refuse_driver_write() RETURNS trigger LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 BEGIN
   RAISE EXCEPTION
       'fencing: no connection of the driver may run % on fencing.%, which the driver rests on: use a plain connection, such as psql''s or one of package migrations',

@@ -57,7 +57,7 @@ COMMENT ON FUNCTION fencing.setting_name(text) IS
 -- one, under which clients know it.
 CREATE FUNCTION fencing.fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint,
     current bigint)
-RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_schema name;
   v_table  name;
@@ -219,7 +219,7 @@ SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE c.oid = issued_by);
-  v_prefix CONSTANT text := 'wall_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq)::text), 16) || '_';
+  v_prefix CONSTANT text := 'wall_' || {{nameDigest `token_column, mode, resource, v_seq`}} || '_';
   v_sql    text;
   v_function record;
 BEGIN
@@ -268,7 +268,7 @@ END $$;
 -- Drops the trigger functions that no trigger runs any more: those whose names begin with one of the prefixes, or all. They go together
 -- with the others of their prefix. What runs a function is found by its dependencies, which have an index.
 CREATE FUNCTION fencing.wall_sweep(prefixes text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_sql text;
 BEGIN
@@ -305,7 +305,7 @@ END $$;
 
 -- Refuses walls of several parents on one child if the child can't have both: it has one trigger of each kind.
 CREATE FUNCTION fencing.check_parents(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_child record;
 BEGIN
@@ -337,7 +337,7 @@ END $$;
 
 -- Refuses a table on which no trigger can be put, or one of somebody else would be replaced: one whose name matches names.
 CREATE FUNCTION fencing.check_triggers(tbl regclass, names text) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_found record;
 BEGIN
@@ -510,7 +510,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
 
 -- Without a level it is enforce, or attested where the wall is at that: who calls it again to mend the wall doesn't lower it.
 CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'at least enforce') RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_table   record;
   v_is_left boolean := false;

@@ -51,9 +51,8 @@ BEGIN
                        WHEN f.mode = 'strict' THEN format('WHEN (((new.%I <= old.%1$I) OR ' || c_changed || ')) ', f.col)
                        WHEN f.wall = 'report' THEN format('WHEN ((new.%I < old.%1$I)) ', f.col)
                        ELSE format('WHEN (((new.%I < old.%1$I) OR ' || c_changed || ')) ', f.col) END) AS def,
-           CASE WHEN k.tomb THEN 'tomb_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text),
-               16) || '_' || k.suffix
-                ELSE 'wall_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text), 16) || '_' || k.suffix
+           CASE WHEN k.tomb THEN 'tomb_' || {{nameDigest `f.col, f.mode, f.resource, q.seq, y.cols, y.types`}} || '_' || k.suffix
+                ELSE 'wall_' || {{nameDigest `f.col, f.mode, f.resource, q.seq`}} || '_' || k.suffix
                      || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func
       FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid,
           wall text, root_wall text, tombs boolean, part boolean, torn boolean,

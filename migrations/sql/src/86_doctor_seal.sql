@@ -56,8 +56,7 @@ BEGIN
           wall text, again text, torn boolean, unsettled boolean, subscribed boolean)
       LEFT JOIN pg_trigger t ON t.tgrelid = f.oid AND t.tgname = '~fencing_zseal' LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT
           JOIN pg_language l ON l.oid = p.prolang,
-      LATERAL (SELECT 'seal_' || left(md5(jsonb_build_array(f.col, f.resource, f.lease, f.by, f.typ::regtype::text)::text),
-          16) || '_check' AS func) y
+      LATERAL (SELECT 'seal_' || {{nameDigest `f.col, f.resource, f.lease, f.by, f.typ::regtype::text`}} || '_check' AS func) y
      WHERE f.wall <> 'off' AND NOT f.torn AND NOT f.unsettled  -- D213, and D102, D103 and D105
        -- D223 has the others
        AND (f.by IS NULL OR f.typ IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype,
