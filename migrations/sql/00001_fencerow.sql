@@ -3704,21 +3704,21 @@ VALUES
   ('function', '', 'doctor_objects()', '7f0f4e307fcd161b95d7a2aadf3a1298 sql b040abf047989985e1712773d21bd643'),
   ('function', '', 'doctor_owner()', '8080a132bbcde6fa86a624fdccb5a5e0 plpgsql 901c54a018e24d3768ff7695c8402f4f'),
   ('function', '', 'doctor_owners()', '40354d27e9f50deff2819fe4d1355a2b plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
-  ('function', '', 'doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass)', 'fef62604da7ad7a3c463b8ec5bb037f6 plpgsql 3e814fd0573b5022590579cbd88d96fe'),
+  ('function', '', 'doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass)', '4f9bf5b134ccdb0c773990e74c4da5d7 plpgsql 3e814fd0573b5022590579cbd88d96fe'),
   ('function', '', 'doctor_registered_less(former jsonb, present jsonb)', 'c41440749b0da641c6a0c72955dadb25 plpgsql d03f82d1bbd689948d48d7ae8eb137f4'),
   ('function', '', 'doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid)', 'ad86c6b7f1d7e41b5717a759cd22f4f9 plpgsql 34a66fa262db83d5c3ba004b5cb07031'),
   ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', '0edf30b4b5f04195eba3df6261ff9d55 plpgsql 53d872ae380b60c0960287f91f187d47'),
   ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '05818fd9d572e92a7a01199ee2352977 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', 'fa31203d41e2c2acd24ae96a42920b5a plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
+  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '45542f87fb3efce12ad14c9a9ab997a4 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
   ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '596dac743c871a278248ddc47872be42 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_sets(source text, language name, token_column name, arguments text)', '4f35eebca38865f4e4ddda6af3e9f67b plpgsql 4358f4873eaaa8cdb828d25db0a54423'),
   ('function', '', 'doctor_settings(family jsonb, apps jsonb)', '4ae8a48f38331459ecabbe90af2e4f7a plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_subscriptions(family jsonb, apps jsonb)', '23da1060c03c98b60f7fb7beaa2b0c9e plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_tables()', '4a063b0263a8eaa02c25e475f3d30c2d plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '9ce56da7eb1db91d3cf66369a53fb0c5 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
-  ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', 'c2a5658bfd7e91e278fda1abfd01902d plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', '8963d6f609d9f0fc5d89498841357285 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', '0faa1151d29ab77ac8208af1379a5646 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', '86b95031987484ef68aa3006be16e0d8 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', '18f1d53328b9447246c760ff1281ea63 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_without_wall(tbl text, sql text)', '97c9c9416bc7e67096ebe8e3a29373cc plpgsql 8c1a5e1950b7aa42bf68eb05de08b846'),
   ('function', '', 'doctor_words(source text, token_column name)', 'b6aaa41f5533c09bb0813514ad5cdc38 plpgsql 56d8652339a9032f7ec376391d514be6'),
   ('function', '', 'driver_level(tbl regclass, level text)', '2886770d6679fd87a85f2e5eea5e67a5 plpgsql dac5d67990532fce4617e27cc0743bd5'),
@@ -4034,15 +4034,27 @@ COMMENT ON FUNCTION fencing.doctor(boolean, name[]) IS
 
 -- ---- src/81_doctor_tables.sql
 
--- The statement that registers a table so. A sequence that is gone is left out, which is fencing.write_epoch then: D301.
+-- The statement that registers a table so. Of a sequence that is gone the functions of the table's wall have the name. Without one, or where
+-- no sequence has the name now, somebody has to say where tokens come from: by another one forged tokens would pass, or no token.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass) RETURNS text LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
+DECLARE
+  v_seq text := issued_by::text;
 BEGIN
   IF issued_by IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
-    RETURN format('SELECT fencing.register(%L, %L, %L, %L)', tbl, mode, token_column, resource);
+    SELECT replace(m.names[1], '''''', '''') INTO v_seq
+      FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid, LATERAL regexp_match(p.prosrc, 'pg_sequence_last_value[(]''((?:[^'']|'''')+)''::') m(names)
+     WHERE t.tgrelid = to_regclass(tbl) AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_' AND m.names IS NOT NULL LIMIT 1;
+    IF v_seq = 'fencing.write_epoch' THEN  -- D301 makes it again
+      RETURN format('SELECT fencing.register(%L, %L, %L, %L)', tbl, mode, token_column, resource);
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(v_seq) AND c.relkind = 'S') OR v_seq IS NULL THEN
+      RETURN format('SELECT fencing.register(%L, %L, %L, %L, ...) with the sequence that its tokens come from, which is above all that were given out', tbl, mode, token_column, resource)
+        || CASE WHEN v_seq IS NULL THEN '' ELSE format(', and was called %s', v_seq) END;
+    END IF;
   END IF;
-  RETURN format('SELECT fencing.register(%L, %L, %L, %L, %L)', tbl, mode, token_column, resource, issued_by);
+  RETURN format('SELECT fencing.register(%L, %L, %L, %L, %L)', tbl, mode, token_column, resource, v_seq);
 END $$;
 -- +goose StatementEnd
 
@@ -4396,8 +4408,9 @@ BEGIN
          CASE f.wall WHEN 'off' THEN 'what does not go through the driver writes it without any check'
                      WHEN 'report' THEN 'stale and unguarded writes are in the server''s log, and in the table'
                      ELSE 'an UPDATE that copies the token needs none of its own' END,
-         format(CASE f.wall WHEN 'enforce' THEN 'SELECT fencing.wall(%L, ''attested'')' ELSE 'SELECT fencing.wall(%L)' END, f.name)
-    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, mode text, wall text, covered boolean, unsettled boolean)
+         CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
+             format(CASE f.wall WHEN 'enforce' THEN 'SELECT fencing.wall(%L, ''attested'')' ELSE 'SELECT fencing.wall(%L)' END, f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, mode text, issued oid, wall text, covered boolean, unsettled boolean)
    WHERE f.root = f.oid AND (f.wall IN ('off', 'report') OR f.wall = 'enforce' AND f.mode = 'lease') AND NOT f.covered AND NOT f.unsettled;
 
   RETURN QUERY
@@ -4556,8 +4569,9 @@ BEGIN
   RETURN QUERY
   SELECT 'warning', 'D208 tombstones-without-wall', f.name, 'tombstones are on and the wall is off',
       'deletes carry no token that a tombstone could keep',
-         format('SELECT fencing.wall(%L)', f.name)
-    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, wall text, tombs boolean, unsettled boolean)
+         CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
+             format('SELECT fencing.wall(%L)', f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, issued oid, wall text, tombs boolean, unsettled boolean)
    WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs AND NOT f.unsettled;
 
   RETURN QUERY
@@ -5425,8 +5439,9 @@ BEGIN
 
   RETURN QUERY
   SELECT 'warning', 'D224 seal-without-wall', f.name, 'it is sealed and the wall is off', 'nothing compares its writes with the lease',
-         format('SELECT fencing.wall(%L)', f.name)
-    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, wall text, unsettled boolean) WHERE f.root = f.oid
+         CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
+             format('SELECT fencing.wall(%L)', f.name)
+    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, issued oid, wall text, unsettled boolean) WHERE f.root = f.oid
         AND f.wall = 'off' AND NOT f.unsettled;
 
   RETURN QUERY

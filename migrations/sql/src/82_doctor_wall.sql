@@ -21,8 +21,9 @@ BEGIN
          CASE f.wall WHEN 'off' THEN 'what does not go through the driver writes it without any check'
                      WHEN 'report' THEN 'stale and unguarded writes are in the server''s log, and in the table'
                      ELSE 'an UPDATE that copies the token needs none of its own' END,
-         format(CASE f.wall WHEN 'enforce' THEN 'SELECT fencing.wall(%L, ''attested'')' ELSE 'SELECT fencing.wall(%L)' END, f.name)
-    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, mode text, wall text, covered boolean, unsettled boolean)
+         CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
+             format(CASE f.wall WHEN 'enforce' THEN 'SELECT fencing.wall(%L, ''attested'')' ELSE 'SELECT fencing.wall(%L)' END, f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, mode text, issued oid, wall text, covered boolean, unsettled boolean)
    WHERE f.root = f.oid AND (f.wall IN ('off', 'report') OR f.wall = 'enforce' AND f.mode = 'lease') AND NOT f.covered AND NOT f.unsettled;
 
   RETURN QUERY
@@ -179,8 +180,9 @@ BEGIN
   RETURN QUERY
   SELECT 'warning', 'D208 tombstones-without-wall', f.name, 'tombstones are on and the wall is off',
       'deletes carry no token that a tombstone could keep',
-         format('SELECT fencing.wall(%L)', f.name)
-    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, wall text, tombs boolean, unsettled boolean)
+         CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
+             format('SELECT fencing.wall(%L)', f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, issued oid, wall text, tombs boolean, unsettled boolean)
    WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs AND NOT f.unsettled;
 
   RETURN QUERY

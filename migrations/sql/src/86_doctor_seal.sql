@@ -19,8 +19,9 @@ BEGIN
 
   RETURN QUERY
   SELECT 'warning', 'D224 seal-without-wall', f.name, 'it is sealed and the wall is off', 'nothing compares its writes with the lease',
-         format('SELECT fencing.wall(%L)', f.name)
-    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, wall text, unsettled boolean) WHERE f.root = f.oid
+         CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
+             format('SELECT fencing.wall(%L)', f.name)
+    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, issued oid, wall text, unsettled boolean) WHERE f.root = f.oid
         AND f.wall = 'off' AND NOT f.unsettled;
 
   RETURN QUERY
