@@ -1970,6 +1970,21 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- Whether the token column of a walled table was dropped: PostgreSQL drops the triggers with it whose condition or list of columns names it,
+-- and leaves the others.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_lost_tokens(tbl regclass) RETURNS boolean LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN (SELECT count(*) FILTER (WHERE t.tgname IN ('~fencing_update', '~fencing_insert', '~fencing_delete')) = 3
+             AND bool_and(t.tgname IN ('~fencing_update', '~fencing_insert', '~fencing_delete', '~fencing_truncate'))
+            FROM pg_trigger t, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+           WHERE t.tgrelid = tbl AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_');
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.doctor_lost_tokens(regclass) IS 'Whether the token column of a table was dropped under its wall.';
+
 -- Makes the triggers of a table, its partitions and its children what the level asks for. What is right already stays as it is, and
 -- its table is not locked. A trigger is right if the server writes it as it was written here: it keeps columns by their numbers, and
 -- so follows one that is renamed.
@@ -1997,6 +2012,12 @@ BEGIN
   IF level <> 'off' THEN
     PERFORM fencing.check_parents(tbl);
     PERFORM fencing.check_triggers(tbl, '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert))$');
+    IF fencing.doctor_lost_tokens(tbl) THEN
+      RAISE EXCEPTION 'fencing: the token column of % was dropped under its wall, and what has its name now has none of the tokens', tbl
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE c.oid = tbl), TABLE = (SELECT c.relname FROM pg_class c WHERE c.oid = tbl), COLUMN = token_column,
+              HINT = format('Take the wall off, give the rows the newest token that was given out, and put it up again, in one transaction: fencing.doctor() has the statement (D202). To forget the tokens: SELECT fencing.wall(%L, ''off'') first.', tbl);
+    END IF;
     v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by);
   END IF;
   WITH RECURSIVE member AS (
@@ -3701,6 +3722,7 @@ VALUES
   ('function', '', 'doctor_differences()', '540494276fdefc7699f89ae7f143d652 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_family()', 'd608a340cba7568b4ed1a4344424c55a plpgsql df36624d779f6462da19a6724f0ba137'),
   ('function', '', 'doctor_less()', 'a8b2d3cc2cd5a5ab85640c6833ae2db6 plpgsql ac2ba55746ee191cfdb16a588c2e0afd'),
+  ('function', '', 'doctor_lost_tokens(tbl regclass)', '8efb630ca62f92f2ef2dfa3b0bbbffdf plpgsql 4d779cb17eecc1400891b102f2fb255c'),
   ('function', '', 'doctor_objects()', '7f0f4e307fcd161b95d7a2aadf3a1298 sql b040abf047989985e1712773d21bd643'),
   ('function', '', 'doctor_owner()', '8080a132bbcde6fa86a624fdccb5a5e0 plpgsql 901c54a018e24d3768ff7695c8402f4f'),
   ('function', '', 'doctor_owners()', '40354d27e9f50deff2819fe4d1355a2b plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
@@ -3718,7 +3740,7 @@ VALUES
   ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '9ce56da7eb1db91d3cf66369a53fb0c5 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
   ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', '8963d6f609d9f0fc5d89498841357285 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', '0faa1151d29ab77ac8208af1379a5646 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', '18f1d53328b9447246c760ff1281ea63 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', '00aa429c00381f956b3c778242efec56 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_without_wall(tbl text, sql text)', '97c9c9416bc7e67096ebe8e3a29373cc plpgsql 8c1a5e1950b7aa42bf68eb05de08b846'),
   ('function', '', 'doctor_words(source text, token_column name)', 'b6aaa41f5533c09bb0813514ad5cdc38 plpgsql 56d8652339a9032f7ec376391d514be6'),
   ('function', '', 'driver_level(tbl regclass, level text)', '2886770d6679fd87a85f2e5eea5e67a5 plpgsql dac5d67990532fce4617e27cc0743bd5'),
@@ -3763,7 +3785,7 @@ VALUES
   ('function', '', 'unregister(tbl regclass)', '7584e0bb647b4feb3443bdd6b22e1771 plpgsql cc92ce5b3e705ae39709e1836d369583'),
   ('function', '', 'unseal(tbl regclass)', 'ad293536eacd4f143c25d45dbb01dc68 plpgsql cc92ce5b3e705ae39709e1836d369583'),
   ('function', '', 'wall(tbl regclass, level text)', '305e0d5b1c59ea41b78c2a4ed5ef0b9e plpgsql 5a536954570df63e8728f56138a73224'),
-  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', '0757ec39a710c77c1de8dd5cde664eed plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
+  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', '3ffd3fe3434d10fe4291d09886ca1969 plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
   ('function', '', 'wall_changed()', 'b320d12be55e559043174f6143ec5f1e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'wall_delete_bodies()', '65056af0de88c628a3d8436891b0cef5 sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass)', '6ff2febf9305d922bac1cfbc427aae5d plpgsql e95ca33e548862d6f143f196e2b4baaa'),
@@ -4426,7 +4448,7 @@ BEGIN
     ('~fencing_rekey2', 'check', 'AFTER UPDATE', true, 'rekey')),
   wanted AS (
     -- the names of the functions, as fencing.wall_functions and fencing.tombstone_functions build them
-    SELECT f.*, k.name AS trg, k.suffix, k.tomb, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
+    SELECT f.*, k.name AS trg, k.suffix, k.tomb, q.seq, g.lost, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
            -- the trigger as the server writes it where it is as fencing made it; compare fencing.wall_apply and fencing.tombstone_apply
            format('CREATE TRIGGER %I %s ON %s FOR EACH %s %sEXECUTE FUNCTION fencing.', k.name,
                   CASE WHEN k.event <> 'mark' THEN k.event WHEN f.mode = 'strict' THEN 'BEFORE UPDATE'
@@ -4447,6 +4469,7 @@ BEGIN
         unsettled boolean, subscribed boolean)
       LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE c.oid = f.issued AND c.relkind = 'S') q ON true
+      CROSS JOIN LATERAL (SELECT fencing.doctor_lost_tokens(f.root) AS lost) g
       LEFT JOIN LATERAL (SELECT bool_or(a.attgenerated <> '') AS generated, array_agg(a.attname ORDER BY u.ord) AS cols,
           array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
                                 string_agg(format(CASE a.atttypid WHEN 'varchar'::regtype
@@ -4474,6 +4497,10 @@ BEGIN
              THEN 'D205 trigger-changed' END AS code,
            -- at the level that the row has by then, which another remedy may raise
            CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name)
+               -- of rows whose tokens are gone none is newer than the last one that was given out
+               WHEN w.lost THEN CASE WHEN w.seq IS NULL
+                 THEN format('take the newest token that was given out, and in one transaction SELECT fencing.wall(%L, ''off''); UPDATE %1$s SET %2$I = ... WHERE %2$I < ...; SELECT fencing.wall(%3$L, %4$L)', w.root_name, w.col, w.root_name, w.root_wall)
+                 ELSE fencing.doctor_without_wall(w.root_name, format('UPDATE %s SET %I = pg_catalog.pg_sequence_last_value(%L) WHERE %2$I < pg_catalog.pg_sequence_last_value(%3$L)', w.root_name, w.col, w.seq)) END
                ELSE format('SELECT fencing.wall(r.relid, r.wall_level) FROM fencing.registry r WHERE r.relid = %L::regclass', w.root_name) END AS again,
            -- the column that the wall was made for, where another one has its name now: triggers follow a column that is renamed
            (SELECT l.col FROM pg_trigger u, substring(pg_get_triggerdef(u.oid) FROM 'new[.](.*) <=? old[.]') l(col)
@@ -4487,7 +4514,7 @@ BEGIN
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
   SELECT 'error', s.code, format('trigger %I on %s', s.trg, s.name),
-         CASE left(s.code, 4) WHEN 'D202' THEN 'the wall''s trigger is missing'
+         CASE left(s.code, 4) WHEN 'D202' THEN 'the wall''s trigger is missing' || CASE WHEN s.lost AND NOT s.tomb THEN format(', as after the token column was dropped: the tokens in %I are not those that the rows had', s.col) ELSE '' END
               WHEN 'D203' THEN format('the wall''s trigger is %s', CASE s.tgenabled WHEN 'D' THEN 'disabled' WHEN 'R'
                   THEN 'enabled for replicas only'
                   ELSE 'not ENABLE ALWAYS' END)
@@ -5740,6 +5767,7 @@ DROP FUNCTION fencing.wall(tbl regclass, level text);
 DROP TRIGGER IF EXISTS wall ON fencing.registry;
 DROP FUNCTION fencing.wall_changed();
 DROP FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass);
+DROP FUNCTION fencing.doctor_lost_tokens(tbl regclass);
 DROP FUNCTION fencing.check_triggers(tbl regclass, names text);
 DROP FUNCTION fencing.check_parents(tbl regclass);
 DROP FUNCTION fencing.walls_above(rel oid);

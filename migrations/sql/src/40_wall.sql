@@ -367,6 +367,19 @@ BEGIN
   END IF;
 END $$;
 
+-- Whether the token column of a walled table was dropped: PostgreSQL drops the triggers with it whose condition or list of columns names it,
+-- and leaves the others.
+CREATE FUNCTION fencing.doctor_lost_tokens(tbl regclass) RETURNS boolean LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN (SELECT count(*) FILTER (WHERE t.tgname IN ('~fencing_update', '~fencing_insert', '~fencing_delete')) = 3
+             AND bool_and(t.tgname IN ('~fencing_update', '~fencing_insert', '~fencing_delete', '~fencing_truncate'))
+            FROM pg_trigger t, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+           WHERE t.tgrelid = tbl AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_');
+END $$;
+
+COMMENT ON FUNCTION fencing.doctor_lost_tokens(regclass) IS 'Whether the token column of a table was dropped under its wall.';
+
 -- Makes the triggers of a table, its partitions and its children what the level asks for. What is right already stays as it is, and
 -- its table is not locked. A trigger is right if the server writes it as it was written here: it keeps columns by their numbers, and
 -- so follows one that is renamed.
@@ -393,6 +406,12 @@ BEGIN
   IF level <> 'off' THEN
     PERFORM fencing.check_parents(tbl);
     PERFORM fencing.check_triggers(tbl, '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert))$');
+    IF fencing.doctor_lost_tokens(tbl) THEN
+      RAISE EXCEPTION 'fencing: the token column of % was dropped under its wall, and what has its name now has none of the tokens', tbl
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE c.oid = tbl), TABLE = (SELECT c.relname FROM pg_class c WHERE c.oid = tbl), COLUMN = token_column,
+              HINT = format('Take the wall off, give the rows the newest token that was given out, and put it up again, in one transaction: fencing.doctor() has the statement (D202). To forget the tokens: SELECT fencing.wall(%L, ''off'') first.', tbl);
+    END IF;
     v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by);
   END IF;
   WITH RECURSIVE member AS (

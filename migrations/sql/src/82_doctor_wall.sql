@@ -39,7 +39,7 @@ BEGIN
     ('~fencing_rekey2', 'check', 'AFTER UPDATE', true, 'rekey')),
   wanted AS (
     -- the names of the functions, as fencing.wall_functions and fencing.tombstone_functions build them
-    SELECT f.*, k.name AS trg, k.suffix, k.tomb, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
+    SELECT f.*, k.name AS trg, k.suffix, k.tomb, q.seq, g.lost, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
            -- the trigger as the server writes it where it is as fencing made it; compare fencing.wall_apply and fencing.tombstone_apply
            format('CREATE TRIGGER %I %s ON %s FOR EACH %s %sEXECUTE FUNCTION fencing.', k.name,
                   CASE WHEN k.event <> 'mark' THEN k.event WHEN f.mode = 'strict' THEN 'BEFORE UPDATE'
@@ -60,6 +60,7 @@ BEGIN
         unsettled boolean, subscribed boolean)
       LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE c.oid = f.issued AND c.relkind = 'S') q ON true
+      CROSS JOIN LATERAL (SELECT fencing.doctor_lost_tokens(f.root) AS lost) g
       LEFT JOIN LATERAL (SELECT bool_or(a.attgenerated <> '') AS generated, array_agg(a.attname ORDER BY u.ord) AS cols,
           array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
                                 string_agg(format(CASE a.atttypid WHEN 'varchar'::regtype
@@ -87,6 +88,10 @@ BEGIN
              THEN 'D205 trigger-changed' END AS code,
            -- at the level that the row has by then, which another remedy may raise
            CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name)
+               -- of rows whose tokens are gone none is newer than the last one that was given out
+               WHEN w.lost THEN CASE WHEN w.seq IS NULL
+                 THEN format('take the newest token that was given out, and in one transaction SELECT fencing.wall(%L, ''off''); UPDATE %1$s SET %2$I = ... WHERE %2$I < ...; SELECT fencing.wall(%3$L, %4$L)', w.root_name, w.col, w.root_name, w.root_wall)
+                 ELSE fencing.doctor_without_wall(w.root_name, format('UPDATE %s SET %I = pg_catalog.pg_sequence_last_value(%L) WHERE %2$I < pg_catalog.pg_sequence_last_value(%3$L)', w.root_name, w.col, w.seq)) END
                ELSE format('SELECT fencing.wall(r.relid, r.wall_level) FROM fencing.registry r WHERE r.relid = %L::regclass', w.root_name) END AS again,
            -- the column that the wall was made for, where another one has its name now: triggers follow a column that is renamed
            (SELECT l.col FROM pg_trigger u, substring(pg_get_triggerdef(u.oid) FROM 'new[.](.*) <=? old[.]') l(col)
@@ -100,7 +105,7 @@ BEGIN
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
   SELECT 'error', s.code, format('trigger %I on %s', s.trg, s.name),
-         CASE left(s.code, 4) WHEN 'D202' THEN 'the wall''s trigger is missing'
+         CASE left(s.code, 4) WHEN 'D202' THEN 'the wall''s trigger is missing' || CASE WHEN s.lost AND NOT s.tomb THEN format(', as after the token column was dropped: the tokens in %I are not those that the rows had', s.col) ELSE '' END
               WHEN 'D203' THEN format('the wall''s trigger is %s', CASE s.tgenabled WHEN 'D' THEN 'disabled' WHEN 'R'
                   THEN 'enabled for replicas only'
                   ELSE 'not ENABLE ALWAYS' END)
