@@ -33,7 +33,7 @@ func take(t *testing.T, conn *pgx.Conn, resource, ttl, holder string) taken {
 // jump far ahead first.
 func counting(t *testing.T) string {
 	dsn := localpg.Database(t, installed)
-	exec(t, open(t, dsn), "SELECT fencing.next_token(); SELECT setval('fencing.write_epoch', 1, false)")
+	exec(t, open(t, dsn), "SELECT fencing.next_token(); SELECT setval('fencing.write_epoch', 1, false); UPDATE fencing.incarnation SET floor = 0")
 	return dsn
 }
 

@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,9 +41,52 @@ func TestSequenceGone(t *testing.T) {
 			require.NotContains(t, codes(diagnose(t, dsn), "error"), "D001 schema-broken")
 
 			advise(t, dsn)
+			if strings.HasPrefix(tt.setup, own) {
+				require.Contains(t, said(diagnose(t, dsn), "D301 sequence-missing"), "t", "no other sequence is taken for it")
+				exec(t, conn, "CREATE SEQUENCE tokens; SELECT setval('tokens', 50)")
+				advise(t, dsn)
+				if get[bool](t, conn, "SELECT issued_by::regclass::text <> 'tokens' FROM fencing.registry") { // a table without a wall doesn't say which it was
+					require.Equal(t, "off", get[string](t, conn, "SELECT wall_level FROM fencing.registry"))
+					exec(t, conn, "SELECT fencing.register('t', 'lease', issued_by => 'tokens')")
+				}
+			}
 			exec(t, conn, "SELECT fencing.wall('t')")
 			_, err = conn.Exec(t.Context(), "INSERT INTO t VALUES (7, 'forged', 9223372036854775806)")
 			requireRefused(t, err, "FN003")
+		})
+	}
+}
+
+// The doctor doesn't bind a table to another sequence than the one that its
+// tokens came from, wherever it says how to register it.
+func TestSequenceGoneAndMadeAgain(t *testing.T) {
+	t.Parallel()
+	const gone, again = "DROP SEQUENCE locks.\"it's\";", "CREATE SEQUENCE locks.\"it's\"; SELECT setval('locks.\"it''s\"', 50);"
+	for name, tt := range map[string]struct {
+		sql    string
+		advice bool // the remedy is a statement
+	}{
+		"made again":                    {gone + again, true},
+		"restored with its table":       {"DROP TABLE t;" + gone + again + "CREATE TABLE t (id int PRIMARY KEY, last_token bigint NOT NULL DEFAULT 0)", false},
+		"gone":                          {gone, false},
+		"another relation has the name": {gone + `CREATE VIEW locks."it's" AS SELECT 1`, false},
+		"without a wall":                {"SELECT fencing.wall('t', 'off');" + gone + again, false},
+		"renamed table":                 {gone + again + "ALTER TABLE t RENAME TO u", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := localpg.Database(t, installed)
+			conn := open(t, dsn)
+			exec(t, conn, "CREATE SCHEMA locks; CREATE TABLE t (id int PRIMARY KEY); SELECT fencing.next_token();"+again+
+				`SELECT fencing.register('t', 'lease', issued_by => 'locks."it''s"'), fencing.wall('t')`)
+			exec(t, conn, tt.sql)
+			left := advise(t, dsn)
+			require.Zero(t, get[int64](t, conn, "SELECT count(*) FROM fencing.registry WHERE issued_by = 'fencing.write_epoch'::regclass"), "%v", left)
+			if tt.advice {
+				require.Empty(t, codes(left, "error"), "%v", left)
+				require.Equal(t, int64(1), get[int64](t, conn, `SELECT count(*) FROM fencing.registry WHERE issued_by = 'locks."it''s"'::regclass`))
+			} else {
+				require.NotEmpty(t, codes(left, "error", "warning"), "%v", left)
+			}
 		})
 	}
 }

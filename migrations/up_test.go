@@ -26,7 +26,7 @@ func TestUpInstalls(t *testing.T) {
 		"carry_over()", "check_name()", "check_parents()", "check_seal_column()", "check_sequence()", "check_table()", "check_token_column()",
 		"check_triggers()", "claim_name()", "doctor()",
 		"doctor_apps()", "doctor_around()", "doctor_bounds()", "doctor_buried()", "doctor_columns()", "doctor_differences()", "doctor_family()",
-		"doctor_less()", "doctor_manifest()", "doctor_objects()", "doctor_owner()", "doctor_owners()", "doctor_register()",
+		"doctor_less()", "doctor_lost_tokens()", "doctor_manifest()", "doctor_objects()", "doctor_owner()", "doctor_owners()", "doctor_register()",
 		"doctor_registered_less()", "doctor_revoke()", "doctor_roles()", "doctor_schema()",
 		"doctor_seal()", "doctor_sequences()", "doctor_sets()", "doctor_settings()", "doctor_subscriptions()", "doctor_tables()", "doctor_tokens()",
 		"doctor_tombstones()", "doctor_triggers()", "doctor_wall()", "doctor_without_wall()", "doctor_words()",

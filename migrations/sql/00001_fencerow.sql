@@ -20,10 +20,10 @@ SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 -- for a synchronous standby. A token counts only after that COMMIT.
 --
 -- Known limits:
---   A storage snapshot put back, and pg_restore --data-only or setval into the sequence that is there, keep the timeline, the
---   system identifier and both oids, so tokens given out since are given out again: no function can see that. Say so before
---   anybody draws: DELETE FROM fencing.incarnation has the sequence jump far ahead. After PITR, after a whole dump, wherever it
---   was restored, and in a copy of the database it does so by itself. A sequence of your own never does.
+--   A storage snapshot put back, and setval on the sequence that is there, keep the timeline, the system identifier and both oids,
+--   so tokens given out since are given out again: no function can see that, unless setval goes back to before the last jump. Say so
+--   before anybody draws: DELETE FROM fencing.incarnation has the sequence jump far ahead. After PITR, after a dump that was restored
+--   with the rows of this schema, wherever it was, and in a copy of the database it does so by itself. A sequence of your own never does.
 --   Servers run by others may keep back what tells the timeline or the system identifier. The time at which the server started then
 --   stands in for it: tokens also jump at each start of the server, which does no harm, and a promoted standby, which is another
 --   server, still has them jump. Where that can't be read either, nothing but the oids is compared. fencing.doctor() says so.
@@ -71,7 +71,7 @@ COMMENT ON FUNCTION fencing.refuse_driver(text) IS 'Raises an error in a session
 -- the driver may call, and triggers, empty the setting while they write.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.refuse_driver_write() RETURNS trigger LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 BEGIN
   RAISE EXCEPTION
       'fencing: no connection of the driver may run % on fencing.%, which the driver rests on: use a plain connection, such as psql''s or one of package migrations',
@@ -80,14 +80,18 @@ END $$;
 -- +goose StatementEnd
 
 -- What tokens were last drawn from. Another timeline or system identifier means that WAL may have been lost; another database or
--- another sequence, that a dump has been restored or the database copied, with the value that the sequence had then.
+-- another sequence, that a dump has been restored or the database copied, with the value that the sequence had then. The same goes for a
+-- second row: it came with a dump that was restored into a database which had a row already, and so nothing may keep a second one out.
 CREATE TABLE fencing.incarnation (
-  one   boolean PRIMARY KEY DEFAULT true CHECK (one),
-  tli   bigint  NOT NULL,
-  sysid bigint  NOT NULL,
-  dbid  oid     NOT NULL,
-  seqid oid     NOT NULL
+  tli   bigint NOT NULL,
+  sysid bigint NOT NULL,
+  dbid  oid    NOT NULL,
+  seqid oid    NOT NULL,
+  floor bigint NOT NULL DEFAULT 0  -- what tokens have been above since the last jump; below it the sequence was set back
 );
+
+-- it has no key, and a publication of all tables must not keep next_token() from writing it
+ALTER TABLE fencing.incarnation REPLICA IDENTITY FULL;
 
 CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.incarnation
   FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
@@ -137,6 +141,8 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_token bigint;
   v_now record;
+  v_is_same boolean;
+  v_floor bigint;
   v_session CONSTANT text := current_setting('fencing.session', true);
 BEGIN
   IF pg_is_in_recovery() THEN
@@ -144,35 +150,41 @@ BEGIN
       USING ERRCODE = 'read_only_sql_transaction', HINT = 'Connect to the primary (target_session_attrs=read-write).';
   END IF;
   v_now := fencing.incarnation_now();
-  IF NOT EXISTS (SELECT 1 FROM fencing.incarnation i WHERE i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid
-      AND i.seqid = v_now.seqid) THEN
+  FOR v_look IN 1..2 LOOP
+    SELECT count(*) = 1 AND bool_and(i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid AND i.seqid = v_now.seqid), max(i.floor)
+      INTO v_is_same, v_floor FROM fencing.incarnation i;
+    IF v_is_same THEN
+      v_token := nextval('fencing.write_epoch');
+      EXIT WHEN v_token > v_floor;
+    END IF;
+    IF v_look = 1 THEN  -- look again: another session may have had tokens jump meanwhile
+      LOCK TABLE fencing.incarnation IN SHARE ROW EXCLUSIVE MODE;
+      CONTINUE;
+    END IF;
+    IF pg_sequence_last_value('fencing.write_epoch'::regclass) >= 9223372032559808512 THEN  -- 2^63 - 2^32
+      RAISE EXCEPTION
+          'fencing: sequence fencing.write_epoch is too near its end for the jump that a restored, promoted or copied database needs'
+        USING ERRCODE = 'sequence_generator_limit_exceeded', HINT = 'It never gets there by itself. Stop all writers, set it back with '
+          'setval to a value above every token that was given out, and mend rows with larger ones by fencing.repair.';
+    END IF;
+    -- far above whatever has been given out and is forgotten: seconds since 2020 in the high half, and past the last jump in any case
+    v_floor := greatest((coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) >> 32) + 1,
+      extract(epoch FROM clock_timestamp() - timestamptz '2020-01-01 00:00:00+00')::bigint) << 32;
+    PERFORM setval('fencing.write_epoch', v_floor);
     IF v_session = 'driver' THEN
       PERFORM set_config('fencing.session', '', true);
     END IF;
-    INSERT INTO fencing.incarnation AS i (tli, sysid, dbid, seqid) VALUES (v_now.tli, v_now.sysid, v_now.dbid, v_now.seqid)
-      ON CONFLICT (one) DO UPDATE SET tli = EXCLUDED.tli, sysid = EXCLUDED.sysid, dbid = EXCLUDED.dbid, seqid = EXCLUDED.seqid
-      WHERE (i.tli, i.sysid, i.dbid, i.seqid) IS DISTINCT FROM (EXCLUDED.tli, EXCLUDED.sysid, EXCLUDED.dbid, EXCLUDED.seqid);
-    IF FOUND THEN
-      IF pg_sequence_last_value('fencing.write_epoch'::regclass) >= 9223372032559808512 THEN  -- 2^63 - 2^32
-        RAISE EXCEPTION
-            'fencing: sequence fencing.write_epoch is too near its end for the jump that a restored, promoted or copied database needs'
-          USING ERRCODE = 'sequence_generator_limit_exceeded', HINT = 'It never gets there by itself. Stop all writers, set it back with '
-            'setval to a value above every token that was given out, and mend rows with larger ones by fencing.repair.';
-      END IF;
-      -- far above whatever has been given out and is forgotten: seconds since 2020 in the high half, and past the last jump in any case
-      PERFORM setval('fencing.write_epoch', greatest(
-        (coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) >> 32) + 1,
-        extract(epoch FROM clock_timestamp() - timestamptz '2020-01-01 00:00:00+00')::bigint) << 32);
-    END IF;
+    DELETE FROM fencing.incarnation;
+    INSERT INTO fencing.incarnation (tli, sysid, dbid, seqid, floor) VALUES (v_now.tli, v_now.sysid, v_now.dbid, v_now.seqid, v_floor);
     IF v_session = 'driver' THEN
       PERFORM set_config('fencing.session', v_session, true);
     END IF;
-  END IF;
+    v_token := nextval('fencing.write_epoch');
+  END LOOP;
   -- a session with it off handed tokens out again after a crash; remote_apply waits for more than on and may stay
   IF current_setting('synchronous_commit') <> 'remote_apply' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
-  v_token := nextval('fencing.write_epoch');
   PERFORM pg_logical_emit_message(true, 'fencing', v_token::text);
   RETURN v_token;
 END $$;
@@ -251,7 +263,7 @@ COMMENT ON TABLE fencing.generation IS
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.registry_changed() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_value bigint;
 BEGIN
@@ -303,7 +315,7 @@ END $$;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_class record;
   v_what text;
@@ -347,7 +359,7 @@ END $$;
 -- +goose StatementBegin
 CREATE FUNCTION fencing.refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text DEFAULT '...',
     is_named boolean DEFAULT false)
-RETURNS void LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+RETURNS void LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 BEGIN
   PERFORM fencing.check_table(tbl);  -- no hint to register what register refuses
   RAISE EXCEPTION 'fencing: %.% is not registered%', quote_ident(schema_name), quote_ident(table_name),
@@ -360,7 +372,7 @@ END $$;
 -- the column must be there: of tbl and of every table that inherits from it
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_token_column(tbl regclass, token_column name) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_column record;
   v_what text;
@@ -455,7 +467,7 @@ END $$;
 -- is_new: the row has been made just now, and what it doesn't say is as they say.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.take_over(tbl regclass, former jsonb, is_new boolean) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_row  jsonb;
   v_more jsonb := '{}';
@@ -491,7 +503,7 @@ END $$;
 -- TRUNCATE only. Nothing in the catalog tells which one of several it was.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.registered_above(tbl regclass) RETURNS SETOF fencing.registry LANGUAGE plpgsql STABLE ROWS 1
-SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
 DECLARE
   v_has text[];  -- what the names of the functions begin with
 BEGIN
@@ -505,10 +517,10 @@ BEGIN
     LEFT JOIN (pg_class q JOIN pg_namespace n ON n.oid = q.relnamespace) ON q.oid = r.issued_by
     LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = r.seal_column AND a.attnum > 0
    WHERE r.relid <> tbl AND r.wall_level <> 'off'
-     AND 'wall_' || left(md5(jsonb_build_array(r.token_column, r.mode, r.resource, CASE WHEN q.oid IS NOT NULL THEN format('%I.%I', n.nspname, q.relname) END)::text), 16) = ANY (v_has)
+     AND 'wall_' || left(md5(convert_to(jsonb_build_array(r.token_column, r.mode, r.resource, CASE WHEN q.oid IS NOT NULL THEN format('%I.%I', n.nspname, q.relname) END)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) = ANY (v_has)
      AND (r.tombstones OR NOT EXISTS (SELECT FROM unnest(v_has) h WHERE starts_with(h, 'tomb_')))
      AND (NOT EXISTS (SELECT FROM unnest(v_has) h WHERE starts_with(h, 'seal_'))
-          OR 'seal_' || left(md5(jsonb_build_array(r.token_column, r.resource, r.seal_resource, r.seal_column, a.atttypid::regtype::text)::text), 16) = ANY (v_has))
+          OR 'seal_' || left(md5(convert_to(jsonb_build_array(r.token_column, r.resource, r.seal_resource, r.seal_column, a.atttypid::regtype::text)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) = ANY (v_has))
      AND NOT EXISTS (SELECT FROM pg_attribute x WHERE x.attrelid = c.oid AND x.attnum > 0 AND NOT x.attisdropped
        AND NOT EXISTS (SELECT FROM pg_attribute y WHERE y.attrelid = tbl AND y.attname = x.attname AND y.atttypid = x.atttypid AND NOT y.attisdropped));
 END $$;
@@ -519,7 +531,7 @@ END $$;
 -- that has the name which tbl gives up; for tbl itself that is left to the caller.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.claim_name(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_taken  record;
   v_chain  oid[];
@@ -594,7 +606,7 @@ END $$;
 -- +goose StatementBegin
 CREATE FUNCTION fencing.register(tbl regclass, mode text DEFAULT NULL, token_column name DEFAULT 'last_token', resource text DEFAULT NULL,
                                  issued_by regclass DEFAULT 'fencing.write_epoch'::text::regclass) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   v_schema name;
@@ -849,7 +861,7 @@ COMMENT ON FUNCTION fencing.unregister(regclass) IS 'Ends the protection of a ta
 -- is meant for tbl must not hold for the other. schema_name and table_name are what tbl is called.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_name(tbl regclass, schema_name name, table_name name) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_taken text;
 BEGIN
@@ -869,7 +881,7 @@ END $$;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.driver_level(tbl regclass, level text) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
 DECLARE
   v_table record;
 BEGIN
@@ -906,7 +918,7 @@ COMMENT ON FUNCTION fencing.driver_level(regclass, text) IS
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.driver_rewrite(tbl regclass, on_off boolean) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
 DECLARE
   v_table record;
 BEGIN
@@ -1005,6 +1017,7 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   c_ttl CONSTANT interval := fencing.lease_ttl(take.ttl);
   c_session CONSTANT text := current_setting('fencing.session', true);
+  v_former bigint;  -- the newest token that the lease is known to have had
 BEGIN
   IF take.resource IS NULL OR length(take.resource) NOT BETWEEN 1 AND 255 OR take.holder IS NULL
      OR length(take.holder) NOT BETWEEN 1 AND 255 THEN
@@ -1019,6 +1032,16 @@ BEGIN
   IF FOUND THEN
     PERFORM fencing.lease_wait(take.resource);
   END IF;
+  -- a sequence that was set back, as by a restore of rows alone, would give out tokens for the second time
+  SELECT greatest((SELECT x.token FROM fencing.lease x WHERE x.resource = take.resource),
+                  (SELECT max(e.token) FROM fencing.epoch e WHERE e.resource = take.resource)) INTO v_former;
+  IF v_former > coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) THEN
+    PERFORM fencing.lease_wait(take.resource);
+    LOCK TABLE fencing.incarnation IN SHARE ROW EXCLUSIVE MODE;
+    IF v_former > coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) THEN
+      DELETE FROM fencing.incarnation;  -- has tokens jump
+    END IF;
+  END IF;
   -- NOT EXISTS keeps contenders from locking a row that is held, and from drawing tokens for nothing
   INSERT INTO fencing.lease AS l (resource, holder, token, expires_at)
   SELECT take.resource, take.holder, fencing.next_token(), clock_timestamp() + c_ttl
@@ -1029,6 +1052,11 @@ BEGIN
    WHERE l.expires_at < clock_timestamp()
   RETURNING l.token, l.holder, c_ttl INTO take.token, take.held_by, take.remaining;
   IF FOUND THEN
+    IF take.token <= v_former THEN
+      RAISE EXCEPTION 'fencing: the lease has had token %, and the one that was drawn is not larger', v_former
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = 'fencing', TABLE = 'lease', CONSTRAINT = 'take',
+              HINT = 'Sequence fencing.write_epoch was set back or has a CACHE, or the token was forged. fencing.doctor() has what mends it (D221, D302, D307).';
+    END IF;
     -- where taking waits for writers, as for those of a seal, the lease's time begins afterwards
     UPDATE fencing.lease l SET expires_at = clock_timestamp() + c_ttl
      WHERE l.resource = take.resource AND l.expires_at < clock_timestamp() + c_ttl - interval '10 ms';
@@ -1172,7 +1200,7 @@ COMMENT ON FUNCTION fencing.setting_name(text) IS
 -- +goose StatementBegin
 CREATE FUNCTION fencing.fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint,
     current bigint)
-RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_schema name;
   v_table  name;
@@ -1785,7 +1813,7 @@ SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE c.oid = issued_by);
-  v_prefix CONSTANT text := 'wall_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq)::text), 16) || '_';
+  v_prefix CONSTANT text := 'wall_' || left(md5(convert_to(jsonb_build_array(token_column, mode, resource, v_seq)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_';
   v_sql    text;
   v_function record;
 BEGIN
@@ -1836,7 +1864,7 @@ END $$;
 -- with the others of their prefix. What runs a function is found by its dependencies, which have an index.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall_sweep(prefixes text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_sql text;
 BEGIN
@@ -1877,7 +1905,7 @@ END $$;
 -- Refuses walls of several parents on one child if the child can't have both: it has one trigger of each kind.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_parents(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_child record;
 BEGIN
@@ -1911,7 +1939,7 @@ END $$;
 -- Refuses a table on which no trigger can be put, or one of somebody else would be replaced: one whose name matches names.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_triggers(tbl regclass, names text) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_found record;
 BEGIN
@@ -1946,6 +1974,21 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- Whether the token column of a walled table was dropped: PostgreSQL drops the triggers with it whose condition or list of columns names it,
+-- and leaves the others.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_lost_tokens(tbl regclass) RETURNS boolean LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN (SELECT count(*) FILTER (WHERE t.tgname IN ('~fencing_update', '~fencing_insert', '~fencing_delete')) = 3
+             AND bool_and(t.tgname IN ('~fencing_update', '~fencing_insert', '~fencing_delete', '~fencing_truncate'))
+            FROM pg_trigger t, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+           WHERE t.tgrelid = tbl AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_');
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.doctor_lost_tokens(regclass) IS 'Whether the token column of a table was dropped under its wall.';
+
 -- Makes the triggers of a table, its partitions and its children what the level asks for. What is right already stays as it is, and
 -- its table is not locked. A trigger is right if the server writes it as it was written here: it keeps columns by their numbers, and
 -- so follows one that is renamed.
@@ -1973,6 +2016,12 @@ BEGIN
   IF level <> 'off' THEN
     PERFORM fencing.check_parents(tbl);
     PERFORM fencing.check_triggers(tbl, '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert))$');
+    IF fencing.doctor_lost_tokens(tbl) THEN
+      RAISE EXCEPTION 'fencing: the token column of % was dropped under its wall, and what has its name now has none of the tokens', tbl
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE c.oid = tbl), TABLE = (SELECT c.relname FROM pg_class c WHERE c.oid = tbl), COLUMN = token_column,
+              HINT = format('Take the wall off, give the rows the newest token that was given out, and put it up again, in one transaction: fencing.doctor() has the statement (D202). To forget the tokens: SELECT fencing.wall(%L, ''off'') first.', tbl);
+    END IF;
     v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by);
   END IF;
   WITH RECURSIVE member AS (
@@ -2094,7 +2143,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
 -- Without a level it is enforce, or attested where the wall is at that: who calls it again to mend the wall doesn't lower it.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'at least enforce') RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_table   record;
   v_is_left boolean := false;
@@ -2206,7 +2255,7 @@ COMMENT ON TABLE fencing.epoch IS
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.raise_epoch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_token bigint;
 BEGIN
@@ -2234,7 +2283,7 @@ ALTER TABLE fencing.lease ENABLE ALWAYS TRIGGER epoch;
 CREATE FUNCTION fencing.seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text,
     col name,
                                   token bigint, current bigint, was bigint) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_schema name;
   v_table  name;
@@ -2501,8 +2550,7 @@ CREATE FUNCTION fencing.seal_function(token_column name, resource text, seal_res
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
     SET standard_conforming_strings = on AS $$
 DECLARE
-  v_name CONSTANT text := 'seal_' || left(md5(jsonb_build_array(token_column, resource, seal_resource, seal_column, typ::text)::text),
-      16) || '_check';
+  v_name CONSTANT text := 'seal_' || left(md5(convert_to(jsonb_build_array(token_column, resource, seal_resource, seal_column, typ::text)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_check';
   v_sql  text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_function()');
@@ -2533,7 +2581,7 @@ END $$;
 -- drops the trigger functions that no trigger runs any more: those of the names, or all; compare fencing.wall_sweep
 -- +goose StatementBegin
 CREATE FUNCTION fencing.seal_sweep(names text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_sql text;
 BEGIN
@@ -2557,7 +2605,7 @@ END $$;
 -- the column that names the lease: of tbl and of every table that inherits from it
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_seal_column(tbl regclass, by_column name) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_column record;
   v_what text;
@@ -2746,7 +2794,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER seal;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.seal(tbl regclass, resource text DEFAULT NULL, by_column name DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_table record;
 BEGIN
@@ -2863,7 +2911,7 @@ COMMENT ON TABLE fencing.tombstone IS 'Deleted keys with the tokens that deleted
 -- if and only if they are equal, whatever the session's settings.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[]) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_table record;
   v_column record;
@@ -2926,7 +2974,7 @@ END $$;
 -- then each tombstone stands for both keys.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_was   jsonb;
   v_names text[];  -- of the columns in v_was, as they were
@@ -3117,8 +3165,7 @@ BEGIN
                                                  WHEN u.type = 'varchar'::regtype THEN 'text' ELSE u.type::text END) ORDER BY u.n)
     INTO v_columns FROM unnest(v_key.cols, v_key.types) WITH ORDINALITY u(col, type, n);
   PERFORM fencing.tombstone_rekey(tbl, v_columns);
-  v_prefix := 'tomb_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq, v_key.cols, v_key.types::text[])::text),
-      16) || '_';
+  v_prefix := 'tomb_' || left(md5(convert_to(jsonb_build_array(token_column, mode, resource, v_seq, v_key.cols, v_key.types::text[])::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_';
   SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
     INTO v_types FROM unnest(v_key.cols, v_key.types::text[]) WITH ORDINALITY u(c, t, n);
   v_types := v_types || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(token_column), '%', '%%'));
@@ -3159,7 +3206,7 @@ END $$;
 -- compare fencing.wall_sweep
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_sweep(prefixes text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_sql text;
 BEGIN
@@ -3309,7 +3356,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER tombstones;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstones(tbl regclass, keep boolean DEFAULT true) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_table record;
 BEGIN
@@ -3427,7 +3474,7 @@ END $$;
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.repair(tbl regclass, key jsonb, token bigint, reason text) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_table record;
   v_cols name[];
@@ -3589,7 +3636,7 @@ VALUES
   ('column', 'generation', 'one', 'boolean'),
   ('column', 'generation', 'value', 'bigint'),
   ('column', 'incarnation', 'dbid', 'oid'),
-  ('column', 'incarnation', 'one', 'boolean'),
+  ('column', 'incarnation', 'floor', 'bigint'),
   ('column', 'incarnation', 'seqid', 'oid'),
   ('column', 'incarnation', 'sysid', 'bigint'),
   ('column', 'incarnation', 'tli', 'bigint'),
@@ -3633,8 +3680,6 @@ VALUES
   ('constraint', 'epoch', 'epoch_stripe_check', 'CHECK (((stripe >= 0) AND (stripe <= 15)))'),
   ('constraint', 'generation', 'generation_one_check', 'CHECK (one)'),
   ('constraint', 'generation', 'generation_pkey', 'PRIMARY KEY (one)'),
-  ('constraint', 'incarnation', 'incarnation_one_check', 'CHECK (one)'),
-  ('constraint', 'incarnation', 'incarnation_pkey', 'PRIMARY KEY (one)'),
   ('constraint', 'lease', 'lease_pkey', 'PRIMARY KEY (resource)'),
   ('constraint', 'lease', 'lease_resource_check', 'CHECK (((length(resource) >= 1) AND (length(resource) <= 255)))'),
   ('constraint', 'registry', 'registry_driver_level_check', 'CHECK ((driver_level = ANY (ARRAY[''off''::text, ''report''::text, ''enforce''::text])))'),
@@ -3652,7 +3697,7 @@ VALUES
   ('constraint', 'repairs', 'repairs_reason_check', 'CHECK ((reason ~ ''[^[:space:]]''::text))'),
   ('constraint', 'tombstone', 'tombstone_pkey', 'PRIMARY KEY (relid, digest)'),
   ('default', 'generation', 'one', 'true'),
-  ('default', 'incarnation', 'one', 'true'),
+  ('default', 'incarnation', 'floor', '0'),
   ('default', 'registry', 'driver_level', '''enforce''::text'),
   ('default', 'registry', 'driver_rewrite', 'false'),
   ('default', 'registry', 'issued_by', '''fencing.write_epoch''::regclass'),
@@ -3664,14 +3709,14 @@ VALUES
   ('default', 'repairs', 'repaired_by', 'SESSION_USER'),
   ('default', 'tombstone', 'deleted_at', 'clock_timestamp()'),
   ('function', '', 'carry_over(present jsonb, former jsonb)', 'f283776660ab1821b6c87c110da48810 plpgsql 3980d666ef8187a8b1c5a436db451abe'),
-  ('function', '', 'check_name(tbl regclass, schema_name name, table_name name)', '9fd5675f97520ffadb8d8abb16ca3cfc plpgsql 82c1f27a49edddf1257209bf3092b3db'),
-  ('function', '', 'check_parents(tbl regclass)', '29796c11fef61471667c824c6fdbfc2a plpgsql acd76ba72075893e0098c5a6f951a497'),
-  ('function', '', 'check_seal_column(tbl regclass, by_column name)', '4bf7e75754808ab11fdb9137635fb21c plpgsql 9caf3b4cd6c693bbbeb02067ae048dd6'),
+  ('function', '', 'check_name(tbl regclass, schema_name name, table_name name)', '9fd5675f97520ffadb8d8abb16ca3cfc plpgsql 11eb7b2de083ec36bf4bbce002302276'),
+  ('function', '', 'check_parents(tbl regclass)', '29796c11fef61471667c824c6fdbfc2a plpgsql 8bc3e4cba55885405bdab5c84a401477'),
+  ('function', '', 'check_seal_column(tbl regclass, by_column name)', '4bf7e75754808ab11fdb9137635fb21c plpgsql 46a19168a1ec9716865336db101fc8d5'),
   ('function', '', 'check_sequence(issued_by regclass)', '55425ef77fd7ea6fd01e8b902c8f5b77 plpgsql b3a433ad53c431bac5721e281e9a7be9'),
-  ('function', '', 'check_table(tbl regclass)', '4d8b2593d46856381e63f2eb37ec47db plpgsql 9945a3963de734f8c813d1cfceb4daeb'),
-  ('function', '', 'check_token_column(tbl regclass, token_column name)', '866de38365acf745ed23cb3f50422665 plpgsql 39ebd9656cfde75ad6f8209327004461'),
-  ('function', '', 'check_triggers(tbl regclass, names text)', '01a890493d9542c4aa2b98c696b00839 plpgsql cf3cfc100b040e2d0f2ef1309952afc7'),
-  ('function', '', 'claim_name(tbl regclass)', '7f9f2b492e4e0c89124346d13f0ec82b plpgsql cc92ce5b3e705ae39709e1836d369583'),
+  ('function', '', 'check_table(tbl regclass)', '4d8b2593d46856381e63f2eb37ec47db plpgsql fb2b1597d0fa2cf27f6770e5e532bb1f'),
+  ('function', '', 'check_token_column(tbl regclass, token_column name)', '866de38365acf745ed23cb3f50422665 plpgsql f98d89eec89f6f2d9f88451922f53727'),
+  ('function', '', 'check_triggers(tbl regclass, names text)', '01a890493d9542c4aa2b98c696b00839 plpgsql 38e9f320638af939d9db6a7cae1af1a0'),
+  ('function', '', 'claim_name(tbl regclass)', '7f9f2b492e4e0c89124346d13f0ec82b plpgsql 3b58b62ab355bf7ce35c10d12be8bff4'),
   ('function', '', 'doctor(scan boolean, roles name[])', '32c5684c188c82889d28e03ce780c9c8 plpgsql 56004ea3a3218ec1922dcbccc77f57e5'),
   ('function', '', 'doctor_apps(family jsonb, roles name[])', '204c75859925b86d394039478b8ca361 plpgsql ecbeee754c69f70f2de65c35a012f0d8'),
   ('function', '', 'doctor_around(family jsonb)', '625f6c5ef04361798016a7cce595953f plpgsql 8c3e6dd9221e94fa6d5fd17974894462'),
@@ -3681,75 +3726,76 @@ VALUES
   ('function', '', 'doctor_differences()', '540494276fdefc7699f89ae7f143d652 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_family()', 'd608a340cba7568b4ed1a4344424c55a plpgsql df36624d779f6462da19a6724f0ba137'),
   ('function', '', 'doctor_less()', 'a8b2d3cc2cd5a5ab85640c6833ae2db6 plpgsql ac2ba55746ee191cfdb16a588c2e0afd'),
+  ('function', '', 'doctor_lost_tokens(tbl regclass)', '8efb630ca62f92f2ef2dfa3b0bbbffdf plpgsql 4d779cb17eecc1400891b102f2fb255c'),
   ('function', '', 'doctor_objects()', '7f0f4e307fcd161b95d7a2aadf3a1298 sql b040abf047989985e1712773d21bd643'),
   ('function', '', 'doctor_owner()', '8080a132bbcde6fa86a624fdccb5a5e0 plpgsql 901c54a018e24d3768ff7695c8402f4f'),
   ('function', '', 'doctor_owners()', '40354d27e9f50deff2819fe4d1355a2b plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
-  ('function', '', 'doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass)', 'fef62604da7ad7a3c463b8ec5bb037f6 plpgsql 3e814fd0573b5022590579cbd88d96fe'),
+  ('function', '', 'doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass)', '4f9bf5b134ccdb0c773990e74c4da5d7 plpgsql 3e814fd0573b5022590579cbd88d96fe'),
   ('function', '', 'doctor_registered_less(former jsonb, present jsonb)', 'c41440749b0da641c6a0c72955dadb25 plpgsql d03f82d1bbd689948d48d7ae8eb137f4'),
   ('function', '', 'doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid)', 'ad86c6b7f1d7e41b5717a759cd22f4f9 plpgsql 34a66fa262db83d5c3ba004b5cb07031'),
   ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', '0c8465dd1ac270f2f7cb507dc9fc7eca plpgsql 53d872ae380b60c0960287f91f187d47'),
   ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '05818fd9d572e92a7a01199ee2352977 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '838629a066a3e845309d5ee56e9134da plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
-  ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '748ba59fb6f2b7680605006a8670fc04 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '45542f87fb3efce12ad14c9a9ab997a4 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
+  ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '596dac743c871a278248ddc47872be42 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_sets(source text, language name, token_column name, arguments text)', '4f35eebca38865f4e4ddda6af3e9f67b plpgsql 4358f4873eaaa8cdb828d25db0a54423'),
   ('function', '', 'doctor_settings(family jsonb, apps jsonb)', '4ae8a48f38331459ecabbe90af2e4f7a plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_subscriptions(family jsonb, apps jsonb)', '23da1060c03c98b60f7fb7beaa2b0c9e plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_tables()', '4a063b0263a8eaa02c25e475f3d30c2d plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
-  ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '155f5ce9117ec5ea9a0b333f0d2fde21 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
-  ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', 'c2a5658bfd7e91e278fda1abfd01902d plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '9ce56da7eb1db91d3cf66369a53fb0c5 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
+  ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', '8963d6f609d9f0fc5d89498841357285 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', '0faa1151d29ab77ac8208af1379a5646 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', 'd9a6b2b120035605bef3778bcb3362e8 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', '00aa429c00381f956b3c778242efec56 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_without_wall(tbl text, sql text)', '97c9c9416bc7e67096ebe8e3a29373cc plpgsql 8c1a5e1950b7aa42bf68eb05de08b846'),
   ('function', '', 'doctor_words(source text, token_column name)', 'b6aaa41f5533c09bb0813514ad5cdc38 plpgsql 56d8652339a9032f7ec376391d514be6'),
-  ('function', '', 'driver_level(tbl regclass, level text)', '2886770d6679fd87a85f2e5eea5e67a5 plpgsql d427d5f9ac6bc26452cde7c46aba2470'),
-  ('function', '', 'driver_rewrite(tbl regclass, on_off boolean)', '8ecfd7d040204828e6e66ca9944e8a3e plpgsql e9da2e3da8e5f09aa713a6297dbd2b97'),
-  ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', '2cb5b1f3476f9ec4ba861163764386a6 plpgsql 46be0c8b7eaa75b87d2add565b27429a'),
+  ('function', '', 'driver_level(tbl regclass, level text)', '2886770d6679fd87a85f2e5eea5e67a5 plpgsql dac5d67990532fce4617e27cc0743bd5'),
+  ('function', '', 'driver_rewrite(tbl regclass, on_off boolean)', '8ecfd7d040204828e6e66ca9944e8a3e plpgsql 1c7d3795acebe2bc066f8834048db600'),
+  ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', '2cb5b1f3476f9ec4ba861163764386a6 plpgsql 66c9c6eed3f1804e65bc4b2e4663fee1'),
   ('function', '', 'incarnation_now(OUT tli bigint, OUT sysid bigint, OUT dbid oid, OUT seqid oid, OUT unread text[])', '1dee569ae8f85fc77fa63c3e038815ba plpgsql 22a4d531633f36bede53d9af4360324e'),
   ('function', '', 'is_repair(rel oid, token bigint, current bigint)', 'f63c01120ec76f8540bf765b2c2d6847 plpgsql eea51175aa4e429085392ea771336945'),
   ('function', '', 'lease_ttl(ttl interval)', '7479ca91ca8b1a7e9db88ba16e628eaa plpgsql 6d2c7afe4e8e4b63d10ab10c03c4062b'),
   ('function', '', 'lease_wait(resource text)', '9b319bce6f47539b8c6dbd0957d78e2b plpgsql 97f1dadd86a6b7dd44a769b0d157d2c4'),
-  ('function', '', 'next_token()', '3f2bdc717da4232e2630870f48f6c318 plpgsql 493797e29a72f3a0ba35d84c09b80b77'),
+  ('function', '', 'next_token()', '7c63b85c4441d31e9211538f88c788df plpgsql 493797e29a72f3a0ba35d84c09b80b77'),
   ('function', '', 'partitions(tbl regclass)', '7dff48de25ed530d4a49ade81de8b08c plpgsql d08cd428d22d314d963c3ce3c67bd2b6'),
   ('function', '', 'prune_tombstones(tbl regclass, below bigint)', '276a9166fd81e59b113dd8baf85989ae plpgsql 7fd7def5a5c942898fdfef9f5bc61772'),
-  ('function', '', 'raise_epoch()', '99be3ab6977372c2bb9cd6680d6a5937 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
+  ('function', '', 'raise_epoch()', '99be3ab6977372c2bb9cd6680d6a5937 plpgsql 83d06d69d20df2f3b840bb3d13ae5486'),
   ('function', '', 'refuse_driver(what text)', '4072de0ed20071bccb2f3a8b1d0c4879 plpgsql c6ecb953cc6d1c84903dbd0035daaaf7'),
-  ('function', '', 'refuse_driver_write()', 'a33f700f4766c4752af661eda5c6189e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
-  ('function', '', 'refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean)', 'b3fd670992617874bb069e58227b5c58 plpgsql 0bdfb8a7e6a0ede0e74a3bbf0922908a'),
-  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '6ff173fdb9fa8b858f829a9fc8ac50cb plpgsql bc941b2b432f826647507dbe2286e140'),
-  ('function', '', 'registered_above(tbl regclass)', '3c7fc44e8a599053930f2473a8ddbe30 plpgsql 68a40c9106de43c2f3078bbf69dad47a'),
-  ('function', '', 'registry_changed()', '10b81ad5bf752cfe5e43aa4b8929a130 plpgsql 402a52aa0fd43b2b5677a125cc98a771'),
+  ('function', '', 'refuse_driver_write()', 'a33f700f4766c4752af661eda5c6189e plpgsql ad37ce6cac87d0b92a0c510438ddfbe0'),
+  ('function', '', 'refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean)', 'b3fd670992617874bb069e58227b5c58 plpgsql 31004a8602710ef0898d0ee1805bf2ca'),
+  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '6ff173fdb9fa8b858f829a9fc8ac50cb plpgsql c1fd94ce945b430f5d7ce4bccbfa5857'),
+  ('function', '', 'registered_above(tbl regclass)', '51c244a9d2b3050cb78087489bfe90f4 plpgsql 642b1a0e64a06536b4ce65001aeb9b8f'),
+  ('function', '', 'registry_changed()', '10b81ad5bf752cfe5e43aa4b8929a130 plpgsql 83d06d69d20df2f3b840bb3d13ae5486'),
   ('function', '', 'release(resource text, token bigint)', '9d66b5a7684e8c0d8e84dc7ec44a8152 plpgsql d0d9fc5461b488971e6c299a23a95191'),
   ('function', '', 'renew(resource text, token bigint, ttl interval)', '62c6083377ebedc8adfe9ccf4a73446b plpgsql 6e74c9b01cb5447304651630290e19fe'),
-  ('function', '', 'repair(tbl regclass, key jsonb, token bigint, reason text)', '7698fb36850e3abae679f9e8157559a9 plpgsql b4dc2f67b2dd4343435b2b0c9f4734f4'),
-  ('function', '', 'seal(tbl regclass, resource text, by_column name)', 'ba8076d52e5f420075c6900abf68bbb1 plpgsql fa0b38bbd52b59de448b52763f5fb745'),
+  ('function', '', 'repair(tbl regclass, key jsonb, token bigint, reason text)', '7698fb36850e3abae679f9e8157559a9 plpgsql 1b324457810d994b8653843a483602c4'),
+  ('function', '', 'seal(tbl regclass, resource text, by_column name)', 'ba8076d52e5f420075c6900abf68bbb1 plpgsql 948154b1725838c7acddae05c1a9f43a'),
   ('function', '', 'seal_apply(tbl regclass)', '29c6c724a1c8505bea7af52799f4c41d plpgsql 595760964e5e7716b3ff5a84a282718a'),
   ('function', '', 'seal_bodies()', 'ad34cd9d5f9b9e9688a1f7234e685c97 sql 7bfd7a67e71cfc4fafffff35a6f280c3'),
   ('function', '', 'seal_changed()', 'f244104b91436f26ea975e47b95a39c9 plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
-  ('function', '', 'seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text, col name, token bigint, current bigint, was bigint)', '042533978fbbb02b330b9ac29d59cbaa plpgsql 5c1b8ce3d927e8169a21725c49da40b7'),
-  ('function', '', 'seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype)', 'e90101e7ec5212caff91244b47e76d07 plpgsql 73280983504b580c235b7d2f9bb343b4'),
-  ('function', '', 'seal_sweep(names text[])', '943752c29d89fba06ae01371b2080b7d plpgsql 58a67aed99a41439caf69e18773f3ca8'),
+  ('function', '', 'seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text, col name, token bigint, current bigint, was bigint)', '042533978fbbb02b330b9ac29d59cbaa plpgsql a0c86057cd20991ddaa407e60ad987d7'),
+  ('function', '', 'seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype)', 'aa33cde32e35eb65cb29f1561e15d060 plpgsql 73280983504b580c235b7d2f9bb343b4'),
+  ('function', '', 'seal_sweep(names text[])', '943752c29d89fba06ae01371b2080b7d plpgsql 3791b8297b2abd105cfcf5a40debe3ac'),
   ('function', '', 'setting_name(resource text)', '33715c0a0a5cfcd7c4d1e48de8edf70b plpgsql a0401152108b9105e1aef3ca319e60f2'),
-  ('function', '', 'take(resource text, ttl interval, holder text)', '75f68778be679fbb9853069d32707847 plpgsql 1b364c0b4c9ea500695f712df2eb78ae'),
-  ('function', '', 'take_over(tbl regclass, former jsonb, is_new boolean)', '5396862c0a0f06fe862b4d0d671e174f plpgsql a433b75e825abbc60e883910814f787a'),
+  ('function', '', 'take(resource text, ttl interval, holder text)', '84ea82a2b93b25880186a98f8fd16ab1 plpgsql 1b364c0b4c9ea500695f712df2eb78ae'),
+  ('function', '', 'take_over(tbl regclass, former jsonb, is_new boolean)', '5396862c0a0f06fe862b4d0d671e174f plpgsql a6ef1acf1bade60facfa5af4f7e5ee63'),
   ('function', '', 'tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', 'c65d10ba45c0aef88ab17d62afecfe40 plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
   ('function', '', 'tombstone_bodies()', 'df85760a229ca4ca8dc83dce7d1f86fc sql 2225e7bc8acf4e4c09c2b8e3c2fcf62a'),
   ('function', '', 'tombstone_copy(former regclass, tbl regclass)', 'd0f4395c65a18bc5d6b70b60b71cb50a plpgsql ef1ddfbf0f7f51e140b9d39ff86da796'),
-  ('function', '', 'tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass)', 'acb797687c0df6bf0ff7acc2bb9ea542 plpgsql 7a67788e09068fcff5737dc8455907a0'),
-  ('function', '', 'tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[])', '502d6bb9089735874691c43668dc92ae plpgsql fadcc74a08ec2367109fceb51f047a39'),
-  ('function', '', 'tombstone_rekey(tbl regclass, columns jsonb)', '2cb529c6da262bcc4bbc40b2afedc0bf plpgsql 7bbc9f574f13cf734cc4b5519b56f2df'),
-  ('function', '', 'tombstone_sweep(prefixes text[])', 'abb8bcbc6f50847237487630645a1518 plpgsql 35d05058ce13759d0a7713fdf0fd4e4c'),
-  ('function', '', 'tombstones(tbl regclass, keep boolean)', '9c516422aaf7a036409c16e4f9f36593 plpgsql 898ed9a1e93ee552261fa6e0290ae4d6'),
+  ('function', '', 'tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass)', '79ef607d1bac0054b8158f342dfb2d1f plpgsql 7a67788e09068fcff5737dc8455907a0'),
+  ('function', '', 'tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[])', '502d6bb9089735874691c43668dc92ae plpgsql 09ed46ba30ee34edbd63ab56b4f56d8f'),
+  ('function', '', 'tombstone_rekey(tbl regclass, columns jsonb)', '2cb529c6da262bcc4bbc40b2afedc0bf plpgsql 412632e9aa0a337b5e8efed1b79df02d'),
+  ('function', '', 'tombstone_sweep(prefixes text[])', 'abb8bcbc6f50847237487630645a1518 plpgsql b368e9b0ca3ee173eeb08dc789336cf5'),
+  ('function', '', 'tombstones(tbl regclass, keep boolean)', '9c516422aaf7a036409c16e4f9f36593 plpgsql 1d9e62e9ee72ddd1721dcc8931c071b2'),
   ('function', '', 'tombstones_changed()', '2358ddb28889e6f68166286d1242af3e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'unregister(tbl regclass)', '7584e0bb647b4feb3443bdd6b22e1771 plpgsql cc92ce5b3e705ae39709e1836d369583'),
   ('function', '', 'unseal(tbl regclass)', 'ad293536eacd4f143c25d45dbb01dc68 plpgsql cc92ce5b3e705ae39709e1836d369583'),
-  ('function', '', 'wall(tbl regclass, level text)', '305e0d5b1c59ea41b78c2a4ed5ef0b9e plpgsql 97f5ee05316ce35f0a59037fdb9f6c7c'),
-  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', '0757ec39a710c77c1de8dd5cde664eed plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
+  ('function', '', 'wall(tbl regclass, level text)', '305e0d5b1c59ea41b78c2a4ed5ef0b9e plpgsql 5a536954570df63e8728f56138a73224'),
+  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', '3ffd3fe3434d10fe4291d09886ca1969 plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
   ('function', '', 'wall_changed()', 'b320d12be55e559043174f6143ec5f1e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'wall_delete_bodies()', '65056af0de88c628a3d8436891b0cef5 sql f3dc027e5815f0fac52554b12e4319ff'),
-  ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass)', '240a190bbf5e36c22f7ba487a373fb16 plpgsql e95ca33e548862d6f143f196e2b4baaa'),
+  ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass)', '6ff2febf9305d922bac1cfbc427aae5d plpgsql e95ca33e548862d6f143f196e2b4baaa'),
   ('function', '', 'wall_insert_bodies()', 'a1d6a5755db0e5f888a3cd945de38e62 sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_other_bodies()', '7ddd4f009cd8719279e2030eca28c6fc sql f3dc027e5815f0fac52554b12e4319ff'),
-  ('function', '', 'wall_sweep(prefixes text[])', '6e0fb0f94fba73d834e002207dcb9ed0 plpgsql 35d05058ce13759d0a7713fdf0fd4e4c'),
+  ('function', '', 'wall_sweep(prefixes text[])', '6e0fb0f94fba73d834e002207dcb9ed0 plpgsql b368e9b0ca3ee173eeb08dc789336cf5'),
   ('function', '', 'wall_update_bodies()', '2dc1023ec4a57417b3318871075a0e0e sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'walls_above(rel oid)', 'ae5e81a4279665bc89576eff1efd23ef plpgsql 2200a9c23d5678134bef8f392f18963b'),
   ('index', 'repairs', 'repairs_in_progress', 'CREATE INDEX repairs_in_progress ON fencing.repairs USING btree (xact) WHERE (xact IS NOT NULL)'),
@@ -3759,7 +3805,7 @@ VALUES
   ('not null', 'generation', 'one', 'NOT NULL'),
   ('not null', 'generation', 'value', 'NOT NULL'),
   ('not null', 'incarnation', 'dbid', 'NOT NULL'),
-  ('not null', 'incarnation', 'one', 'NOT NULL'),
+  ('not null', 'incarnation', 'floor', 'NOT NULL'),
   ('not null', 'incarnation', 'seqid', 'NOT NULL'),
   ('not null', 'incarnation', 'sysid', 'NOT NULL'),
   ('not null', 'incarnation', 'tli', 'NOT NULL'),
@@ -4014,15 +4060,27 @@ COMMENT ON FUNCTION fencing.doctor(boolean, name[]) IS
 
 -- ---- src/81_doctor_tables.sql
 
--- The statement that registers a table so. A sequence that is gone is left out, which is fencing.write_epoch then: D301.
+-- The statement that registers a table so. Of a sequence that is gone the functions of the table's wall have the name. Without one, or where
+-- no sequence has the name now, somebody has to say where tokens come from: by another one forged tokens would pass, or no token.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass) RETURNS text LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
+DECLARE
+  v_seq text := issued_by::text;
 BEGIN
   IF issued_by IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
-    RETURN format('SELECT fencing.register(%L, %L, %L, %L)', tbl, mode, token_column, resource);
+    SELECT replace(m.names[1], '''''', '''') INTO v_seq
+      FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid, LATERAL regexp_match(p.prosrc, 'pg_sequence_last_value[(]''((?:[^'']|'''')+)''::') m(names)
+     WHERE t.tgrelid = to_regclass(tbl) AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_' AND m.names IS NOT NULL LIMIT 1;
+    IF v_seq = 'fencing.write_epoch' THEN  -- D301 makes it again
+      RETURN format('SELECT fencing.register(%L, %L, %L, %L)', tbl, mode, token_column, resource);
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(v_seq) AND c.relkind = 'S') OR v_seq IS NULL THEN
+      RETURN format('SELECT fencing.register(%L, %L, %L, %L, ...) with the sequence that its tokens come from, which is above all that were given out', tbl, mode, token_column, resource)
+        || CASE WHEN v_seq IS NULL THEN '' ELSE format(', and was called %s', v_seq) END;
+    END IF;
   END IF;
-  RETURN format('SELECT fencing.register(%L, %L, %L, %L, %L)', tbl, mode, token_column, resource, issued_by);
+  RETURN format('SELECT fencing.register(%L, %L, %L, %L, %L)', tbl, mode, token_column, resource, v_seq);
 END $$;
 -- +goose StatementEnd
 
@@ -4376,8 +4434,9 @@ BEGIN
          CASE f.wall WHEN 'off' THEN 'what does not go through the driver writes it without any check'
                      WHEN 'report' THEN 'stale and unguarded writes are in the server''s log, and in the table'
                      ELSE 'an UPDATE that copies the token needs none of its own' END,
-         format(CASE f.wall WHEN 'enforce' THEN 'SELECT fencing.wall(%L, ''attested'')' ELSE 'SELECT fencing.wall(%L)' END, f.name)
-    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, mode text, wall text, covered boolean, unsettled boolean)
+         CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
+             format(CASE f.wall WHEN 'enforce' THEN 'SELECT fencing.wall(%L, ''attested'')' ELSE 'SELECT fencing.wall(%L)' END, f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, mode text, issued oid, wall text, covered boolean, unsettled boolean)
    WHERE f.root = f.oid AND (f.wall IN ('off', 'report') OR f.wall = 'enforce' AND f.mode = 'lease') AND NOT f.covered AND NOT f.unsettled;
 
   RETURN QUERY
@@ -4393,7 +4452,7 @@ BEGIN
     ('~fencing_rekey2', 'check', 'AFTER UPDATE', true, 'rekey')),
   wanted AS (
     -- the names of the functions, as fencing.wall_functions and fencing.tombstone_functions build them
-    SELECT f.*, k.name AS trg, k.suffix, k.tomb, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
+    SELECT f.*, k.name AS trg, k.suffix, k.tomb, q.seq, g.lost, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
            -- the trigger as the server writes it where it is as fencing made it; compare fencing.wall_apply and fencing.tombstone_apply
            format('CREATE TRIGGER %I %s ON %s FOR EACH %s %sEXECUTE FUNCTION fencing.', k.name,
                   CASE WHEN k.event <> 'mark' THEN k.event WHEN f.mode = 'strict' THEN 'BEFORE UPDATE'
@@ -4406,15 +4465,15 @@ BEGIN
                        WHEN f.mode = 'strict' THEN format('WHEN (((new.%I <= old.%1$I) OR ' || c_changed || ')) ', f.col)
                        WHEN f.wall = 'report' THEN format('WHEN ((new.%I < old.%1$I)) ', f.col)
                        ELSE format('WHEN (((new.%I < old.%1$I) OR ' || c_changed || ')) ', f.col) END) AS def,
-           CASE WHEN k.tomb THEN 'tomb_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text),
-               16) || '_' || k.suffix
-                ELSE 'wall_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text), 16) || '_' || k.suffix
+           CASE WHEN k.tomb THEN 'tomb_' || left(md5(convert_to(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_' || k.suffix
+                ELSE 'wall_' || left(md5(convert_to(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_' || k.suffix
                      || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func
       FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid,
           wall text, root_wall text, tombs boolean, part boolean, torn boolean,
         unsettled boolean, subscribed boolean)
       LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE c.oid = f.issued AND c.relkind = 'S') q ON true
+      CROSS JOIN LATERAL (SELECT fencing.doctor_lost_tokens(f.root) AS lost) g
       LEFT JOIN LATERAL (SELECT bool_or(a.attgenerated <> '') AS generated, array_agg(a.attname ORDER BY u.ord) AS cols,
           array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
                                 string_agg(format(CASE a.atttypid WHEN 'varchar'::regtype
@@ -4442,6 +4501,10 @@ BEGIN
              THEN 'D205 trigger-changed' END AS code,
            -- at the level that the row has by then, which another remedy may raise
            CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name)
+               -- of rows whose tokens are gone none is newer than the last one that was given out
+               WHEN w.lost THEN CASE WHEN w.seq IS NULL
+                 THEN format('take the newest token that was given out, and in one transaction SELECT fencing.wall(%L, ''off''); UPDATE %1$s SET %2$I = ... WHERE %2$I < ...; SELECT fencing.wall(%3$L, %4$L)', w.root_name, w.col, w.root_name, w.root_wall)
+                 ELSE fencing.doctor_without_wall(w.root_name, format('UPDATE %s SET %I = pg_catalog.pg_sequence_last_value(%L) WHERE %2$I < pg_catalog.pg_sequence_last_value(%3$L)', w.root_name, w.col, w.seq)) END
                ELSE format('SELECT fencing.wall(r.relid, r.wall_level) FROM fencing.registry r WHERE r.relid = %L::regclass', w.root_name) END AS again,
            -- the column that the wall was made for, where another one has its name now: triggers follow a column that is renamed
            (SELECT l.col FROM pg_trigger u, substring(pg_get_triggerdef(u.oid) FROM 'new[.](.*) <=? old[.]') l(col)
@@ -4455,7 +4518,7 @@ BEGIN
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
   SELECT 'error', s.code, format('trigger %I on %s', s.trg, s.name),
-         CASE left(s.code, 4) WHEN 'D202' THEN 'the wall''s trigger is missing'
+         CASE left(s.code, 4) WHEN 'D202' THEN 'the wall''s trigger is missing' || CASE WHEN s.lost AND NOT s.tomb THEN format(', as after the token column was dropped: the tokens in %I are not those that the rows had', s.col) ELSE '' END
               WHEN 'D203' THEN format('the wall''s trigger is %s', CASE s.tgenabled WHEN 'D' THEN 'disabled' WHEN 'R'
                   THEN 'enabled for replicas only'
                   ELSE 'not ENABLE ALWAYS' END)
@@ -4537,8 +4600,9 @@ BEGIN
   RETURN QUERY
   SELECT 'warning', 'D208 tombstones-without-wall', f.name, 'tombstones are on and the wall is off',
       'deletes carry no token that a tombstone could keep',
-         format('SELECT fencing.wall(%L)', f.name)
-    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, wall text, tombs boolean, unsettled boolean)
+         CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
+             format('SELECT fencing.wall(%L)', f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, issued oid, wall text, tombs boolean, unsettled boolean)
    WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs AND NOT f.unsettled;
 
   RETURN QUERY
@@ -4819,9 +4883,9 @@ BEGIN
       SELECT 'info', 'D312 incarnation-other', 'sequence fencing.write_epoch',
           'since tokens were last drawn the server, the database or the sequence has become another, as by a restore',
              'the next token is far above all before', 'SELECT fencing.next_token()'
-       WHERE NOT EXISTS (
-         SELECT FROM fencing.incarnation i WHERE i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid
-             AND i.seqid = v_now.seqid);
+       WHERE (SELECT count(*) = 1 AND bool_and(i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid AND i.seqid = v_now.seqid
+           AND CASE WHEN has_sequence_privilege(c_epoch, 'SELECT, USAGE') THEN coalesce(pg_sequence_last_value(c_epoch), 0) >= i.floor ELSE true END)
+                FROM fencing.incarnation i) IS NOT TRUE;
     END IF;
   END IF;
 END $$;
@@ -4838,8 +4902,28 @@ DECLARE
   v_last   bigint;
   v_max    bigint;
   v_min    bigint;
+  c_epoch  CONSTANT regclass := to_regclass('fencing.write_epoch');
   r        record;
 BEGIN
+  -- what fencing itself knows to have been given out
+  IF c_epoch IS NOT NULL AND has_sequence_privilege(c_epoch, 'SELECT, USAGE') THEN
+    FOR r IN SELECT u.name, u.sql FROM (VALUES
+        ('fencing.lease', 'SELECT max(x.token) FROM fencing.lease x'),
+        ('fencing.epoch', 'SELECT max(x.token) FROM fencing.epoch x'),
+        ('fencing.tombstone', 'SELECT max(x.token) FROM fencing.tombstone x JOIN fencing.registry g ON g.relid = x.relid AND g.issued_by = ''fencing.write_epoch''::regclass')) u(name, sql)
+      WHERE has_table_privilege(u.name, 'SELECT')
+    LOOP
+      EXECUTE r.sql INTO v_max;
+      v_last := coalesce(pg_sequence_last_value(c_epoch), 0);
+      IF v_max > v_last THEN
+        RETURN QUERY SELECT 'error', 'D307 sequence-behind', 'sequence fencing.write_epoch', format('it is at %s, and %s has token %s', v_last, r.name, v_max),
+          'tokens are given out a second time: the sequence was put back, or the token forged',
+          CASE WHEN v_max < 9223372032559808512
+            THEN format('SELECT pg_catalog.setval(s, %s) FROM pg_catalog.to_regclass(''fencing.write_epoch'') s WHERE coalesce(pg_catalog.pg_sequence_last_value(s), 0) < %1$s', v_max)
+            ELSE format('look at where it comes from, since none so large is ever drawn, and correct its row: UPDATE %s SET token = ... WHERE token = %s', r.name, v_max) END;
+      END IF;
+    END LOOP;
+  END IF;
   FOR r IN
     SELECT f.*, CASE WHEN c.oid IS NOT NULL THEN format('%I.%I', n.nspname, c.relname) END AS seq
       FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, wall text, issued oid, unsettled boolean)
@@ -5388,8 +5472,9 @@ BEGIN
 
   RETURN QUERY
   SELECT 'warning', 'D224 seal-without-wall', f.name, 'it is sealed and the wall is off', 'nothing compares its writes with the lease',
-         format('SELECT fencing.wall(%L)', f.name)
-    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, wall text, unsettled boolean) WHERE f.root = f.oid
+         CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
+             format('SELECT fencing.wall(%L)', f.name)
+    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, issued oid, wall text, unsettled boolean) WHERE f.root = f.oid
         AND f.wall = 'off' AND NOT f.unsettled;
 
   RETURN QUERY
@@ -5425,8 +5510,7 @@ BEGIN
           wall text, again text, torn boolean, unsettled boolean, subscribed boolean)
       LEFT JOIN pg_trigger t ON t.tgrelid = f.oid AND t.tgname = '~fencing_zseal' LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT
           JOIN pg_language l ON l.oid = p.prolang,
-      LATERAL (SELECT 'seal_' || left(md5(jsonb_build_array(f.col, f.resource, f.lease, f.by, f.typ::regtype::text)::text),
-          16) || '_check' AS func) y
+      LATERAL (SELECT 'seal_' || left(md5(convert_to(jsonb_build_array(f.col, f.resource, f.lease, f.by, f.typ::regtype::text)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_check' AS func) y
      WHERE f.wall <> 'off' AND NOT f.torn AND NOT f.unsettled  -- D213, and D102, D103 and D105
        -- D223 has the others
        AND (f.by IS NULL OR f.typ IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype,
@@ -5489,12 +5573,14 @@ BEGIN
              ELSE format('its epoch has %s rows, and not 16', count(e.token)) END,
         CASE WHEN max(e.token) > l.token THEN 'its holder is refused by sealed tables, until the lease is taken again'
              ELSE 'its holder is refused by sealed tables, and an older one may not be' END,
-        -- Above the lease's token the epoch is nobody's, or another lease's holder's. A new token is neither, and who holds the lease takes
-        -- it again.
+        -- Above the lease's token the epoch is nobody's, or another lease's holder's. A new token, above both, is neither, and who holds
+        -- the lease takes it again. Where no token is above the epoch, that was forged, and one after a jump is above all others.
         CASE WHEN max(e.token) > l.token THEN
-          format('BEGIN; SELECT fencing.lease_wait(%1$L); DELETE FROM fencing.epoch WHERE resource = %1$L; '
+          format('BEGIN; SELECT fencing.lease_wait(%1$L); LOCK TABLE fencing.incarnation IN SHARE ROW EXCLUSIVE MODE; %2$s'
                  'UPDATE fencing.lease SET token = fencing.next_token(), holder = NULL, expires_at = ''-infinity'' WHERE resource = %1$L; COMMIT',
-                 l.resource)
+                 l.resource, CASE WHEN max(e.token) < 9223372032559808512
+                   THEN format('SELECT pg_catalog.setval(s, %s) FROM pg_catalog.to_regclass(''fencing.write_epoch'') s WHERE coalesce(pg_catalog.pg_sequence_last_value(s), 0) < %1$s; ', max(e.token))
+                   ELSE format('DELETE FROM fencing.incarnation; DELETE FROM fencing.epoch WHERE resource = %L; ', l.resource) END)
              ELSE format('UPDATE fencing.lease SET token = token WHERE resource = %L', l.resource) END
       FROM fencing.lease l LEFT JOIN fencing.epoch e ON e.resource = l.resource
      GROUP BY l.resource, l.token HAVING count(e.token) < 16 OR min(e.token) < l.token OR max(e.token) > l.token;
@@ -5687,6 +5773,7 @@ DROP FUNCTION fencing.wall(tbl regclass, level text);
 DROP TRIGGER IF EXISTS wall ON fencing.registry;
 DROP FUNCTION fencing.wall_changed();
 DROP FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass);
+DROP FUNCTION fencing.doctor_lost_tokens(tbl regclass);
 DROP FUNCTION fencing.check_triggers(tbl regclass, names text);
 DROP FUNCTION fencing.check_parents(tbl regclass);
 DROP FUNCTION fencing.walls_above(rel oid);

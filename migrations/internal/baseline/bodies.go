@@ -95,16 +95,25 @@ func sourceTemplates(sources fs.FS, manifest string) (*template.Template, error)
 		"sealFail": func(reason string) string {
 			return fmt.Sprintf("PERFORM fencing.seal_fail('%s', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %%1$L, %%2$L, v_lease, %%5$L, v_token, v_epoch, v_row_token)", reason)
 		},
-		// the bytes of a key must not depend on the encoding of the database, into
-		// another of which a dump may be restored; two encodings have no other form
 		"keyDigest": func(key string) string {
-			return fmt.Sprintf("sha256(convert_to(%s::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END))", key)
+			return fmt.Sprintf("sha256(%s)", encode(key))
+		},
+		// what tells the trigger functions of tables that are registered differently from each other
+		"nameDigest": func(arguments string) string {
+			return fmt.Sprintf("left(md5(%s), 16)", encode("jsonb_build_array("+arguments+")"))
 		},
 		"leaseLockKey": func(lease string) string {
 			return fmt.Sprintf("pg_catalog.hashtextextended(%s, %d)", lease, leaseLockSeed)
 		},
 	})
 	return templates.ParseFS(sources, "triggers/*.sql.tmpl")
+}
+
+// encode gives the bytes of a value, which must not depend on the encoding of
+// the database: a dump may be restored into another one. Two encodings have no
+// other form.
+func encode(value string) string {
+	return fmt.Sprintf("convert_to(%s::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)", value)
 }
 
 // expand returns the text of a source.

@@ -6,10 +6,10 @@
 -- for a synchronous standby. A token counts only after that COMMIT.
 --
 -- Known limits:
---   A storage snapshot put back, and pg_restore --data-only or setval into the sequence that is there, keep the timeline, the
---   system identifier and both oids, so tokens given out since are given out again: no function can see that. Say so before
---   anybody draws: DELETE FROM fencing.incarnation has the sequence jump far ahead. After PITR, after a whole dump, wherever it
---   was restored, and in a copy of the database it does so by itself. A sequence of your own never does.
+--   A storage snapshot put back, and setval on the sequence that is there, keep the timeline, the system identifier and both oids,
+--   so tokens given out since are given out again: no function can see that, unless setval goes back to before the last jump. Say so
+--   before anybody draws: DELETE FROM fencing.incarnation has the sequence jump far ahead. After PITR, after a dump that was restored
+--   with the rows of this schema, wherever it was, and in a copy of the database it does so by itself. A sequence of your own never does.
 --   Servers run by others may keep back what tells the timeline or the system identifier. The time at which the server started then
 --   stands in for it: tokens also jump at each start of the server, which does no harm, and a promoted standby, which is another
 --   server, still has them jump. Where that can't be read either, nothing but the oids is compared. fencing.doctor() says so.
@@ -52,7 +52,7 @@ COMMENT ON FUNCTION fencing.refuse_driver(text) IS 'Raises an error in a session
 -- The same for a statement on a table, as its trigger refuse_driver, whose WHEN has looked at the setting. The functions that a session of
 -- the driver may call, and triggers, empty the setting while they write.
 CREATE FUNCTION fencing.refuse_driver_write() RETURNS trigger LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 BEGIN
   RAISE EXCEPTION
       'fencing: no connection of the driver may run % on fencing.%, which the driver rests on: use a plain connection, such as psql''s or one of package migrations',
@@ -60,14 +60,18 @@ BEGIN
 END $$;
 
 -- What tokens were last drawn from. Another timeline or system identifier means that WAL may have been lost; another database or
--- another sequence, that a dump has been restored or the database copied, with the value that the sequence had then.
+-- another sequence, that a dump has been restored or the database copied, with the value that the sequence had then. The same goes for a
+-- second row: it came with a dump that was restored into a database which had a row already, and so nothing may keep a second one out.
 CREATE TABLE fencing.incarnation (
-  one   boolean PRIMARY KEY DEFAULT true CHECK (one),
-  tli   bigint  NOT NULL,
-  sysid bigint  NOT NULL,
-  dbid  oid     NOT NULL,
-  seqid oid     NOT NULL
+  tli   bigint NOT NULL,
+  sysid bigint NOT NULL,
+  dbid  oid    NOT NULL,
+  seqid oid    NOT NULL,
+  floor bigint NOT NULL DEFAULT 0  -- what tokens have been above since the last jump; below it the sequence was set back
 );
+
+-- it has no key, and a publication of all tables must not keep next_token() from writing it
+ALTER TABLE fencing.incarnation REPLICA IDENTITY FULL;
 
 CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.incarnation
   FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
@@ -114,6 +118,8 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_token bigint;
   v_now record;
+  v_is_same boolean;
+  v_floor bigint;
   v_session CONSTANT text := current_setting('fencing.session', true);
 BEGIN
   IF pg_is_in_recovery() THEN
@@ -121,35 +127,41 @@ BEGIN
       USING ERRCODE = 'read_only_sql_transaction', HINT = 'Connect to the primary (target_session_attrs=read-write).';
   END IF;
   v_now := fencing.incarnation_now();
-  IF NOT EXISTS (SELECT 1 FROM fencing.incarnation i WHERE i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid
-      AND i.seqid = v_now.seqid) THEN
+  FOR v_look IN 1..2 LOOP
+    SELECT count(*) = 1 AND bool_and(i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid AND i.seqid = v_now.seqid), max(i.floor)
+      INTO v_is_same, v_floor FROM fencing.incarnation i;
+    IF v_is_same THEN
+      v_token := nextval('fencing.write_epoch');
+      EXIT WHEN v_token > v_floor;
+    END IF;
+    IF v_look = 1 THEN  -- look again: another session may have had tokens jump meanwhile
+      LOCK TABLE fencing.incarnation IN SHARE ROW EXCLUSIVE MODE;
+      CONTINUE;
+    END IF;
+    IF pg_sequence_last_value('fencing.write_epoch'::regclass) >= 9223372032559808512 THEN  -- 2^63 - 2^32
+      RAISE EXCEPTION
+          'fencing: sequence fencing.write_epoch is too near its end for the jump that a restored, promoted or copied database needs'
+        USING ERRCODE = 'sequence_generator_limit_exceeded', HINT = 'It never gets there by itself. Stop all writers, set it back with '
+          'setval to a value above every token that was given out, and mend rows with larger ones by fencing.repair.';
+    END IF;
+    -- far above whatever has been given out and is forgotten: seconds since 2020 in the high half, and past the last jump in any case
+    v_floor := greatest((coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) >> 32) + 1,
+      extract(epoch FROM clock_timestamp() - timestamptz '2020-01-01 00:00:00+00')::bigint) << 32;
+    PERFORM setval('fencing.write_epoch', v_floor);
     IF v_session = 'driver' THEN
       PERFORM set_config('fencing.session', '', true);
     END IF;
-    INSERT INTO fencing.incarnation AS i (tli, sysid, dbid, seqid) VALUES (v_now.tli, v_now.sysid, v_now.dbid, v_now.seqid)
-      ON CONFLICT (one) DO UPDATE SET tli = EXCLUDED.tli, sysid = EXCLUDED.sysid, dbid = EXCLUDED.dbid, seqid = EXCLUDED.seqid
-      WHERE (i.tli, i.sysid, i.dbid, i.seqid) IS DISTINCT FROM (EXCLUDED.tli, EXCLUDED.sysid, EXCLUDED.dbid, EXCLUDED.seqid);
-    IF FOUND THEN
-      IF pg_sequence_last_value('fencing.write_epoch'::regclass) >= 9223372032559808512 THEN  -- 2^63 - 2^32
-        RAISE EXCEPTION
-            'fencing: sequence fencing.write_epoch is too near its end for the jump that a restored, promoted or copied database needs'
-          USING ERRCODE = 'sequence_generator_limit_exceeded', HINT = 'It never gets there by itself. Stop all writers, set it back with '
-            'setval to a value above every token that was given out, and mend rows with larger ones by fencing.repair.';
-      END IF;
-      -- far above whatever has been given out and is forgotten: seconds since 2020 in the high half, and past the last jump in any case
-      PERFORM setval('fencing.write_epoch', greatest(
-        (coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) >> 32) + 1,
-        extract(epoch FROM clock_timestamp() - timestamptz '2020-01-01 00:00:00+00')::bigint) << 32);
-    END IF;
+    DELETE FROM fencing.incarnation;
+    INSERT INTO fencing.incarnation (tli, sysid, dbid, seqid, floor) VALUES (v_now.tli, v_now.sysid, v_now.dbid, v_now.seqid, v_floor);
     IF v_session = 'driver' THEN
       PERFORM set_config('fencing.session', v_session, true);
     END IF;
-  END IF;
+    v_token := nextval('fencing.write_epoch');
+  END LOOP;
   -- a session with it off handed tokens out again after a crash; remote_apply waits for more than on and may stay
   IF current_setting('synchronous_commit') <> 'remote_apply' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
-  v_token := nextval('fencing.write_epoch');
   PERFORM pg_logical_emit_message(true, 'fencing', v_token::text);
   RETURN v_token;
 END $$;

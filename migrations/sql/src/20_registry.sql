@@ -66,7 +66,7 @@ COMMENT ON TABLE fencing.generation IS
     'One row; its value rises with every change of fencing.registry, which is also notified on channel fencerow_registry.';
 
 CREATE FUNCTION fencing.registry_changed() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_value bigint;
 BEGIN
@@ -114,7 +114,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_class record;
   v_what text;
@@ -156,7 +156,7 @@ END $$;
 -- table is registered under the name.
 CREATE FUNCTION fencing.refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text DEFAULT '...',
     is_named boolean DEFAULT false)
-RETURNS void LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+RETURNS void LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 BEGIN
   PERFORM fencing.check_table(tbl);  -- no hint to register what register refuses
   RAISE EXCEPTION 'fencing: %.% is not registered%', quote_ident(schema_name), quote_ident(table_name),
@@ -167,7 +167,7 @@ END $$;
 
 -- the column must be there: of tbl and of every table that inherits from it
 CREATE FUNCTION fencing.check_token_column(tbl regclass, token_column name) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_column record;
   v_what text;
@@ -258,7 +258,7 @@ END $$;
 -- the tombstones of these.
 -- is_new: the row has been made just now, and what it doesn't say is as they say.
 CREATE FUNCTION fencing.take_over(tbl regclass, former jsonb, is_new boolean) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_row  jsonb;
   v_more jsonb := '{}';
@@ -292,7 +292,7 @@ END $$;
 -- children, have the same columns, and whose walls, tombstones and seals have the same functions. A detached partition has the trigger for
 -- TRUNCATE only. Nothing in the catalog tells which one of several it was.
 CREATE FUNCTION fencing.registered_above(tbl regclass) RETURNS SETOF fencing.registry LANGUAGE plpgsql STABLE ROWS 1
-SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
 DECLARE
   v_has text[];  -- what the names of the functions begin with
 BEGIN
@@ -306,10 +306,10 @@ BEGIN
     LEFT JOIN (pg_class q JOIN pg_namespace n ON n.oid = q.relnamespace) ON q.oid = r.issued_by
     LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = r.seal_column AND a.attnum > 0
    WHERE r.relid <> tbl AND r.wall_level <> 'off'
-     AND 'wall_' || left(md5(jsonb_build_array(r.token_column, r.mode, r.resource, CASE WHEN q.oid IS NOT NULL THEN format('%I.%I', n.nspname, q.relname) END)::text), 16) = ANY (v_has)
+     AND 'wall_' || {{nameDigest `r.token_column, r.mode, r.resource, CASE WHEN q.oid IS NOT NULL THEN format('%I.%I', n.nspname, q.relname) END`}} = ANY (v_has)
      AND (r.tombstones OR NOT EXISTS (SELECT FROM unnest(v_has) h WHERE starts_with(h, 'tomb_')))
      AND (NOT EXISTS (SELECT FROM unnest(v_has) h WHERE starts_with(h, 'seal_'))
-          OR 'seal_' || left(md5(jsonb_build_array(r.token_column, r.resource, r.seal_resource, r.seal_column, a.atttypid::regtype::text)::text), 16) = ANY (v_has))
+          OR 'seal_' || {{nameDigest `r.token_column, r.resource, r.seal_resource, r.seal_column, a.atttypid::regtype::text`}} = ANY (v_has))
      AND NOT EXISTS (SELECT FROM pg_attribute x WHERE x.attrelid = c.oid AND x.attnum > 0 AND NOT x.attisdropped
        AND NOT EXISTS (SELECT FROM pg_attribute y WHERE y.attrelid = tbl AND y.attname = x.attname AND y.atttypid = x.atttypid AND NOT y.attisdropped));
 END $$;
@@ -318,7 +318,7 @@ END $$;
 -- a table falls out by it. A table that comes by the name of another one is protected no less than that one was, and so is the table
 -- that has the name which tbl gives up; for tbl itself that is left to the caller.
 CREATE FUNCTION fencing.claim_name(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_taken  record;
   v_chain  oid[];
@@ -391,7 +391,7 @@ END $$;
 -- As text the default of issued_by depends on no sequence: DROP SEQUENCE ... CASCADE would take the function with it.
 CREATE FUNCTION fencing.register(tbl regclass, mode text DEFAULT NULL, token_column name DEFAULT 'last_token', resource text DEFAULT NULL,
                                  issued_by regclass DEFAULT 'fencing.write_epoch'::text::regclass) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   v_schema name;

@@ -14,7 +14,7 @@
 -- Refuses a table whose row stands for another one, too, that has got its registered name: the driver protects both by the row, and what
 -- is meant for tbl must not hold for the other. schema_name and table_name are what tbl is called.
 CREATE FUNCTION fencing.check_name(tbl regclass, schema_name name, table_name name) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_taken text;
 BEGIN
@@ -32,7 +32,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION fencing.driver_level(tbl regclass, level text) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
 DECLARE
   v_table record;
 BEGIN
@@ -67,7 +67,7 @@ COMMENT ON FUNCTION fencing.driver_level(regclass, text) IS
   'Sets the level at which the driver holds a registered table: off, report or enforce. Setting it again changes nothing.';
 
 CREATE FUNCTION fencing.driver_rewrite(tbl regclass, on_off boolean) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
 DECLARE
   v_table record;
 BEGIN

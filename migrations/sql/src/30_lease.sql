@@ -56,6 +56,7 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   c_ttl CONSTANT interval := fencing.lease_ttl(take.ttl);
   c_session CONSTANT text := current_setting('fencing.session', true);
+  v_former bigint;  -- the newest token that the lease is known to have had
 BEGIN
   IF take.resource IS NULL OR length(take.resource) NOT BETWEEN 1 AND 255 OR take.holder IS NULL
      OR length(take.holder) NOT BETWEEN 1 AND 255 THEN
@@ -70,6 +71,16 @@ BEGIN
   IF FOUND THEN
     PERFORM fencing.lease_wait(take.resource);
   END IF;
+  -- a sequence that was set back, as by a restore of rows alone, would give out tokens for the second time
+  SELECT greatest((SELECT x.token FROM fencing.lease x WHERE x.resource = take.resource),
+                  (SELECT max(e.token) FROM fencing.epoch e WHERE e.resource = take.resource)) INTO v_former;
+  IF v_former > coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) THEN
+    PERFORM fencing.lease_wait(take.resource);
+    LOCK TABLE fencing.incarnation IN SHARE ROW EXCLUSIVE MODE;
+    IF v_former > coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) THEN
+      DELETE FROM fencing.incarnation;  -- has tokens jump
+    END IF;
+  END IF;
   -- NOT EXISTS keeps contenders from locking a row that is held, and from drawing tokens for nothing
   INSERT INTO fencing.lease AS l (resource, holder, token, expires_at)
   SELECT take.resource, take.holder, fencing.next_token(), clock_timestamp() + c_ttl
@@ -80,6 +91,11 @@ BEGIN
    WHERE l.expires_at < clock_timestamp()
   RETURNING l.token, l.holder, c_ttl INTO take.token, take.held_by, take.remaining;
   IF FOUND THEN
+    IF take.token <= v_former THEN
+      RAISE EXCEPTION 'fencing: the lease has had token %, and the one that was drawn is not larger', v_former
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = 'fencing', TABLE = 'lease', CONSTRAINT = 'take',
+              HINT = 'Sequence fencing.write_epoch was set back or has a CACHE, or the token was forged. fencing.doctor() has what mends it (D221, D302, D307).';
+    END IF;
     -- where taking waits for writers, as for those of a seal, the lease's time begins afterwards
     UPDATE fencing.lease l SET expires_at = clock_timestamp() + c_ttl
      WHERE l.resource = take.resource AND l.expires_at < clock_timestamp() + c_ttl - interval '10 ms';

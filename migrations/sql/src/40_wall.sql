@@ -57,7 +57,7 @@ COMMENT ON FUNCTION fencing.setting_name(text) IS
 -- one, under which clients know it.
 CREATE FUNCTION fencing.fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint,
     current bigint)
-RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_schema name;
   v_table  name;
@@ -219,7 +219,7 @@ SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE c.oid = issued_by);
-  v_prefix CONSTANT text := 'wall_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq)::text), 16) || '_';
+  v_prefix CONSTANT text := 'wall_' || {{nameDigest `token_column, mode, resource, v_seq`}} || '_';
   v_sql    text;
   v_function record;
 BEGIN
@@ -268,7 +268,7 @@ END $$;
 -- Drops the trigger functions that no trigger runs any more: those whose names begin with one of the prefixes, or all. They go together
 -- with the others of their prefix. What runs a function is found by its dependencies, which have an index.
 CREATE FUNCTION fencing.wall_sweep(prefixes text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_sql text;
 BEGIN
@@ -305,7 +305,7 @@ END $$;
 
 -- Refuses walls of several parents on one child if the child can't have both: it has one trigger of each kind.
 CREATE FUNCTION fencing.check_parents(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_child record;
 BEGIN
@@ -337,7 +337,7 @@ END $$;
 
 -- Refuses a table on which no trigger can be put, or one of somebody else would be replaced: one whose name matches names.
 CREATE FUNCTION fencing.check_triggers(tbl regclass, names text) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_found record;
 BEGIN
@@ -371,6 +371,19 @@ BEGIN
   END IF;
 END $$;
 
+-- Whether the token column of a walled table was dropped: PostgreSQL drops the triggers with it whose condition or list of columns names it,
+-- and leaves the others.
+CREATE FUNCTION fencing.doctor_lost_tokens(tbl regclass) RETURNS boolean LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN (SELECT count(*) FILTER (WHERE t.tgname IN ('~fencing_update', '~fencing_insert', '~fencing_delete')) = 3
+             AND bool_and(t.tgname IN ('~fencing_update', '~fencing_insert', '~fencing_delete', '~fencing_truncate'))
+            FROM pg_trigger t, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+           WHERE t.tgrelid = tbl AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_');
+END $$;
+
+COMMENT ON FUNCTION fencing.doctor_lost_tokens(regclass) IS 'Whether the token column of a table was dropped under its wall.';
+
 -- Makes the triggers of a table, its partitions and its children what the level asks for. What is right already stays as it is, and
 -- its table is not locked. A trigger is right if the server writes it as it was written here: it keeps columns by their numbers, and
 -- so follows one that is renamed.
@@ -397,6 +410,12 @@ BEGIN
   IF level <> 'off' THEN
     PERFORM fencing.check_parents(tbl);
     PERFORM fencing.check_triggers(tbl, '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert))$');
+    IF fencing.doctor_lost_tokens(tbl) THEN
+      RAISE EXCEPTION 'fencing: the token column of % was dropped under its wall, and what has its name now has none of the tokens', tbl
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE c.oid = tbl), TABLE = (SELECT c.relname FROM pg_class c WHERE c.oid = tbl), COLUMN = token_column,
+              HINT = format('Take the wall off, give the rows the newest token that was given out, and put it up again, in one transaction: fencing.doctor() has the statement (D202). To forget the tokens: SELECT fencing.wall(%L, ''off'') first.', tbl);
+    END IF;
     v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by);
   END IF;
   WITH RECURSIVE member AS (
@@ -514,7 +533,7 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER wall;
 
 -- Without a level it is enforce, or attested where the wall is at that: who calls it again to mend the wall doesn't lower it.
 CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'at least enforce') RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_table   record;
   v_is_left boolean := false;

@@ -40,7 +40,7 @@ COMMENT ON TABLE fencing.epoch IS
     'The newest token of each lease, sixteen times over, for sealed tables to compare with. Written by the trigger of fencing.lease.';
 
 CREATE FUNCTION fencing.raise_epoch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_token bigint;
 BEGIN
@@ -66,7 +66,7 @@ ALTER TABLE fencing.lease ENABLE ALWAYS TRIGGER epoch;
 CREATE FUNCTION fencing.seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text,
     col name,
                                   token bigint, current bigint, was bigint) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_schema name;
   v_table  name;
@@ -168,8 +168,7 @@ CREATE FUNCTION fencing.seal_function(token_column name, resource text, seal_res
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
     SET standard_conforming_strings = on AS $$
 DECLARE
-  v_name CONSTANT text := 'seal_' || left(md5(jsonb_build_array(token_column, resource, seal_resource, seal_column, typ::text)::text),
-      16) || '_check';
+  v_name CONSTANT text := 'seal_' || {{nameDigest `token_column, resource, seal_resource, seal_column, typ::text`}} || '_check';
   v_sql  text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_function()');
@@ -198,7 +197,7 @@ END $$;
 
 -- drops the trigger functions that no trigger runs any more: those of the names, or all; compare fencing.wall_sweep
 CREATE FUNCTION fencing.seal_sweep(names text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_sql text;
 BEGIN
@@ -220,7 +219,7 @@ END $$;
 
 -- the column that names the lease: of tbl and of every table that inherits from it
 CREATE FUNCTION fencing.check_seal_column(tbl regclass, by_column name) RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_column record;
   v_what text;
@@ -403,7 +402,7 @@ CREATE TRIGGER seal AFTER UPDATE OR DELETE ON fencing.registry FOR EACH ROW EXEC
 ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER seal;
 
 CREATE FUNCTION fencing.seal(tbl regclass, resource text DEFAULT NULL, by_column name DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_table record;
 BEGIN

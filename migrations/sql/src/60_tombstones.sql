@@ -43,7 +43,7 @@ COMMENT ON TABLE fencing.tombstone IS 'Deleted keys with the tokens that deleted
 -- The columns of the primary key, each with the expression that writes it as text; %1$s is the row. Two keys have to be equal as text
 -- if and only if they are equal, whatever the session's settings.
 CREATE FUNCTION fencing.tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[]) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_table record;
   v_column record;
@@ -104,7 +104,7 @@ END $$;
 -- which they are in the order of the key that it was made for. While names have been exchanged, what is buried is buried by the names:
 -- then each tombstone stands for both keys.
 CREATE FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_was   jsonb;
   v_names text[];  -- of the columns in v_was, as they were
@@ -198,8 +198,7 @@ BEGIN
                                                  WHEN u.type = 'varchar'::regtype THEN 'text' ELSE u.type::text END) ORDER BY u.n)
     INTO v_columns FROM unnest(v_key.cols, v_key.types) WITH ORDINALITY u(col, type, n);
   PERFORM fencing.tombstone_rekey(tbl, v_columns);
-  v_prefix := 'tomb_' || left(md5(jsonb_build_array(token_column, mode, resource, v_seq, v_key.cols, v_key.types::text[])::text),
-      16) || '_';
+  v_prefix := 'tomb_' || {{nameDigest `token_column, mode, resource, v_seq, v_key.cols, v_key.types::text[]`}} || '_';
   SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
     INTO v_types FROM unnest(v_key.cols, v_key.types::text[]) WITH ORDINALITY u(c, t, n);
   v_types := v_types || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(token_column), '%', '%%'));
@@ -238,7 +237,7 @@ END $$;
 
 -- compare fencing.wall_sweep
 CREATE FUNCTION fencing.tombstone_sweep(prefixes text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_sql text;
 BEGIN
@@ -380,7 +379,7 @@ CREATE TRIGGER tombstones AFTER UPDATE OR DELETE ON fencing.registry FOR EACH RO
 ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER tombstones;
 
 CREATE FUNCTION fencing.tombstones(tbl regclass, keep boolean DEFAULT true) RETURNS void LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_table record;
 BEGIN

@@ -1,11 +1,23 @@
--- The statement that registers a table so. A sequence that is gone is left out, which is fencing.write_epoch then: D301.
+-- The statement that registers a table so. Of a sequence that is gone the functions of the table's wall have the name. Without one, or where
+-- no sequence has the name now, somebody has to say where tokens come from: by another one forged tokens would pass, or no token.
 CREATE FUNCTION fencing.doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass) RETURNS text LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
+DECLARE
+  v_seq text := issued_by::text;
 BEGIN
   IF issued_by IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
-    RETURN format('SELECT fencing.register(%L, %L, %L, %L)', tbl, mode, token_column, resource);
+    SELECT replace(m.names[1], '''''', '''') INTO v_seq
+      FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid, LATERAL regexp_match(p.prosrc, 'pg_sequence_last_value[(]''((?:[^'']|'''')+)''::') m(names)
+     WHERE t.tgrelid = to_regclass(tbl) AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_' AND m.names IS NOT NULL LIMIT 1;
+    IF v_seq = 'fencing.write_epoch' THEN  -- D301 makes it again
+      RETURN format('SELECT fencing.register(%L, %L, %L, %L)', tbl, mode, token_column, resource);
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(v_seq) AND c.relkind = 'S') OR v_seq IS NULL THEN
+      RETURN format('SELECT fencing.register(%L, %L, %L, %L, ...) with the sequence that its tokens come from, which is above all that were given out', tbl, mode, token_column, resource)
+        || CASE WHEN v_seq IS NULL THEN '' ELSE format(', and was called %s', v_seq) END;
+    END IF;
   END IF;
-  RETURN format('SELECT fencing.register(%L, %L, %L, %L, %L)', tbl, mode, token_column, resource, issued_by);
+  RETURN format('SELECT fencing.register(%L, %L, %L, %L, %L)', tbl, mode, token_column, resource, v_seq);
 END $$;
 
 -- The statement that does something, if anything, while the wall of a table is off. It puts the wall up at the level that the registry has when

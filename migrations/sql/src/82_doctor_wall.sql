@@ -21,8 +21,9 @@ BEGIN
          CASE f.wall WHEN 'off' THEN 'what does not go through the driver writes it without any check'
                      WHEN 'report' THEN 'stale and unguarded writes are in the server''s log, and in the table'
                      ELSE 'an UPDATE that copies the token needs none of its own' END,
-         format(CASE f.wall WHEN 'enforce' THEN 'SELECT fencing.wall(%L, ''attested'')' ELSE 'SELECT fencing.wall(%L)' END, f.name)
-    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, mode text, wall text, covered boolean, unsettled boolean)
+         CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
+             format(CASE f.wall WHEN 'enforce' THEN 'SELECT fencing.wall(%L, ''attested'')' ELSE 'SELECT fencing.wall(%L)' END, f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, mode text, issued oid, wall text, covered boolean, unsettled boolean)
    WHERE f.root = f.oid AND (f.wall IN ('off', 'report') OR f.wall = 'enforce' AND f.mode = 'lease') AND NOT f.covered AND NOT f.unsettled;
 
   RETURN QUERY
@@ -38,7 +39,7 @@ BEGIN
     ('~fencing_rekey2', 'check', 'AFTER UPDATE', true, 'rekey')),
   wanted AS (
     -- the names of the functions, as fencing.wall_functions and fencing.tombstone_functions build them
-    SELECT f.*, k.name AS trg, k.suffix, k.tomb, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
+    SELECT f.*, k.name AS trg, k.suffix, k.tomb, q.seq, g.lost, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
            -- the trigger as the server writes it where it is as fencing made it; compare fencing.wall_apply and fencing.tombstone_apply
            format('CREATE TRIGGER %I %s ON %s FOR EACH %s %sEXECUTE FUNCTION fencing.', k.name,
                   CASE WHEN k.event <> 'mark' THEN k.event WHEN f.mode = 'strict' THEN 'BEFORE UPDATE'
@@ -51,15 +52,15 @@ BEGIN
                        WHEN f.mode = 'strict' THEN format('WHEN (((new.%I <= old.%1$I) OR ' || c_changed || ')) ', f.col)
                        WHEN f.wall = 'report' THEN format('WHEN ((new.%I < old.%1$I)) ', f.col)
                        ELSE format('WHEN (((new.%I < old.%1$I) OR ' || c_changed || ')) ', f.col) END) AS def,
-           CASE WHEN k.tomb THEN 'tomb_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text),
-               16) || '_' || k.suffix
-                ELSE 'wall_' || left(md5(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text), 16) || '_' || k.suffix
+           CASE WHEN k.tomb THEN 'tomb_' || {{nameDigest `f.col, f.mode, f.resource, q.seq, y.cols, y.types`}} || '_' || k.suffix
+                ELSE 'wall_' || {{nameDigest `f.col, f.mode, f.resource, q.seq`}} || '_' || k.suffix
                      || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func
       FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid,
           wall text, root_wall text, tombs boolean, part boolean, torn boolean,
         unsettled boolean, subscribed boolean)
       LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE c.oid = f.issued AND c.relkind = 'S') q ON true
+      CROSS JOIN LATERAL (SELECT fencing.doctor_lost_tokens(f.root) AS lost) g
       LEFT JOIN LATERAL (SELECT bool_or(a.attgenerated <> '') AS generated, array_agg(a.attname ORDER BY u.ord) AS cols,
           array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
                                 string_agg(format(CASE a.atttypid WHEN 'varchar'::regtype
@@ -87,6 +88,10 @@ BEGIN
              THEN 'D205 trigger-changed' END AS code,
            -- at the level that the row has by then, which another remedy may raise
            CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name)
+               -- of rows whose tokens are gone none is newer than the last one that was given out
+               WHEN w.lost THEN CASE WHEN w.seq IS NULL
+                 THEN format('take the newest token that was given out, and in one transaction SELECT fencing.wall(%L, ''off''); UPDATE %1$s SET %2$I = ... WHERE %2$I < ...; SELECT fencing.wall(%3$L, %4$L)', w.root_name, w.col, w.root_name, w.root_wall)
+                 ELSE fencing.doctor_without_wall(w.root_name, format('UPDATE %s SET %I = pg_catalog.pg_sequence_last_value(%L) WHERE %2$I < pg_catalog.pg_sequence_last_value(%3$L)', w.root_name, w.col, w.seq)) END
                ELSE format('SELECT fencing.wall(r.relid, r.wall_level) FROM fencing.registry r WHERE r.relid = %L::regclass', w.root_name) END AS again,
            -- the column that the wall was made for, where another one has its name now: triggers follow a column that is renamed
            (SELECT l.col FROM pg_trigger u, substring(pg_get_triggerdef(u.oid) FROM 'new[.](.*) <=? old[.]') l(col)
@@ -100,7 +105,7 @@ BEGIN
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
   SELECT 'error', s.code, format('trigger %I on %s', s.trg, s.name),
-         CASE left(s.code, 4) WHEN 'D202' THEN 'the wall''s trigger is missing'
+         CASE left(s.code, 4) WHEN 'D202' THEN 'the wall''s trigger is missing' || CASE WHEN s.lost AND NOT s.tomb THEN format(', as after the token column was dropped: the tokens in %I are not those that the rows had', s.col) ELSE '' END
               WHEN 'D203' THEN format('the wall''s trigger is %s', CASE s.tgenabled WHEN 'D' THEN 'disabled' WHEN 'R'
                   THEN 'enabled for replicas only'
                   ELSE 'not ENABLE ALWAYS' END)
@@ -180,8 +185,9 @@ BEGIN
   RETURN QUERY
   SELECT 'warning', 'D208 tombstones-without-wall', f.name, 'tombstones are on and the wall is off',
       'deletes carry no token that a tombstone could keep',
-         format('SELECT fencing.wall(%L)', f.name)
-    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, wall text, tombs boolean, unsettled boolean)
+         CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
+             format('SELECT fencing.wall(%L)', f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, issued oid, wall text, tombs boolean, unsettled boolean)
    WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs AND NOT f.unsettled;
 
   RETURN QUERY

@@ -155,9 +155,9 @@ BEGIN
       SELECT 'info', 'D312 incarnation-other', 'sequence fencing.write_epoch',
           'since tokens were last drawn the server, the database or the sequence has become another, as by a restore',
              'the next token is far above all before', 'SELECT fencing.next_token()'
-       WHERE NOT EXISTS (
-         SELECT FROM fencing.incarnation i WHERE i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid
-             AND i.seqid = v_now.seqid);
+       WHERE (SELECT count(*) = 1 AND bool_and(i.tli = v_now.tli AND i.sysid = v_now.sysid AND i.dbid = v_now.dbid AND i.seqid = v_now.seqid
+           AND CASE WHEN has_sequence_privilege(c_epoch, 'SELECT, USAGE') THEN coalesce(pg_sequence_last_value(c_epoch), 0) >= i.floor ELSE true END)
+                FROM fencing.incarnation i) IS NOT TRUE;
     END IF;
   END IF;
 END $$;
@@ -172,8 +172,28 @@ DECLARE
   v_last   bigint;
   v_max    bigint;
   v_min    bigint;
+  c_epoch  CONSTANT regclass := to_regclass('fencing.write_epoch');
   r        record;
 BEGIN
+  -- what fencing itself knows to have been given out
+  IF c_epoch IS NOT NULL AND has_sequence_privilege(c_epoch, 'SELECT, USAGE') THEN
+    FOR r IN SELECT u.name, u.sql FROM (VALUES
+        ('fencing.lease', 'SELECT max(x.token) FROM fencing.lease x'),
+        ('fencing.epoch', 'SELECT max(x.token) FROM fencing.epoch x'),
+        ('fencing.tombstone', 'SELECT max(x.token) FROM fencing.tombstone x JOIN fencing.registry g ON g.relid = x.relid AND g.issued_by = ''fencing.write_epoch''::regclass')) u(name, sql)
+      WHERE has_table_privilege(u.name, 'SELECT')
+    LOOP
+      EXECUTE r.sql INTO v_max;
+      v_last := coalesce(pg_sequence_last_value(c_epoch), 0);
+      IF v_max > v_last THEN
+        RETURN QUERY SELECT 'error', 'D307 sequence-behind', 'sequence fencing.write_epoch', format('it is at %s, and %s has token %s', v_last, r.name, v_max),
+          'tokens are given out a second time: the sequence was put back, or the token forged',
+          CASE WHEN v_max < 9223372032559808512
+            THEN format('SELECT pg_catalog.setval(s, %s) FROM pg_catalog.to_regclass(''fencing.write_epoch'') s WHERE coalesce(pg_catalog.pg_sequence_last_value(s), 0) < %1$s', v_max)
+            ELSE format('look at where it comes from, since none so large is ever drawn, and correct its row: UPDATE %s SET token = ... WHERE token = %s', r.name, v_max) END;
+      END IF;
+    END LOOP;
+  END IF;
   FOR r IN
     SELECT f.*, CASE WHEN c.oid IS NOT NULL THEN format('%I.%I', n.nspname, c.relname) END AS seq
       FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, wall text, issued oid, unsettled boolean)

@@ -19,8 +19,9 @@ BEGIN
 
   RETURN QUERY
   SELECT 'warning', 'D224 seal-without-wall', f.name, 'it is sealed and the wall is off', 'nothing compares its writes with the lease',
-         format('SELECT fencing.wall(%L)', f.name)
-    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, wall text, unsettled boolean) WHERE f.root = f.oid
+         CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
+             format('SELECT fencing.wall(%L)', f.name)
+    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, issued oid, wall text, unsettled boolean) WHERE f.root = f.oid
         AND f.wall = 'off' AND NOT f.unsettled;
 
   RETURN QUERY
@@ -56,8 +57,7 @@ BEGIN
           wall text, again text, torn boolean, unsettled boolean, subscribed boolean)
       LEFT JOIN pg_trigger t ON t.tgrelid = f.oid AND t.tgname = '~fencing_zseal' LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT
           JOIN pg_language l ON l.oid = p.prolang,
-      LATERAL (SELECT 'seal_' || left(md5(jsonb_build_array(f.col, f.resource, f.lease, f.by, f.typ::regtype::text)::text),
-          16) || '_check' AS func) y
+      LATERAL (SELECT 'seal_' || {{nameDigest `f.col, f.resource, f.lease, f.by, f.typ::regtype::text`}} || '_check' AS func) y
      WHERE f.wall <> 'off' AND NOT f.torn AND NOT f.unsettled  -- D213, and D102, D103 and D105
        -- D223 has the others
        AND (f.by IS NULL OR f.typ IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype,
@@ -120,12 +120,14 @@ BEGIN
              ELSE format('its epoch has %s rows, and not 16', count(e.token)) END,
         CASE WHEN max(e.token) > l.token THEN 'its holder is refused by sealed tables, until the lease is taken again'
              ELSE 'its holder is refused by sealed tables, and an older one may not be' END,
-        -- Above the lease's token the epoch is nobody's, or another lease's holder's. A new token is neither, and who holds the lease takes
-        -- it again.
+        -- Above the lease's token the epoch is nobody's, or another lease's holder's. A new token, above both, is neither, and who holds
+        -- the lease takes it again. Where no token is above the epoch, that was forged, and one after a jump is above all others.
         CASE WHEN max(e.token) > l.token THEN
-          format('BEGIN; SELECT fencing.lease_wait(%1$L); DELETE FROM fencing.epoch WHERE resource = %1$L; '
+          format('BEGIN; SELECT fencing.lease_wait(%1$L); LOCK TABLE fencing.incarnation IN SHARE ROW EXCLUSIVE MODE; %2$s'
                  'UPDATE fencing.lease SET token = fencing.next_token(), holder = NULL, expires_at = ''-infinity'' WHERE resource = %1$L; COMMIT',
-                 l.resource)
+                 l.resource, CASE WHEN max(e.token) < 9223372032559808512
+                   THEN format('SELECT pg_catalog.setval(s, %s) FROM pg_catalog.to_regclass(''fencing.write_epoch'') s WHERE coalesce(pg_catalog.pg_sequence_last_value(s), 0) < %1$s; ', max(e.token))
+                   ELSE format('DELETE FROM fencing.incarnation; DELETE FROM fencing.epoch WHERE resource = %L; ', l.resource) END)
              ELSE format('UPDATE fencing.lease SET token = token WHERE resource = %L', l.resource) END
       FROM fencing.lease l LEFT JOIN fencing.epoch e ON e.resource = l.resource
      GROUP BY l.resource, l.token HAVING count(e.token) < 16 OR min(e.token) < l.token OR max(e.token) > l.token;
