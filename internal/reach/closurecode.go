@@ -280,6 +280,10 @@ func (b *closureBuilder) named(words map[string]bool) tableSet {
 
 // effects adds what an event on the relation writes.
 func (r *reachedRelation) effects(out tableSet, event string, columns []string) {
+	if event == eventLike { // the other table is written, not this one
+		out.add(r.code[eventLike])
+		return
+	}
 	out.add(r.family)
 	out.add(r.over)
 	if event == "" { // a change of structure

@@ -18,6 +18,7 @@ type madeText struct {
 	isAny    bool       // it could write any table
 	calls    bool       // it could call any function
 	reads    bool       // it could read any relation
+	copies   bool       // it could make a table like any other
 	patterns [][]string // names of which only these parts are known, in this order
 }
 
@@ -71,8 +72,9 @@ func newMadeText(tokens []bodyToken) *madeText {
 		return !known && len(parts) == 0
 	}
 	m.isAny = m.isAny || slices.ContainsFunc(m.body.targets, func(t bodyTarget) bool {
-		return isOpen(t.Name.Name) || t.Name.Name == "" && hasMark(t.Schema)
+		return t.event != eventLike && (isOpen(t.Name.Name) || t.Name.Name == "" && hasMark(t.Schema))
 	})
+	m.copies = slices.ContainsFunc(m.body.targets, func(t bodyTarget) bool { return t.event == eventLike && hasMark(t.Name.Name) })
 	for word := range m.body.leads { // what is made could be written by another statement of the code
 		m.isAny = m.isAny || isOpen(word)
 	}
@@ -167,6 +169,11 @@ func (b *closureBuilder) writtenBy(text string) tableSet {
 					out.add(r.fromAnywhere())
 				}
 			}
+		}
+	}
+	for _, r := range b.relations {
+		if m.copies {
+			out.add(r.code[eventLike])
 		}
 	}
 	for _, r := range b.onRead {

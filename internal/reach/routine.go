@@ -154,13 +154,14 @@ func (r *routineReader) at(i int) {
 			r.list(i+1, "")
 		}
 		r.moves(i + 1)
+		r.remakes(i + 1)
 	case "drop":
 		r.drops(i + 1)
 	case "create":
 		r.creates(i + 1)
 	case "into":
 		r.selectsInto(i)
-	case "inherit", "inherits":
+	case "inherits":
 		r.leads(i)
 	case "partition":
 		if next == "of" {
@@ -283,6 +284,11 @@ func (r *routineReader) creates(i int) {
 	for i++; r.word(i) == "if" || r.word(i) == "not" || r.word(i) == "exists"; i++ {
 	}
 	r.target(i, eventCreate)
+	for ; i < len(r.tokens) && r.word(i) != ";"; i++ {
+		if r.word(i) == "like" {
+			r.target(i+1, eventLike)
+		}
+	}
 }
 
 // leads notes the words of the rest of a statement, those in its strings too.
@@ -347,6 +353,27 @@ func (r *routineReader) moves(i int) {
 	case "function", "procedure", "routine", "aggregate", "operator": // it may be called under a name that says nothing
 		if moves || r.has(i, "rename", "to") {
 			r.leads(i + 1)
+		}
+	}
+}
+
+// remakes reads what ALTER makes of a relation, by which the relation is then written
+// under another name, or in another way: any that the statement names.
+func (r *routineReader) remakes(i int) {
+	for slices.Contains([]string{"foreign", "materialized"}, r.word(i)) {
+		i++
+	}
+	if w := r.word(i); w != "table" && w != "view" {
+		return
+	}
+	for k := i + 1; k < len(r.tokens) && r.word(k) != ";"; k++ {
+		switch r.word(k) {
+		case "attach", "inherit", "of", "references", "options":
+			r.leads(i + 1)
+		case "rename":
+			if r.word(k+1) != "constraint" {
+				r.leads(i + 1)
+			}
 		}
 	}
 }
