@@ -118,3 +118,27 @@ func TestBodiesThatEnableEventTriggers(t *testing.T) {
 		"dropped": {setup: plpgsqlBody(`BEGIN DROP EVENT TRIGGER e1; CREATE TABLE zz (a int); END`)},
 	})
 }
+// INTO sets a variable, whatever the word before it is.
+func TestBodiesWithNamesOfKeywords(t *testing.T) {
+	const runs = ` EXECUTE format('UPDATE %I SET v = ''HIT''', n); END`
+	requireBodiesRefused(t, "", map[string]bodyCase{
+		"a cursor merge":       {setup: plpgsqlBody(`DECLARE n text := 'plain'; merge CURSOR FOR SELECT t FROM cfg; BEGIN OPEN merge; FETCH merge INTO n;` + runs)},
+		"a cursor, FROM":       {setup: plpgsqlBody(`DECLARE n text := 'plain'; insert CURSOR FOR SELECT t FROM cfg; BEGIN OPEN insert; FETCH NEXT FROM insert INTO n;` + runs)},
+		"a variable insert":    {setup: plpgsqlBody(`DECLARE n text := 'plain'; insert text := 'SELECT t FROM cfg'; BEGIN EXECUTE insert INTO n;` + runs)},
+		"a field insert":       {setup: `CREATE TYPE fields AS (insert text);` + plpgsqlBody(`DECLARE n text := 'plain'; r fields; BEGIN r.insert := 'SELECT t FROM cfg'; EXECUTE r.insert INTO n;`+runs)},
+		"an alias insert":      {setup: plpgsqlBody(`DECLARE n text := 'plain'; q text := 'SELECT t FROM cfg'; BEGIN EXECUTE (q) insert INTO n;` + runs)},
+		"an alias, CASE":       {setup: plpgsqlBody(`DECLARE n text := 'plain'; BEGIN EXECUTE CASE WHEN false THEN 'x' ELSE 'SELECT t FROM cfg' END merge INTO n;` + runs)},
+		"a constant":           {setup: plpgsqlBody(`DECLARE n text := 'plain'; BEGIN EXECUTE 'SELECT t FROM cfg' insert INTO n;` + runs)},
+		"a parameter insert":   {setup: `CREATE FUNCTION f(insert text) RETURNS void LANGUAGE plpgsql AS $$ DECLARE n text := 'plain'; BEGIN EXECUTE insert INTO n;` + runs + ` $$`, use: `SELECT f('SELECT t FROM cfg')`},
+		"a variable function":  {setup: plpgsqlBody(`DECLARE function text := 'UPDATE ord' || 'ers SET v = 1'; BEGIN EXECUTE function; END`)},
+		"a variable procedure": {setup: plpgsqlBody(`DECLARE procedure text := 'UPDATE ord' || 'ers SET v = 1'; BEGIN EXECUTE procedure; END`)},
+		"a parameter function": {setup: `CREATE FUNCTION f(function text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE function; END $$`, use: `SELECT f((SELECT q FROM cfg))`},
+	})
+	requireBodiesAllowed(t, "", map[string]bodyCase{
+		"INSERT INTO":      {setup: plpgsqlBody(`DECLARE n text := 'plain'; BEGIN IF true THEN INSERT INTO audit (v) VALUES (n); END IF; FOR i IN 1..2 LOOP INSERT INTO audit (v) SELECT n; END LOOP; EXECUTE format('UPDATE %I SET v = 1', n); END`)},
+		"WITH INSERT INTO": {setup: plpgsqlBody(`DECLARE n text := 'plain'; BEGIN WITH x AS (INSERT INTO audit (v) VALUES (n) RETURNING *) INSERT INTO audit (v) VALUES (n); EXECUTE format('UPDATE %I SET v = 1', n); END`)},
+		"a label":          {setup: plpgsqlBody(`DECLARE n text := 'plain'; BEGIN <<ins>> BEGIN INSERT INTO audit (v) VALUES (n); END; EXECUTE format('UPDATE %I SET v = 1', n); END`)},
+		"GRANT EXECUTE":    {setup: plpgsqlBody(`BEGIN GRANT EXECUTE ON FUNCTION run TO PUBLIC; END`)},
+	})
+}
+

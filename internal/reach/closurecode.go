@@ -148,12 +148,13 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 }
 
 // isUnread reports whether code may run SQL that isn't read: it is of another
-// language, or a backslash in its strings may stand for something else.
+// language, a backslash in its strings may stand for something else, or a name may
+// be taken for a keyword.
 func (b *closureBuilder) isUnread(body *routineBody) bool {
 	if b.making {
 		return false
 	}
-	return b.escapes && body.escapes || body.text == nil && body.runsSQL()
+	return b.escapes && body.escapes || body.text == nil && body.runsSQL() || body.text != nil && body.text.misleads
 }
 
 // runsSQL reports whether code in a language that isn't read has a word by which

@@ -180,7 +180,7 @@ func (r *routineReader) at(i int) {
 		before := []string{r.word(i - 1), r.word(i - 2), r.word(i - 3)}
 		r.body.dynamic = r.body.dynamic || slices.Contains(before, "create") || before[0] == "drop" || before[0] == "alter"
 	case "execute":
-		r.body.dynamic = r.body.dynamic || next != "function" && next != "procedure" && next != "on"
+		r.body.dynamic = r.body.dynamic || r.runsText(i)
 	default:
 		r.body.dynamic = r.body.dynamic || next == "(" && rewrite.RunsText(r.token(i).name(), r.schemaOf(i))
 		r.call(i)
@@ -307,7 +307,7 @@ func (r *routineReader) leads(i int) {
 // selectsInto reads the table that SELECT INTO makes. In PL/pgSQL it would be a
 // variable, and in a string not every INTO is a statement's.
 func (r *routineReader) selectsInto(i int) {
-	if before := r.word(i - 1); before == "insert" || before == "merge" {
+	if before := r.word(i - 1); (before == "insert" || before == "merge") && (r.begins(i-1) || !r.follows(i, "select")) {
 		return
 	}
 	kind := i + 1
