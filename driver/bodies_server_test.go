@@ -118,6 +118,7 @@ func TestBodiesThatEnableEventTriggers(t *testing.T) {
 		"dropped": {setup: plpgsqlBody(`BEGIN DROP EVENT TRIGGER e1; CREATE TABLE zz (a int); END`)},
 	})
 }
+
 // INTO sets a variable, whatever the word before it is.
 func TestBodiesWithNamesOfKeywords(t *testing.T) {
 	const runs = ` EXECUTE format('UPDATE %I SET v = ''HIT''', n); END`
@@ -142,3 +143,27 @@ func TestBodiesWithNamesOfKeywords(t *testing.T) {
 	})
 }
 
+// EXECUTE runs several statements, so what is put in without quotes may be one of its
+// own.
+func TestBodiesWithStatementsPutIn(t *testing.T) {
+	const cfg = `UPDATE cfg SET t = 'plain; UPDATE public.orders SET v = ''HIT'''; CREATE SCHEMA plain;`
+	with := func(text string) bodyCase {
+		return bodyCase{setup: cfg + plpgsqlBody(`DECLARE x text; BEGIN SELECT t INTO x FROM cfg; EXECUTE `+text+`; END`)}
+	}
+	requireBodiesRefused(t, "", map[string]bodyCase{
+		"SET": with(`'SET app.tenant = ' || x`), "SET, format": with(`format('SET app.tenant = %s', x)`), "SET search_path": with(`'SET search_path = ' || x`), "SET LOCAL": with(`'SET LOCAL app.tenant TO ' || x`),
+		"ANALYZE": with(`'ANALYZE ' || x`), "SELECT": with(`'SELECT count(*) FROM ' || x`), "LOCK": with(`'LOCK TABLE ' || x`), "TABLE": with(`'TABLE ' || x`), "WITH": with(`'WITH a AS (SELECT 1) TABLE ' || x`),
+		"NOTIFY": with(`'NOTIFY a; LISTEN ' || x`), "SHOW": with(`concat('SELECT 1 FROM ', x)`), "cut": with(`'ANALYZE ' || substr(x, 1)`),
+		"a constant":  {setup: `UPDATE cfg SET t = 'x''; UPDATE orders SET v = ''HIT'; ` + plpgsqlBody(`DECLARE x text; BEGIN SELECT t INTO x FROM cfg; EXECUTE 'SET app.tenant = ''' || x || ''''; END`)},
+		"a parameter": {setup: cfg + `CREATE FUNCTION tenant(n text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'SET app.tenant = ' || n; END $$;` + plpgsqlBody(`DECLARE x text; BEGIN SELECT t INTO x FROM cfg; PERFORM tenant(x); END`)},
+		"given":       {setup: cfg + `CREATE FUNCTION tenant(n text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'SET app.tenant = ' || n; END $$`, use: `SELECT tenant(t) FROM cfg`},
+	})
+	quoted := func(text string) bodyCase {
+		return bodyCase{setup: `UPDATE cfg SET t = 'plain';` + plpgsqlBody(`DECLARE x text; r regclass; BEGIN SELECT t INTO x FROM cfg; r := x; EXECUTE `+text+`; END`)}
+	}
+	requireBodiesAllowed(t, "", map[string]bodyCase{
+		"SET, %L": quoted(`format('SET app.tenant = %L', x)`), "SET, quote_literal": quoted(`'SET app.tenant = ' || quote_literal(x)`), "SET search_path, %I": quoted(`format('SET LOCAL search_path = %I', x)`),
+		"ANALYZE, quote_ident": quoted(`'ANALYZE ' || quote_ident(x)`), "SELECT, %I": quoted(`format('SELECT count(*) FROM %I', x)`), "SELECT, regclass": quoted(`'SELECT count(*) FROM ' || x::regclass`),
+		"given": {setup: `CREATE FUNCTION tenant(n text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'SET app.tenant = ' || n; END $$`, use: `SELECT tenant('abc')`},
+	})
+}

@@ -60,13 +60,7 @@ func newMadeText(tokens []bodyToken) *madeText {
 			m.reads = true
 		}
 	}
-	switch head := m.head(tokens); {
-	case !isUnknown || slices.Contains(settingHeads, head):
-	case slices.Contains(readingHeads, head) && !hasAny(m.body.words, writingWords):
-		m.calls, m.reads = true, true
-	default:
-		m.isAny = true
-	}
+	m.isAny = isUnknown // whatever stands before: the rest may end that statement, and be another
 	isOpen := func(name string) bool {
 		parts, known := knownParts(name)
 		return !known && len(parts) == 0
@@ -82,23 +76,6 @@ func newMadeText(tokens []bodyToken) *madeText {
 	m.isAny = m.isAny || m.reads && m.body.words["sequence"] && hasAny(m.body.words, []string{"alter", "drop"})
 	m.calls = m.calls || slices.ContainsFunc(m.body.calls, func(call rewrite.Name) bool { return isOpen(call.Name) })
 	return m
-}
-
-var (
-	readingHeads = []string{"select", "values", "table", "with", "show"}
-	settingHeads = []string{"set", "reset", "show", "listen", "unlisten", "notify", "lock", "analyze", "vacuum", "comment", "grant", "revoke"}
-	writingWords = []string{"insert", "update", "delete", "merge", "truncate", "copy", "execute", "call", "do", "create", "drop", "alter", "refresh", "import", "reassign", "prepare"}
-)
-
-// head returns the first word of a text that is one statement.
-func (m *madeText) head(tokens []bodyToken) string {
-	for len(tokens) > 0 && tokens[0].is("(") {
-		tokens = tokens[1:]
-	}
-	if i := slices.IndexFunc(tokens, func(t bodyToken) bool { return t.is(";") }); len(tokens) == 0 || i >= 0 && i < len(tokens)-1 || tokens[0].kind != wordToken {
-		return ""
-	}
-	return tokens[0].text
 }
 
 // knownParts returns what is known of a name of which the rest could be anything. A
