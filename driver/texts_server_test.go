@@ -300,9 +300,9 @@ func TestToldTexts(t *testing.T) {
 		"a list":                   {function(`FOREACH q IN ARRAY ARRAY['plain', 'audit'] LOOP EXECUTE format('UPDATE %I SET v = 1', q); END LOOP;`), call, nil},
 		"a date":                   {function(`EXECUTE format('CREATE TABLE IF NOT EXISTS %I (i int)', 'logs_' || to_char(now(), 'YYYY_MM'));`), call, nil},
 		"a number":                 {function(`FOR i IN 1..2 LOOP EXECUTE format('CREATE TABLE IF NOT EXISTS logs_%s (i int)', i); END LOOP;`), call, nil},
-		"a reading function":       {`CREATE FUNCTION f(x text) RETURNS bigint LANGUAGE plpgsql AS $$ DECLARE n bigint; BEGIN EXECUTE 'SELECT count(*) FROM ' || x INTO n; RETURN n; END $$; DROP FUNCTION purge CASCADE; DROP FUNCTION run CASCADE; DROP FUNCTION run_on; DROP FUNCTION run_two`, `SELECT f($1)`, []any{"plain"}},
+		"a reading function":       {`CREATE FUNCTION f(x text) RETURNS bigint LANGUAGE plpgsql AS $$ DECLARE n bigint; BEGIN EXECUTE 'SELECT count(*) FROM ' || quote_ident(x) INTO n; RETURN n; END $$; DROP FUNCTION purge CASCADE; DROP FUNCTION run CASCADE; DROP FUNCTION run_on; DROP FUNCTION run_two`, `SELECT f($1)`, []any{"plain"}},
 		"reading all":              {function(`FOR r IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP EXECUTE format('SELECT count(*) FROM %I WHERE $1', r.tablename) INTO k USING true; END LOOP;`), call, nil},
-		"a search path":            {function(`EXECUTE 'SET search_path = ' || t;`), `SELECT f($1)`, []any{"public"}},
+		"a search path":            {function(`EXECUTE 'SET search_path = ' || quote_ident(t);`), `SELECT f($1)`, []any{"public"}},
 		"another schema":           {`CREATE SCHEMA s; CREATE TABLE s.log (i int);` + function(`EXECUTE format('INSERT INTO %I.log VALUES (1)', t);`), `SELECT f($1)`, []any{"s"}},
 		"TG_TABLE_NAME, a suffix":  {trigger(`EXECUTE format('INSERT INTO %I VALUES (1, %L)', TG_TABLE_NAME || '_audit', TG_OP);`, ``), insert, nil},
 		"TG_TABLE_NAME, format":    {trigger(`EXECUTE format('INSERT INTO %I_audit VALUES ($1, $2)', TG_TABLE_NAME) USING 1, 'x';`, ``), insert, nil},
@@ -326,7 +326,7 @@ func TestToldTexts(t *testing.T) {
 func TestUntoldSaysWhatToDo(t *testing.T) {
 	db, _ := openTexts(t, textFunction(untoldNames["a table"], textRuns["EXECUTE"])+`; DROP DOMAIN IF EXISTS checked; DROP OPERATOR IF EXISTS @@@@ (int, int)`)
 	for use, says := range map[string]string{
-		`SELECT f()`:                     `runs SQL that it makes, with names that cannot be told; write the names as constants in the function, put up the wall`,
+		`SELECT f()`:                     `runs SQL that it makes, with names that cannot be told; write the names as constants in the function and quote all else that it puts in (by %I and %L of format), put up the wall`,
 		`SELECT g()`:                     `it, or what it calls, runs SQL that it makes`,
 		`INSERT INTO queue VALUES ('x')`: `as function "f" does, counts for every table without a wall`,
 		`SELECT purge(t) FROM cfg`:       `runs SQL that it makes of what it is given, and which table that writes cannot be told here: give it a literal`,

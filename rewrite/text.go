@@ -50,7 +50,7 @@ func (c *checker) checkGiven(n *sqltree.Node, schema, name string) {
 		for _, parameter := range f.Parameters {
 			for _, arg := range givenFor(n.List("args"), parameter) {
 				if text, ok := textConstant(arg); !ok {
-					c.report(violation(UnsafeFunction, n, "function %s runs SQL that it makes of what it is given, and which table that writes cannot be told here: give it a literal, have the function write the table's name as a constant, put up the wall on the protected tables, use a plain connection, or, if the function carries a guard of its own, name it in driver.WithGuardedFunctions", quotedName(schema, name)))
+					c.report(violation(UnsafeFunction, n, "function %s runs SQL that it makes of what it is given, and which table that writes cannot be told here: give it a literal, have the function write the table's name as a constant and quote all else that it puts in (by %%I and %%L of format), put up the wall on the protected tables, use a plain connection, or, if the function carries a guard of its own, name it in driver.WithGuardedFunctions", quotedName(schema, name)))
 					return
 				} else if c.policy.bodyWord(text) != "" {
 					c.report(violation(UnsafeFunction, n, "function %s runs SQL that it makes of what it is given, which names what the protection rests on, or cannot be checked: use a plain connection, or, if the function carries a guard of its own, name it in driver.WithGuardedFunctions", quotedName(schema, name)))

@@ -51,18 +51,19 @@ type catalog struct {
 	Rules      []catalogRule
 	Reads      []catalogRead
 	Calls      [][2]oid // a routine, another that its arguments or the like run
-	// the functions of event triggers
-	EventTriggers []oid
-	Uses          []catalogRead // a table, a routine that its defaults, policies, indexes and the like call
-	Unseen        []catalogUnseen
-	Own           []catalogRoutine    // functions of schema fencing that something else than a trigger of its own runs
-	Expressions   []catalogExpression // what calls a function that runs what it is given
-	Routines      []catalogRoutine
-	Namesakes     []catalogRelation // relations of the bare name of a protected one or its family, these among them
-	SystemViews   []catalogRelation // views over system catalogs or schema fencing, and what else leads to the latter
-	Comparisons   bool              // there is a user's own < <= > >= over integers
-	Epoch         bool              // fencing.write_epoch is there
-	Owned         bool              // a sequence that tokens come from belongs to a column
+	// the functions of event triggers, and of those that are disabled
+	EventTriggers    []oid
+	DisabledTriggers []oid
+	Uses             []catalogRead // a table, a routine that its defaults, policies, indexes and the like call
+	Unseen           []catalogUnseen
+	Own              []catalogRoutine    // functions of schema fencing that something else than a trigger of its own runs
+	Expressions      []catalogExpression // what calls a function that runs what it is given
+	Routines         []catalogRoutine
+	Namesakes        []catalogRelation // relations of the bare name of a protected one or its family, these among them
+	SystemViews      []catalogRelation // views over system catalogs or schema fencing, and what else leads to the latter
+	Comparisons      bool              // there is a user's own < <= > >= over integers
+	Epoch            bool              // fencing.write_epoch is there
+	Owned            bool              // a sequence that tokens come from belongs to a column
 
 	made  *rewrite.Makers // once they were looked for
 	texts map[string]*madeText

@@ -69,12 +69,13 @@ up AS (
 -- Functions that run the SQL which they are given, or set the sequence which they are given: the server's, and those of extensions
 -- and others in C. Any may have been made once more under another name.
 builtin_runners AS MATERIALIZED (
-  SELECT p.oid, p.prosrc FROM pg_catalog.pg_proc p
+  SELECT p.oid, p.prosrc, p.proname = 'setval' AND EXISTS (SELECT FROM pg_catalog.json_array_elements($1::text::pg_catalog.json) w WHERE w->>'Sequence' <> '') AS is_alone FROM pg_catalog.pg_proc p
    WHERE p.oid < 16384 AND p.proname = ANY ('{sql_functions}'::pg_catalog.name[]) AND NOT (p.proname = 'ts_rewrite' AND p.pronargs = 3)),
 runners AS MATERIALIZED (
-  SELECT oid, false AS renamed FROM builtin_runners
+  SELECT oid, false AS renamed, is_alone FROM builtin_runners
   UNION ALL
-  SELECT p.oid, NOT f.is_known AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e')
+  SELECT p.oid, NOT f.is_known AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e'),
+         p.proname ~ '^dblink' OR p.prosrc ~ '^dblink' OR p.prosrc IN (SELECT prosrc FROM builtin_runners WHERE is_alone)
     FROM pg_catalog.pg_proc p
     JOIN pg_catalog.pg_language l ON l.oid = p.prolang
    CROSS JOIN LATERAL (SELECT p.proname = ANY ('{sql_functions}'::pg_catalog.name[]) OR p.proname ~ '^dblink' AS is_known) f
@@ -162,10 +163,10 @@ unseen AS MATERIALIZED (
                          'pg_catalog.pg_attrdef'::pg_catalog.regclass, 'pg_catalog.pg_policy'::pg_catalog.regclass, 'pg_catalog.pg_trigger'::pg_catalog.regclass,
                          'pg_catalog.pg_rewrite'::pg_catalog.regclass, 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, 'pg_catalog.pg_event_trigger'::pg_catalog.regclass)),
 -- The expressions that call a function which runs what it is given. Those of the server have no dependencies, so they are looked
--- for in the trees, if there is something that they could reach.
+-- for in the trees, if there is something that they could reach. Those that write by themselves need nothing else.
 calling AS MATERIALIZED (
   SELECT ':funcid (' || pg_catalog.string_agg(r.oid::text, '|') || ') ' AS pattern
-    FROM runners r WHERE EXISTS (SELECT FROM known) OR EXISTS (SELECT FROM own_functions)),
+    FROM runners r WHERE r.is_alone OR EXISTS (SELECT FROM known) OR EXISTS (SELECT FROM own_functions)),
 -- rules that call one, and views over system catalogs, on most of which there are no dependencies: in one pass over the trees
 telling AS MATERIALIZED (
   SELECT w.oid, w.ev_class, w.rulename, w.ev_action::text ~ s.catalogs AS is_system, w.ev_action::text || ' ' || w.ev_qual::text ~ s.pattern AS is_calling
@@ -323,6 +324,7 @@ SELECT pg_catalog.json_build_object(
   'reads', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'function', fn, 'event', event, 'fires', fires) ORDER BY rel, fn, event) FROM reads),
   'calls', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(oid, fn) ORDER BY oid, fn) FROM runs WHERE class = 'pg_catalog.pg_proc'::pg_catalog.regclass AND oid <> fn),
   'eventtriggers', (SELECT pg_catalog.json_agg(evtfoid ORDER BY oid) FROM pg_catalog.pg_event_trigger WHERE evtenabled <> 'D' AND evtevent <> 'login'),
+  'disabledtriggers', (SELECT pg_catalog.json_agg(evtfoid ORDER BY oid) FROM pg_catalog.pg_event_trigger WHERE evtenabled = 'D' AND evtevent <> 'login'),
   'uses', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'function', fn, 'event', event) ORDER BY rel, fn, event) FROM uses),
   'unseen', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('kind', i.type, 'name', i.identity, 'function', h.fn) ORDER BY h.class, h.oid, h.fn)
                FROM unseen h CROSS JOIN LATERAL pg_catalog.pg_identify_object(h.class, h.oid, 0) i),

@@ -106,6 +106,7 @@ func (b *closureBuilder) tokenChanged(t *catalogTrigger, r *reachedRelation) tab
 // readChange reads what a trigger's function in PL/pgSQL changes in NEW.
 func readChange(source string) rowChange {
 	r := &changeReader{routineReader: routineReader{tokens: lexBody(source, true)}}
+	r.change.whole = newTextReader("plpgsql", "", nil, r.tokens).misleads
 	for i := range r.tokens {
 		r.at(i)
 	}
@@ -121,7 +122,7 @@ type changeReader struct {
 func (r *changeReader) at(i int) {
 	switch r.word(i) {
 	case "into":
-		if before := r.word(i - 1); before != "insert" && before != "merge" {
+		if !r.isInsertInto(i) {
 			r.targets(i + 1)
 		}
 	case "call", "diagnostics": // may set what they are given

@@ -27,6 +27,7 @@ type closureBuilder struct {
 	changed     bool
 	onRead      []*reachedRelation // those that write when they are read
 	onChange    tableSet           // what event triggers write
+	onEnable    tableSet           // what those write that are disabled
 	making      bool               // it isn't tables that are followed, but the one set of what changes the catalog
 	anyMakes    bool               // then: any relation does
 	escapes     bool               // some code runs with standard_conforming_strings off

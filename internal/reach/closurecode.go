@@ -148,12 +148,13 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 }
 
 // isUnread reports whether code may run SQL that isn't read: it is of another
-// language, or a backslash in its strings may stand for something else.
+// language, a backslash in its strings may stand for something else, or a name may
+// be taken for a keyword.
 func (b *closureBuilder) isUnread(body *routineBody) bool {
 	if b.making {
 		return false
 	}
-	return b.escapes && body.escapes || body.text == nil && body.runsSQL()
+	return b.escapes && body.escapes || body.text == nil && body.runsSQL() || body.text != nil && body.text.misleads
 }
 
 // runsSQL reports whether code in a language that isn't read has a word by which
@@ -280,6 +281,10 @@ func (b *closureBuilder) named(words map[string]bool) tableSet {
 
 // effects adds what an event on the relation writes.
 func (r *reachedRelation) effects(out tableSet, event string, columns []string) {
+	if event == eventLike { // the other table is written, not this one
+		out.add(r.code[eventLike])
+		return
+	}
 	out.add(r.family)
 	out.add(r.over)
 	if event == "" { // a change of structure

@@ -125,7 +125,7 @@ func (b *closureBuilder) reachedBy(e *expression) tableSet {
 
 // given adds what a function writes by what it is given.
 func (b *closureBuilder) given(out tableSet, call givenCall) {
-	isAny := call.words == nil || strings.HasPrefix(call.name, "schema_") || strings.HasPrefix(call.name, "database_") || strings.HasPrefix(call.name, "cursor_")
+	isAny := call.words == nil || !isReading(call.name) && hasAny(call.words, []string{"do", "execute", "prepare"}) || strings.HasPrefix(call.name, "schema_") || strings.HasPrefix(call.name, "database_") || strings.HasPrefix(call.name, "cursor_")
 	if call.name == "setval" || call.name == "" {
 		b.setsSequence(out, call.words)
 	}

@@ -18,6 +18,7 @@ type madeText struct {
 	isAny    bool       // it could write any table
 	calls    bool       // it could call any function
 	reads    bool       // it could read any relation
+	copies   bool       // it could make a table like any other
 	patterns [][]string // names of which only these parts are known, in this order
 }
 
@@ -59,20 +60,15 @@ func newMadeText(tokens []bodyToken) *madeText {
 			m.reads = true
 		}
 	}
-	switch head := m.head(tokens); {
-	case !isUnknown || slices.Contains(settingHeads, head):
-	case slices.Contains(readingHeads, head) && !hasAny(m.body.words, writingWords):
-		m.calls, m.reads = true, true
-	default:
-		m.isAny = true
-	}
+	m.isAny = isUnknown // whatever stands before: the rest may end that statement, and be another
 	isOpen := func(name string) bool {
 		parts, known := knownParts(name)
 		return !known && len(parts) == 0
 	}
 	m.isAny = m.isAny || slices.ContainsFunc(m.body.targets, func(t bodyTarget) bool {
-		return isOpen(t.Name.Name) || t.Name.Name == "" && hasMark(t.Schema)
+		return t.event != eventLike && (isOpen(t.Name.Name) || t.Name.Name == "" && hasMark(t.Schema))
 	})
+	m.copies = slices.ContainsFunc(m.body.targets, func(t bodyTarget) bool { return t.event == eventLike && hasMark(t.Name.Name) })
 	for word := range m.body.leads { // what is made could be written by another statement of the code
 		m.isAny = m.isAny || isOpen(word)
 	}
@@ -80,23 +76,6 @@ func newMadeText(tokens []bodyToken) *madeText {
 	m.isAny = m.isAny || m.reads && m.body.words["sequence"] && hasAny(m.body.words, []string{"alter", "drop"})
 	m.calls = m.calls || slices.ContainsFunc(m.body.calls, func(call rewrite.Name) bool { return isOpen(call.Name) })
 	return m
-}
-
-var (
-	readingHeads = []string{"select", "values", "table", "with", "show"}
-	settingHeads = []string{"set", "reset", "show", "listen", "unlisten", "notify", "lock", "analyze", "vacuum", "comment", "grant", "revoke"}
-	writingWords = []string{"insert", "update", "delete", "merge", "truncate", "copy", "execute", "call", "do", "create", "drop", "alter", "refresh", "import", "reassign", "prepare"}
-)
-
-// head returns the first word of a text that is one statement.
-func (m *madeText) head(tokens []bodyToken) string {
-	for len(tokens) > 0 && tokens[0].is("(") {
-		tokens = tokens[1:]
-	}
-	if i := slices.IndexFunc(tokens, func(t bodyToken) bool { return t.is(";") }); len(tokens) == 0 || i >= 0 && i < len(tokens)-1 || tokens[0].kind != wordToken {
-		return ""
-	}
-	return tokens[0].text
 }
 
 // knownParts returns what is known of a name of which the rest could be anything. A
@@ -167,6 +146,11 @@ func (b *closureBuilder) writtenBy(text string) tableSet {
 					out.add(r.fromAnywhere())
 				}
 			}
+		}
+	}
+	for _, r := range b.relations {
+		if m.copies {
+			out.add(r.code[eventLike])
 		}
 	}
 	for _, r := range b.onRead {

@@ -13,7 +13,7 @@ import (
 // spreadUnnamed finds out what is written by reading a relation and by changing a
 // structure, as far as is known by now.
 func (b *closureBuilder) spreadUnnamed() {
-	b.onRead, b.onChange = nil, b.set()
+	b.onRead, b.onChange, b.onEnable = nil, b.set(), b.set()
 	for _, r := range b.relations {
 		if !r.code[eventRead].isEmpty() {
 			b.onRead = append(b.onRead, r)
@@ -22,6 +22,11 @@ func (b *closureBuilder) spreadUnnamed() {
 	for _, f := range b.facts.EventTriggers {
 		if r := b.routines[f]; r != nil {
 			b.onChange.add(r.unguarded())
+		}
+	}
+	for _, f := range b.facts.DisabledTriggers {
+		if r := b.routines[f]; r != nil {
+			b.onEnable.add(r.unguarded())
 		}
 	}
 }
@@ -59,6 +64,9 @@ func (b *closureBuilder) unnamed(out tableSet, body *routineBody) {
 	}
 	if !b.onChange.isEmpty() && (hasAny(body.words, rewrite.ChangeWords()) || slices.ContainsFunc(body.targets, func(t bodyTarget) bool { return t.event == eventCreate })) {
 		out.add(b.onChange)
+	}
+	if body.words["alter"] && body.words["event"] && body.words["trigger"] && hasAny(body.words, []string{"enable", "always", "replica"}) {
+		out.add(b.onEnable)
 	}
 }
 

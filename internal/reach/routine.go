@@ -119,6 +119,7 @@ func (r *routineReader) word(i int) string {
 // at notes what begins at a token.
 func (r *routineReader) at(i int) {
 	r.makers(i)
+	r.call(i) // a function may have the name of any of the words below
 	switch next := r.word(i + 1); r.word(i) {
 	case "insert":
 		if next == "into" {
@@ -141,6 +142,9 @@ func (r *routineReader) at(i int) {
 		r.update(i + 1)
 	case "copy":
 		if r.has(i, "from") {
+			if next == "binary" { // as before PostgreSQL 7.3
+				i++
+			}
 			r.target(i+1, "INSERT")
 		}
 	case "truncate":
@@ -154,13 +158,14 @@ func (r *routineReader) at(i int) {
 			r.list(i+1, "")
 		}
 		r.moves(i + 1)
+		r.remakes(i + 1)
 	case "drop":
 		r.drops(i + 1)
 	case "create":
 		r.creates(i + 1)
 	case "into":
 		r.selectsInto(i)
-	case "inherit", "inherits":
+	case "inherits":
 		r.leads(i)
 	case "partition":
 		if next == "of" {
@@ -179,10 +184,9 @@ func (r *routineReader) at(i int) {
 		before := []string{r.word(i - 1), r.word(i - 2), r.word(i - 3)}
 		r.body.dynamic = r.body.dynamic || slices.Contains(before, "create") || before[0] == "drop" || before[0] == "alter"
 	case "execute":
-		r.body.dynamic = r.body.dynamic || next != "function" && next != "procedure" && next != "on"
+		r.body.dynamic = r.body.dynamic || r.runsText(i)
 	default:
 		r.body.dynamic = r.body.dynamic || next == "(" && rewrite.RunsText(r.token(i).name(), r.schemaOf(i))
-		r.call(i)
 	}
 }
 

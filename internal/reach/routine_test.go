@@ -73,7 +73,7 @@ func TestDynamicRoutine(t *testing.T) {
 		`execute x`: true, `for r in execute x loop`: true, `return query execute x`: true, `create or replace trigger t before update on b`: true,
 		`drop rule r on b`: true, `perform query_to_xml(x, true, true, '')`: true,
 		`create trigger t before update on b for each row execute function f()`: true,
-		`grant execute on function f() to app`:                                  false, `select tg_name, trigger from t`: false, `-- execute x`: false, `select executes from t`: false,
+		`grant execute on function f() to app`:                                  false, `select tg_name, trigger from t`: false, `grant select, execute on function f() to app; execute on`: true, `begin execute function; end`: true, `return query execute procedure`: true, `-- execute x`: false, `select executes from t`: false,
 	} {
 		require.Equal(t, want, readRoutine("plpgsql", body).dynamic, body)
 	}

@@ -34,7 +34,9 @@ func (r *routineReader) makers(i int) {
 	case "import":
 		r.body.makes = r.body.makes || r.word(i+1) == "foreign"
 	case "execute":
-		r.executes(i + 1)
+		if r.runsText(i) {
+			r.executes(i + 1)
+		}
 	default:
 		r.body.makes = r.body.makes || r.word(i+1) == "(" && rewrite.RunsText(r.token(i).name(), r.schemaOf(i))
 	}
@@ -59,9 +61,6 @@ func (r *routineReader) makesObject(i int) bool {
 // executes reads EXECUTE: whether the SQL that it runs is what stands in its
 // strings, with values that are quoted.
 func (r *routineReader) executes(i int) {
-	if w := r.word(i); w == "function" || w == "procedure" || w == "on" { // of a trigger, of a privilege
-		return
-	}
 	for {
 		end := r.operandEnd(i)
 		if end < 0 {

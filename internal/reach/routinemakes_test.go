@@ -23,7 +23,7 @@ func TestRoutineMakes(t *testing.T) {
 		`for r in execute x loop`: true, `return query execute x using y`: true, `execute 'do $d$ begin execute x; end $d$'`: true,
 		`execute 'select 1'`: false, `execute format('insert into %I (a, b) values (%L, $1)', t, x) using y`: false, `execute format('update %1$I.%2$I set x = %3$L', s, t, x) into z`: false, `execute format('insert into %I.%I (a) values (1)', s, t)`: false,
 		`execute 'delete from ' || quote_ident(t) || ' where x = ' || quote_literal(y)`: false, `return query execute 'select * from a' using y`: false, `for r in execute format('select * from %I', t) loop`: false,
-		`execute 'insert into ' || tg_table_name || '_log values ($1)' using new.id`: false, `grant execute on function f() to x`: false, `execute function f()`: false,
+		`execute 'insert into ' || tg_table_name || '_log values ($1)' using new.id`: false, `grant execute on function f() to x`: false, `execute function f()`: true, `for r in execute function loop`: true,
 	} {
 		require.Equal(t, want, readRoutine("plpgsql", body+";").makes, body)
 	}

@@ -28,6 +28,11 @@ func (r *routineReader) creates(i int) {
 	for i++; r.word(i) == "if" || r.word(i) == "not" || r.word(i) == "exists"; i++ {
 	}
 	r.target(i, eventCreate)
+	for ; i < len(r.tokens) && r.word(i) != ";"; i++ {
+		if r.word(i) == "like" {
+			r.target(i+1, eventLike)
+		}
+	}
 }
 
 // leads notes the words of the rest of a statement, those in its strings too.
@@ -46,7 +51,7 @@ func (r *routineReader) leads(i int) {
 // selectsInto reads the table that SELECT INTO makes. In PL/pgSQL it would be a
 // variable, and in a string not every INTO is a statement's.
 func (r *routineReader) selectsInto(i int) {
-	if before := r.word(i - 1); before == "insert" || before == "merge" {
+	if before := r.word(i - 1); (before == "insert" || before == "merge") && (r.begins(i-1) || !r.follows(i, "select")) {
 		return
 	}
 	kind := i + 1
@@ -92,6 +97,27 @@ func (r *routineReader) moves(i int) {
 	case "function", "procedure", "routine", "aggregate", "operator": // it may be called under a name that says nothing
 		if moves || r.has(i, "rename", "to") {
 			r.leads(i + 1)
+		}
+	}
+}
+
+// remakes reads what ALTER makes of a relation, by which the relation is then written
+// under another name, or in another way: any that the statement names.
+func (r *routineReader) remakes(i int) {
+	for slices.Contains([]string{"foreign", "materialized"}, r.word(i)) {
+		i++
+	}
+	if w := r.word(i); w != "table" && w != "view" {
+		return
+	}
+	for k := i + 1; k < len(r.tokens) && r.word(k) != ";"; k++ {
+		switch r.word(k) {
+		case "attach", "inherit", "of", "references", "options":
+			r.leads(i + 1)
+		case "rename":
+			if r.word(k+1) != "constraint" {
+				r.leads(i + 1)
+			}
 		}
 	}
 }

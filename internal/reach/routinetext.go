@@ -53,6 +53,7 @@ type textReader struct {
 	asking     map[string]bool
 	isValue    map[string]bool // variables declared of a type whose values can't end a name or a constant
 	isOther    map[string]bool // those declared of another type
+	misleads   bool            // one of the body's names is a word by which the body is read
 	isColumn   bool            // a name may be a column's, whatever it is besides
 	made       []string
 	isMade     bool
@@ -74,6 +75,7 @@ func newTextReader(language, routine string, parameters []catalogParameter, toke
 		}
 		r.parameters["$"+strconv.Itoa(i+1)] = mark
 		if p.Name != "" {
+			r.misleads = r.misleads || slices.Contains(misleadingWords, lowerASCII(p.Name))
 			r.parameters[lowerASCII(p.Name)], r.isOther[lowerASCII(p.Name)] = mark, true
 		}
 	}
@@ -100,7 +102,7 @@ func newTextReader(language, routine string, parameters []catalogParameter, toke
 				r.unknown[r.token(i-1).name()], r.unknown[r.token(i+2).name()] = true, true
 			}
 		case "into":
-			if before := r.word(i - 1); before != "insert" && before != "merge" {
+			if !r.isInsertInto(i) {
 				r.sets(i+1, "using", "from")
 			}
 		case "diagnostics", "call":
@@ -117,6 +119,7 @@ func newTextReader(language, routine string, parameters []catalogParameter, toke
 // declares notes of what type a variable is declared.
 func (r *textReader) declares(i int) {
 	name := r.token(i).name()
+	r.misleads = r.misleads || slices.Contains(misleadingWords, name)
 	if r.word(i+1) == "constant" {
 		i++
 	}
@@ -228,7 +231,7 @@ func (r *textReader) makes() (out []string) {
 	for i := range r.tokens {
 		w := r.word(i)
 		switch next := r.word(i + 1); {
-		case w == "execute" && next != "function" && next != "procedure" && next != "on":
+		case w == "execute" && r.runsText(i):
 			out = append(out, r.eval(i+1, r.endOfText(i+1))...)
 		case w == "do":
 			for k := i + 1; k < i+4; k++ {
