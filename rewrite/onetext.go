@@ -52,7 +52,7 @@ func (c *checker) leadOf(n *sqltree.Node) lead {
 		return leadsNowhere
 	case "CreateStmt":
 		if n.Get("partbound") != nil && slices.ContainsFunc(n.List("inhRelations"), c.hasTextTrigger) {
-			return leadsOn // a partition gets the triggers of what it is of
+			return leadsOn // a partition gets the triggers of its parent
 		}
 		return leadsNowhere
 	case "RenameStmt":
