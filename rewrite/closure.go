@@ -37,6 +37,10 @@ type Closure struct {
 	// Untold are those of Functions, and the functions of triggers and the like, that may run
 	// SQL which they make with names that cannot be told.
 	Untold []Name
+	// TriggerTexts are functions that could write protected tables by the name of the table that
+	// their trigger is on, or by the trigger's arguments: they run SQL that they make of
+	// it. TextTriggers are relations with a trigger that runs one.
+	TriggerTexts, TextTriggers []Name
 	// TriggerFunctions are the functions of triggers on protected tables.
 	TriggerFunctions []Name
 	// Sequences are the sequences that tokens come from.

@@ -147,10 +147,10 @@ func (p *Policy) bodyWord(body string) string {
 		return "what the parser cannot read"
 	}
 	b := bodyTokens{text: body, tokens: slices.DeleteFunc(all, parser.Token.IsComment)}
-	inTrigger, inCopy := false, false
+	inTrigger, inCopy, inChange := false, false, false
 	for i, t := range b.tokens {
 		if b.starts(i) {
-			inTrigger = false
+			inTrigger, inChange = false, b.word(i) == "create" || b.word(i) == "alter"
 		}
 		inCopy = b.word(i-1) != ";" && inCopy || b.starts(i) && b.word(i) == "copy"
 		switch word := b.word(i); {
@@ -169,7 +169,9 @@ func (p *Policy) bodyWord(body string) string {
 			return word + " without a schema, which the schema fencing has, too"
 		case b.starts(i) && p.runsUnnamed(word):
 			return word + ", which runs code that no text names"
-		case p.isWord(word), p.takesText(word), p.quick.words.Lookup(word)&wordsearch.Hit != 0 && word != "execute" && !p.partOfName(word):
+		case inChange && matches(p.closure.TextTriggers, "", word):
+			return "a change of " + word + ", on which a trigger makes SQL of its table's name"
+		case p.isWord(word), p.isBound(word), p.quick.words.Lookup(word)&wordsearch.Hit != 0 && word != "execute" && !p.partOfName(word):
 			return word
 		case word == "trigger":
 			inTrigger = inTrigger || b.creates(i)
@@ -336,7 +338,7 @@ func (b bodyTokens) pair(i int) bool {
 var bodyPairs = map[string]map[string]bool{
 	"import":   setOf("foreign"),
 	"reassign": setOf("owned"),
-	"alter":    setOf("schema", "subscription", "system", "operator", "function", "procedure", "routine", "role", "user", "group", "database", "type", "language", "foreign", "server", "extension"),
+	"alter":    setOf("schema", "subscription", "system", "operator", "function", "procedure", "routine", "role", "user", "group", "database", "type", "language", "foreign", "server", "extension", "event"),
 	"create":   setOf("subscription", "language", "function", "procedure", "or", "foreign", "server", "user", "aggregate", "operator", "cast", "rule", "event"),
 	"all":      setOf("tables"),
 	"drop":     setOf("schema", "type", "domain", "extension", "collation", "access", "function", "procedure", "routine", "aggregate", "operator", "owned", "language"),

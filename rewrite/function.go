@@ -168,7 +168,7 @@ func customSetting(n *sqltree.Node) bool {
 	}
 	prefix, ok := textConstant(n)
 	name, _, dot := strings.Cut(prefix, ".")
-	return ok && dot && name != "" && sqltext.Lower(name) != "fencing"
+	return ok && dot && name != "" && sqltext.Lower(name) != "fencing" && sqltext.Lower(name) != "plpgsql"
 }
 
 // checkSetval allows setval on a sequence that is named by a constant, or by

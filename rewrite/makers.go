@@ -156,38 +156,3 @@ func namesOne(list []Name, names []*sqltree.Node) bool {
 func isField(list []Name, fields []*sqltree.Node) bool {
 	return slices.ContainsFunc(fields, func(f *sqltree.Node) bool { return f.Is("String") && matches(list, "", f.Str("sval")) })
 }
-
-// checkMakers refuses a text that goes on behind a statement which may use what
-// changes the catalog: what follows could write through what that has left
-// behind.
-func (c *checker) checkMakers() {
-	m, made := c.policy.makers, false
-	if m == nil || !c.several {
-		return
-	}
-	for _, raw := range c.stmts {
-		stmt := raw.Get("stmt")
-		if made && !writesNothing(stmt) {
-			c.report(violation(SeveralStatements, stmt, "%s stands behind a statement that calls or fires what may change views, functions or the like, so what it writes cannot be known before: send it by itself", statementName(stmt.Kind())))
-			return
-		}
-		made = made || m.usedBy(stmt)
-	}
-}
-
-// writesNothing reports whether a statement writes nothing, whatever its names
-// have come to mean.
-func writesNothing(stmt *sqltree.Node) bool {
-	switch stmt.Kind() {
-	case "TransactionStmt", "VariableSetStmt", "VariableShowStmt", "ListenStmt", "UnlistenStmt", "NotifyStmt", "DeallocateStmt", "ClosePortalStmt":
-		return true
-	case "SelectStmt":
-		return !has(stmt, "FuncCall") && len(eventsOf(stmt)) == 1
-	}
-	return false
-}
-
-// has reports whether a node of a kind stands in a tree.
-func has(n *sqltree.Node, kind string) bool {
-	return n.Is(kind) || slices.ContainsFunc(n.Kids, func(k *sqltree.Node) bool { return has(k, kind) })
-}

@@ -28,10 +28,10 @@ func TestMakes(t *testing.T) {
 		require.Equal(t, want, plan.Makes, sql)
 		require.False(t, want && (plan.Direct() || !plan.ChangesCatalog), sql)
 	}
-	for _, sql := range []string{`SELECT mk(); UPDATE v SET i = 1`, `SELECT mk(); SELECT f()`, `DELETE FROM fires; CALL p()`, `BEGIN; SELECT mk(); WITH u AS (UPDATE v SET i = 1 RETURNING 1) SELECT * FROM u; COMMIT`} {
+	for _, sql := range []string{`SELECT mk(); UPDATE v SET i = 1`, `SELECT mk(); SELECT f()`, `DELETE FROM fires; CALL p()`, `SELECT mk(); SELECT id FROM t`, `SELECT mk(); SELECT 1 + 1`, `SELECT mk(); SELECT 1::pair`, `SELECT mk(); SELECT 1 INTO made`, `BEGIN; SELECT mk(); WITH u AS (UPDATE v SET i = 1 RETURNING 1) SELECT * FROM u; COMMIT`} {
 		require.ErrorContains(t, p.Plan(sql).Refusal(), "stands behind a statement that calls or fires", sql)
 	}
-	for _, sql := range []string{`BEGIN; SELECT mk(); COMMIT`, `UPDATE v SET i = 1; SELECT mk()`, `SELECT mk(); SELECT 1; SELECT id FROM t`, `SELECT f(); UPDATE v SET i = 1`, `SELECT mk(); SET work_mem = '8MB'`} {
+	for _, sql := range []string{`BEGIN; SELECT mk(); COMMIT`, `UPDATE v SET i = 1; SELECT mk()`, `SELECT mk(); SELECT 1, 'x'`, `SELECT f(); UPDATE v SET i = 1`, `SELECT mk(); SET work_mem = '8MB'`} {
 		require.NoError(t, p.Plan(sql).Refusal(), sql)
 	}
 }

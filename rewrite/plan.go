@@ -273,7 +273,7 @@ func (c *checker) text() {
 			c.policy = c.policy.ForAnyPath() // what follows is looked up in another path
 		}
 	}
-	c.checkMakers()
+	c.checkOrder()
 	c.checkOwn()
 	c.afterwards(stmts)
 }

@@ -23,7 +23,7 @@ var quickKinds = setOf("select", "insert", "update", "delete", "merge", "values"
 
 // quickWords can run other code or change what the check rests on.
 var quickWords = setOf("fencing", "set_config", "setval",
-	"session_replication_role", "session_authorization", "allow_system_table_mods", "standard_conforming_strings", "client_encoding", "search_path",
+	"session_replication_role", "session_authorization", "allow_system_table_mods", "standard_conforming_strings", "variable_conflict", "client_encoding", "search_path",
 	"execute", "prepare", "prepared", "deallocate", "discard", "program", "cron")
 
 // quickWrites can write a catalog, if one is named.

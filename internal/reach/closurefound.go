@@ -155,6 +155,7 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 	out.Unseen = b.unseenFound()
 	out.OwnCallers = b.ownCallers()
 	b.triggersFound(out)
+	b.triggerTextsFound(out)
 	out.HasOwnedSequence = b.facts.Owned
 	if b.facts.Epoch {
 		out.Sequences = append(out.Sequences, rewrite.Name{Schema: "fencing", Name: "write_epoch"})
@@ -164,7 +165,7 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 			out.Sequences = append(out.Sequences, t.IssuedBy)
 		}
 	}
-	for _, list := range []*[]rewrite.Name{&out.Functions, &out.Untold, &out.TriggerFunctions, &out.Sequences, &out.InsertTriggers} {
+	for _, list := range []*[]rewrite.Name{&out.Functions, &out.Untold, &out.TriggerTexts, &out.TextTriggers, &out.TriggerFunctions, &out.Sequences, &out.InsertTriggers} {
 		*list = unique(*list)
 	}
 }
@@ -178,6 +179,25 @@ func (r *reachedRoutine) textFunction() rewrite.TextFunction {
 		}
 	}
 	return out
+}
+
+// triggerTextsFound adds the functions that may write by the name of their trigger's table
+// or its arguments, and the relations with such a trigger.
+func (b *closureBuilder) triggerTextsFound(out *rewrite.Closure) {
+	found := make(map[oid]bool)
+	for i := range b.facts.Routines {
+		r := b.routines[b.facts.Routines[i].OID]
+		if !r.guarded && !b.writtenByTrigger(r).isEmpty() {
+			found[r.OID] = true
+			out.TriggerTexts = append(out.TriggerTexts, r.name())
+		}
+	}
+	for i := range b.facts.Triggers {
+		t := &b.facts.Triggers[i]
+		if r := b.relations[t.Relation]; r != nil && found[t.Function] {
+			out.TextTriggers = append(out.TextTriggers, r.name())
+		}
+	}
 }
 
 // wallMark is the first of the wall's triggers: PostgreSQL fires them in the order

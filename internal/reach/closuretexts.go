@@ -266,6 +266,20 @@ func (b *closureBuilder) firedTexts(t *catalogTrigger, f *reachedRoutine, r *rea
 	return out
 }
 
+// writtenByTrigger returns what a routine could write on some table, with some arguments, by
+// the texts that it makes of these.
+func (b *closureBuilder) writtenByTrigger(r *reachedRoutine) tableSet {
+	out := b.set()
+	for _, text := range r.texts {
+		if strings.IndexFunc(text, func(c rune) bool { return c >= ownTable && c <= anyArgument }) >= 0 {
+			for _, filled := range fill(text, func(rune) []string { return anything }) {
+				out.add(b.writtenBy(filled))
+			}
+		}
+	}
+	return out
+}
+
 // fill puts in for the marks of a text what is told.
 func fill(text string, told func(mark rune) []string) []string {
 	out, rest := []string{""}, text
