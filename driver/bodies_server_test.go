@@ -209,3 +209,34 @@ func TestCallsOfFunctionsNamedLikeKeywords(t *testing.T) {
 		})
 	}
 }
+
+// A name may be a column's, by whichever way that is set.
+func TestBodiesWithColumnsFirst(t *testing.T) {
+	const f = `CREATE FUNCTION f(t text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM purge(t) FROM cfg; END $$;`
+	const set = ` SET plpgsql.variable_conflict = 'use_column'`
+	requireBodiesRefused(t, "", map[string]bodyCase{
+		"the function's":    {f + `ALTER FUNCTION f` + set, `SELECT f('plain')`},
+		"the caller's":      {f + `CREATE FUNCTION g() RETURNS void LANGUAGE plpgsql` + set + ` AS $$ BEGIN PERFORM f('plain'); END $$`, `SELECT g()`},
+		"a caller's config": {f + `CREATE FUNCTION g() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('plpgsql.variable_conflict', 'use_column', true); PERFORM f('plain'); END $$`, `SELECT g()`},
+		"the database's":    {f + `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET plpgsql.variable_conflict = use_column', current_database()); END $$`, `SELECT f('plain')`},
+	})
+	requireBodiesAllowed(t, "", map[string]bodyCase{
+		"another pragma": {"CREATE FUNCTION h(t text) RETURNS void LANGUAGE plpgsql AS $$\n#variable_conflict use_column\nBEGIN PERFORM t FROM cfg; END $$;" +
+			`CREATE FUNCTION f(n text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM purge(n) FROM queue; END $$`, `SELECT f('plain')`},
+		"variables": {`CREATE FUNCTION f(n text) RETURNS void LANGUAGE plpgsql SET plpgsql.variable_conflict = 'use_variable' AS $$ BEGIN PERFORM purge(n) FROM queue; END $$`, `SELECT f('plain')`},
+	})
+	t.Run("the session's", func(t *testing.T) {
+		db, plain := openTexts(t, f)
+		for _, set := range []string{`SET plpgsql.variable_conflict = use_column`, `SET LOCAL plpgsql.variable_conflict TO 'use_column'`, `SELECT set_config('plpgsql.variable_conflict', 'use_column', false)`, `RESET plpgsql.variable_conflict`} {
+			_, err := db.ExecContext(t.Context(), set)
+			requireRefused(t, err, rewrite.SessionSetting)
+		}
+		_, err := db.ExecContext(t.Context(), `SET plpgsql.variable_conflict = error`)
+		require.NoError(t, err)
+		_, err = plain.Exec(t.Context(), `SET plpgsql.variable_conflict = use_column; SELECT f('plain')`)
+		require.NoError(t, err)
+		var v string
+		require.NoError(t, plain.QueryRow(t.Context(), `SELECT v FROM orders`).Scan(&v))
+		require.Equal(t, "HIT", v, "the bypass is real")
+	})
+}

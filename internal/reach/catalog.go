@@ -63,6 +63,7 @@ type catalog struct {
 	SystemViews      []catalogRelation // views over system catalogs or schema fencing, and what else leads to the latter
 	Comparisons      bool              // there is a user's own < <= > >= over integers
 	Epoch            bool              // fencing.write_epoch is there
+	ColumnsFirst     bool              // in PL/pgSQL a name that may be a column's or a variable's is the column's
 	Owned            bool              // a sequence that tokens come from belongs to a column
 
 	made  *rewrite.Makers // once they were looked for

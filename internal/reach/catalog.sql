@@ -100,13 +100,13 @@ own_functions AS MATERIALIZED (
   SELECT p.oid, p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
    WHERE n.nspname = 'fencing' AND p.prorettype <> 'pg_catalog.trigger'::pg_catalog.regtype
      AND p.proname <> ALL ('{fencing_calls}'::pg_catalog.name[]) AND p.proname NOT IN (SELECT proname FROM others_within)),
--- defaults of arguments stand behind the body, and a search_path of its own that leads into schema fencing, or how it reads strings
+-- defaults of arguments stand behind the body, and a search_path of its own that leads into schema fencing, or how it reads strings and names
 routines AS MATERIALIZED (
   SELECT p.oid, p.proname, n.nspname,
          CASE WHEN a.oid IS NULL AND l.lanname IN ('c', 'internal') OR a.is_given THEN 'given' ELSE l.lanname END AS lanname,
          pg_catalog.concat_ws(E'\n', CASE WHEN a.oid IS NOT NULL THEN a.calls WHEN p.prosqlbody IS NOT NULL THEN pg_catalog.pg_get_function_sqlbody(p.oid) ELSE p.prosrc END,
                               ';' || pg_catalog.pg_get_expr(p.proargdefaults, 0),
-                              CASE WHEN p.proconfig::text ~* 'fencing|standard_conforming_strings' THEN ';' || pg_catalog.array_to_string(p.proconfig, ';') END) AS src,
+                              CASE WHEN p.proconfig::text ~* 'fencing|standard_conforming_strings|variable_conflict' THEN ';' || pg_catalog.array_to_string(p.proconfig, ';') END) AS src,
          p.proargnames, p.proargmodes, p.prokind, COALESCE(p.proallargtypes, p.proargtypes::pg_catalog.oid[]) AS types, pg_catalog.pg_get_expr(p.proargdefaults, 0) AS defaults
     FROM pg_catalog.pg_proc p
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
@@ -350,5 +350,6 @@ SELECT pg_catalog.json_build_object(
                      JOIN pg_catalog.pg_namespace n ON n.nspname = s.schema::pg_catalog.name
                      JOIN pg_catalog.pg_class c ON c.relname = s.name::pg_catalog.name AND c.relnamespace = n.oid AND c.relkind = 'S'
                      JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.objid = c.oid AND d.refclassid = d.classid AND d.refobjsubid > 0 AND d.deptype IN ('a', 'i')),
+  'columnsfirst', pg_catalog.current_setting('plpgsql.variable_conflict', true) = 'use_column',
   'epoch', EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'fencing' AND c.relname = 'write_epoch')
 )::text

@@ -101,6 +101,10 @@ func (b *closureBuilder) prepare() {
 		b.routines[r.OID] = r
 		b.calls[lowerASCII(r.Name)] = append(b.calls[lowerASCII(r.Name)], r)
 		b.escapes = b.escapes || r.body.words["standard_conforming_strings"]
+		b.facts.ColumnsFirst = b.facts.ColumnsFirst || r.body.putsColumnsFirst()
+	}
+	if b.facts.ColumnsFirst {
+		b.facts.putColumnsFirst()
 	}
 	for i := range b.facts.Own {
 		r := &reachedRoutine{catalogRoutine: &b.facts.Own[i], body: new(routineBody), writes: b.set()}
@@ -130,6 +134,23 @@ func (b *closureBuilder) prepare() {
 	for _, h := range b.facts.Held {
 		if r := b.relations[h[1]]; r != nil && b.chosen(int(h[0])) {
 			r.family.put(int(h[0]))
+		}
+	}
+}
+
+// putsColumnsFirst reports whether a body, or a routine's own setting, may have names
+// mean columns. What it calls is compiled so, for the rest of the session.
+func (r *routineBody) putsColumnsFirst() bool {
+	w := r.words
+	return w["plpgsql"] && w["variable_conflict"] && (w["use_column"] || !w["use_variable"] && !w["error"])
+}
+
+// putColumnsFirst has each name in a body that may be a column's be one.
+func (c *catalog) putColumnsFirst() {
+	for i := range c.Routines {
+		if text := c.Routines[i].read().text; text != nil && !text.isColumn && text.namesColumns() {
+			text.isColumn, text.isMade = true, false
+			clear(text.assigned)
 		}
 	}
 }

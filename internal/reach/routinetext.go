@@ -64,10 +64,8 @@ type textReader struct {
 func newTextReader(language, routine string, parameters []catalogParameter, tokens []bodyToken) *textReader {
 	r := &textReader{routineReader: routineReader{tokens: tokens}, routine: lowerASCII(routine), parameters: make(map[string]string),
 		assigned: make(map[string][]string), assigns: make(map[string][]tokenRange), unknown: make(map[string]bool), asking: make(map[string]bool),
-		loopValues: make(map[string][]string), isValue: make(map[string]bool), isOther: make(map[string]bool),
-		isColumn: language != "plpgsql" && slices.ContainsFunc(tokens, func(t bodyToken) bool {
-			return t.is("from") || t.is("update") || t.is("into") || t.is("using")
-		})}
+		loopValues: make(map[string][]string), isValue: make(map[string]bool), isOther: make(map[string]bool)}
+	r.isColumn = language != "plpgsql" && r.namesColumns()
 	for i, p := range parameters {
 		mark := string(min(firstParameter+rune(i), lastMark))
 		if slices.Contains(valueTypes, p.Type) {
@@ -110,10 +108,21 @@ func newTextReader(language, routine string, parameters []catalogParameter, toke
 		case "for", "foreach":
 			r.loops(i)
 		case "variable_conflict":
-			r.isColumn = r.isColumn || r.word(i+1) != "error"
+			value := r.word(i + 1)
+			if value == "=" { // the function's own setting
+				value = r.word(i + 2)
+			}
+			r.isColumn = r.isColumn || value != "error" && value != "use_variable"
 		}
 	}
 	return r
+}
+
+// namesColumns reports whether a name may be a column's.
+func (r *textReader) namesColumns() bool {
+	return slices.ContainsFunc(r.tokens, func(t bodyToken) bool {
+		return t.is("from") || t.is("update") || t.is("into") || t.is("using")
+	})
 }
 
 // declares notes of what type a variable is declared.
