@@ -565,6 +565,13 @@ BEGIN
         END IF;
       END LOOP;
     END IF;
+    IF EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = register.tbl AND c.reloftype <> 0) THEN
+      RAISE EXCEPTION 'fencing: %.% is a table of type %, and a column can''t be added to it alone', quote_ident(v_schema), quote_ident(v_table),
+          (SELECT c.reloftype::regtype FROM pg_class c WHERE c.oid = register.tbl)
+        USING ERRCODE = 'wrong_object_type', SCHEMA = v_schema, TABLE = v_table, COLUMN = register.token_column,
+              HINT = format('Add it to the type: ALTER TYPE %s ADD ATTRIBUTE %I bigint CASCADE, give the rows 0, and ALTER TABLE %I.%I ALTER COLUMN %2$I SET DEFAULT 0, ALTER COLUMN %2$I SET NOT NULL. Or ALTER TABLE %3$I.%4$I NOT OF.',
+                  (SELECT c.reloftype::regtype FROM pg_class c WHERE c.oid = register.tbl), register.token_column, v_schema, v_table);
+    END IF;
     EXECUTE format('ALTER TABLE %I.%I ADD COLUMN IF NOT EXISTS %I pg_catalog.int8 NOT NULL DEFAULT %s', v_schema, v_table,
         register.token_column, v_newest);
     IF v_newest > 0 THEN

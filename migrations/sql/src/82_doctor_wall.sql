@@ -70,7 +70,8 @@ BEGIN
                            FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, ord), pg_attribute a
                           WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num
                               AND u.ord <= i.indnkeyatts) y ON true, kind k
-     WHERE f.wall <> 'off' AND (k.suffix <> 'named' OR f.mode = 'lease') AND (NOT k.tomb OR f.tombs AND (f.oid = f.root OR f.part))  -- D212 has the other children
+     WHERE f.wall <> 'off' AND (k.suffix <> 'named' OR f.mode = 'lease')
+       AND (NOT k.tomb OR f.tombs AND y.cols IS NOT NULL AND (f.oid = f.root OR f.part))  -- D212 has the other children, and D217 what has no key
        AND NOT f.torn AND NOT f.unsettled),  -- D213, and D102, D103 and D105
   seen AS (
     SELECT w.*, t.tgenabled, t.tgfoid, t.tgparentid, p.proowner <> c_owner AS foreign_owner, p.pronamespace = c_schema
@@ -189,6 +190,13 @@ BEGIN
              format('SELECT fencing.wall(%L)', f.name)
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, issued oid, wall text, tombs boolean, unsettled boolean)
    WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs AND NOT f.unsettled;
+
+  RETURN QUERY
+  SELECT 'error', 'D217 tombstones-no-key', f.name, 'tombstones are on, and it has no primary key',
+         'INSERT and DELETE are refused, or keys that were deleted are inserted again by a stale holder',
+         format('make the key again that it had: ALTER TABLE %s ADD PRIMARY KEY (...), and SELECT fencing.tombstones(%1$L), or, to keep none, SELECT fencing.tombstones(%1$L, false)', f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, tombs boolean)
+   WHERE f.root = f.oid AND f.tombs AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = f.oid AND i.indisprimary);
 
   RETURN QUERY
   SELECT 'error', 'D211 tombstones-deferrable', f.name, format('tombstones are on, and the primary key %I is deferrable', k.conname),
