@@ -809,10 +809,18 @@ BEGIN
   IF jsonb_array_length(v_former) = 0 THEN
     RETURN;
   END IF;
-  -- the tables whose name a partition of tbl has
-  PERFORM fencing.claim_name(r.relid) FROM jsonb_array_elements(v_former) e JOIN fencing.registry r ON r.relid = (e ->> 'oid')::oid
-    JOIN pg_class c ON c.oid = r.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE (r.schema_name, r.table_name) <> (n.nspname, c.relname);
+  -- The tables whose name a partition of tbl has. What was registered under the name that such a table has itself is handed to it. Whatever
+  -- a detached partition was part of keeps its names: this is not the call that is to settle them.
+  FOR o IN
+    SELECT r.relid AS heir, (SELECT jsonb_agg(to_jsonb(f) || jsonb_build_object('oid', f.relid::oid)) FROM fencing.registry f
+        WHERE f.schema_name = n.nspname AND f.table_name = c.relname AND f.relid <> r.relid) AS rows
+      FROM jsonb_array_elements(v_former) e JOIN fencing.registry r ON r.relid = (e ->> 'oid')::oid
+      JOIN pg_class c ON c.oid = r.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE NOT v_is_detached AND (r.schema_name, r.table_name) <> (n.nspname, c.relname)
+  LOOP
+    PERFORM fencing.claim_name(o.heir);
+    PERFORM fencing.take_over(o.heir, o.rows, false);
+  END LOOP;
   BEGIN
     PERFORM fencing.take_over(register.tbl, v_former, v_is_new);
   EXCEPTION WHEN object_not_in_prerequisite_state OR undefined_column OR datatype_mismatch OR feature_not_supported THEN
@@ -3764,7 +3772,7 @@ VALUES
   ('function', '', 'refuse_driver(what text)', '4072de0ed20071bccb2f3a8b1d0c4879 plpgsql c6ecb953cc6d1c84903dbd0035daaaf7'),
   ('function', '', 'refuse_driver_write()', 'a33f700f4766c4752af661eda5c6189e plpgsql ad37ce6cac87d0b92a0c510438ddfbe0'),
   ('function', '', 'refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean)', 'b3fd670992617874bb069e58227b5c58 plpgsql 31004a8602710ef0898d0ee1805bf2ca'),
-  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', 'be098d4fee069b682e9b344ada0e7988 plpgsql c1fd94ce945b430f5d7ce4bccbfa5857'),
+  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '868d04403bdd107caa61a511769df3ab plpgsql c1fd94ce945b430f5d7ce4bccbfa5857'),
   ('function', '', 'registered_above(tbl regclass)', '51c244a9d2b3050cb78087489bfe90f4 plpgsql 642b1a0e64a06536b4ce65001aeb9b8f'),
   ('function', '', 'registry_changed()', '10b81ad5bf752cfe5e43aa4b8929a130 plpgsql 83d06d69d20df2f3b840bb3d13ae5486'),
   ('function', '', 'release(resource text, token bigint)', '9d66b5a7684e8c0d8e84dc7ec44a8152 plpgsql d0d9fc5461b488971e6c299a23a95191'),

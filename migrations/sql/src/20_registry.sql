@@ -594,10 +594,18 @@ BEGIN
   IF jsonb_array_length(v_former) = 0 THEN
     RETURN;
   END IF;
-  -- the tables whose name a partition of tbl has
-  PERFORM fencing.claim_name(r.relid) FROM jsonb_array_elements(v_former) e JOIN fencing.registry r ON r.relid = (e ->> 'oid')::oid
-    JOIN pg_class c ON c.oid = r.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE (r.schema_name, r.table_name) <> (n.nspname, c.relname);
+  -- The tables whose name a partition of tbl has. What was registered under the name that such a table has itself is handed to it. Whatever
+  -- a detached partition was part of keeps its names: this is not the call that is to settle them.
+  FOR o IN
+    SELECT r.relid AS heir, (SELECT jsonb_agg(to_jsonb(f) || jsonb_build_object('oid', f.relid::oid)) FROM fencing.registry f
+        WHERE f.schema_name = n.nspname AND f.table_name = c.relname AND f.relid <> r.relid) AS rows
+      FROM jsonb_array_elements(v_former) e JOIN fencing.registry r ON r.relid = (e ->> 'oid')::oid
+      JOIN pg_class c ON c.oid = r.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE NOT v_is_detached AND (r.schema_name, r.table_name) <> (n.nspname, c.relname)
+  LOOP
+    PERFORM fencing.claim_name(o.heir);
+    PERFORM fencing.take_over(o.heir, o.rows, false);
+  END LOOP;
   BEGIN
     PERFORM fencing.take_over(register.tbl, v_former, v_is_new);
   EXCEPTION WHEN object_not_in_prerequisite_state OR undefined_column OR datatype_mismatch OR feature_not_supported THEN
