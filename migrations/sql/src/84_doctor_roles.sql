@@ -175,6 +175,7 @@ BEGIN
             AND EXISTS (SELECT FROM unnest(a.takes) m WHERE has_function_privilege(m, p.oid, 'EXECUTE'))
          -- those that an application calls, and the doctor's
          AND p.proname NOT IN ('next_token', 'take', 'renew', 'release', 'lease_ttl', 'setting_name', 'incarnation_now', 'registered_above', 'doctor')
+         AND p.proname !~ '_bodies$'
          AND NOT starts_with(p.proname, 'doctor_')
       HAVING count(*) > 0
       UNION ALL

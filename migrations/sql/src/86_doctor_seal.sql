@@ -56,7 +56,9 @@ BEGIN
              WHEN t.oid IS NULL THEN 'D202 trigger-missing'
              WHEN p.pronamespace <> c_schema OR p.proname <> y.func OR p.proowner <> c_owner OR l.lanname <> 'plpgsql'
                  OR p.proconfig IS NOT NULL OR NOT p.prosecdef
-                  OR position('PERFORM fencing.seal_fail(' IN p.prosrc) = 0 THEN 'D204 trigger-function'
+                  OR p.prosrc IS DISTINCT FROM (  -- as fencing.seal_function makes it
+                    SELECT format(b.body, f.col, f.resource, fencing.setting_name(f.resource), f.lease, f.by, (SELECT 'pg_catalog.' || z.typname FROM pg_type z WHERE z.oid = f.typ))
+                      FROM fencing.seal_bodies() b WHERE b.is_by_column = (f.by IS NOT NULL)) THEN 'D204 trigger-function'
              WHEN t.tgenabled <> 'A' AND NOT (f.subscribed AND t.tgenabled = 'O') THEN 'D203 trigger-disabled'
              WHEN pg_get_triggerdef(t.oid) <>
                  format('CREATE TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
