@@ -126,6 +126,7 @@ var wallFaults = []fault{
 	{"tombstones of a deferrable key",
 		`SELECT fencing.tombstones('orders'); ALTER TABLE orders DROP CONSTRAINT orders_pkey, ADD PRIMARY KEY (id) DEFERRABLE INITIALLY DEFERRED`,
 		[]string{"D211 tombstones-deferrable"}, "public.orders"},
+	{"key dropped", `ALTER TABLE orders DROP CONSTRAINT orders_pkey`, []string{"D217 tombstones-no-key"}, "public.orders"},
 	{"tombstones without a wall", `SELECT fencing.tombstones('orders'); SELECT fencing.wall('orders', 'off')`,
 		[]string{"D201 wall-off", "D208 tombstones-without-wall"}, "public.orders"},
 	{"tombstones without a trigger", `SELECT fencing.tombstones('jobs'); DROP TRIGGER "~fencing_tomb" ON jobs`,
@@ -303,6 +304,8 @@ var otherFaults = []fault{
 		SELECT fencing.wall('orders', 'off')`, []string{"D201 wall-off", "D605 cascade"}, "constraint customer on public.orders"},
 	{"subscription", `CREATE SUBSCRIPTION sub CONNECTION 'host=/nonexistent' PUBLICATION p WITH (connect = false); ALTER SUBSCRIPTION sub SET (slot_name = NONE);
 		INSERT INTO pg_subscription_rel SELECT oid, 'orders'::regclass, 'r', NULL FROM pg_subscription WHERE subname = 'sub'`, []string{"D701 subscription"}, "public.orders"},
+	{"subscription to all tables", `CREATE SUBSCRIPTION sub CONNECTION 'host=/nonexistent' PUBLICATION p WITH (connect = false); ALTER SUBSCRIPTION sub SET (slot_name = NONE);
+		INSERT INTO pg_subscription_rel SELECT s.oid, c.oid, 'r', NULL FROM pg_subscription s, pg_class c WHERE subname = 'sub' AND c.relname IN ('registry', 'lease') AND c.relkind = 'r'`, []string{"D702 subscription-schema"}, "fencing.registry"},
 }
 
 // As of PostgreSQL 18 a child can't be without its parent's NOT NULL.

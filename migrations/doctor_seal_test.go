@@ -53,6 +53,8 @@ var sealFaults = []fault{
 	{"column of another type",
 		`CREATE TABLE s2 (id int, region text NOT NULL); SELECT fencing.register('s2', 'lease'), fencing.wall('s2'), fencing.seal('s2', by_column => 'region');
 		ALTER TABLE s2 ALTER region TYPE name`, []string{"D223 seal-column"}, "public.s2"},
+	{"column generated", `CREATE TABLE s2 (id int, region text NOT NULL); SELECT fencing.register('s2', 'lease'), fencing.wall('s2'), fencing.seal('s2', by_column => 'region');
+		ALTER TABLE s2 DROP region; ALTER TABLE s2 ADD region text NOT NULL GENERATED ALWAYS AS ('eu') STORED`, []string{"D223 seal-column"}, "public.s2"},
 	{"without a wall", `SELECT fencing.wall('seals', 'off')`, []string{"D201 wall-off", "D224 seal-without-wall"}, "public.seals"},
 	{"a role that unseals", `GRANT EXECUTE ON FUNCTION fencing.unseal TO APP`, []string{"D407 role-executes"}, "role APP"},
 }
@@ -115,4 +117,12 @@ func TestDoctorSealNeverTaken(t *testing.T) {
 	requireFound(true)
 	exec(t, admin, "SELECT fencing.take('orders', '1 s', 'h')")
 	requireFound(false)
+}
+
+func TestDoctorSealOfNothing(t *testing.T) {
+	conn := open(t, localpg.Database(t, installed))
+	for _, args := range []string{"'{}', '[]'", "'[]', '{}'", "NULL, NULL", "'1', '[]'"} {
+		_, err := conn.Exec(t.Context(), "SELECT * FROM fencing.doctor_seal("+args+")")
+		requireHint(t, err, "22023", "no tables or no roles given", "fencing.doctor()")
+	}
 }

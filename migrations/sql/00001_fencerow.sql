@@ -780,6 +780,13 @@ BEGIN
         END IF;
       END LOOP;
     END IF;
+    IF EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = register.tbl AND c.reloftype <> 0) THEN
+      RAISE EXCEPTION 'fencing: %.% is a table of type %, and a column can''t be added to it alone', quote_ident(v_schema), quote_ident(v_table),
+          (SELECT c.reloftype::regtype FROM pg_class c WHERE c.oid = register.tbl)
+        USING ERRCODE = 'wrong_object_type', SCHEMA = v_schema, TABLE = v_table, COLUMN = register.token_column,
+              HINT = format('Add it to the type: ALTER TYPE %s ADD ATTRIBUTE %I bigint CASCADE, give the rows 0, and ALTER TABLE %I.%I ALTER COLUMN %2$I SET DEFAULT 0, ALTER COLUMN %2$I SET NOT NULL. Or ALTER TABLE %3$I.%4$I NOT OF.',
+                  (SELECT c.reloftype::regtype FROM pg_class c WHERE c.oid = register.tbl), register.token_column, v_schema, v_table);
+    END IF;
     EXECUTE format('ALTER TABLE %I.%I ADD COLUMN IF NOT EXISTS %I pg_catalog.int8 NOT NULL DEFAULT %s', v_schema, v_table,
         register.token_column, v_newest);
     IF v_newest > 0 THEN
@@ -802,10 +809,18 @@ BEGIN
   IF jsonb_array_length(v_former) = 0 THEN
     RETURN;
   END IF;
-  -- the tables whose name a partition of tbl has
-  PERFORM fencing.claim_name(r.relid) FROM jsonb_array_elements(v_former) e JOIN fencing.registry r ON r.relid = (e ->> 'oid')::oid
-    JOIN pg_class c ON c.oid = r.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE (r.schema_name, r.table_name) <> (n.nspname, c.relname);
+  -- The tables whose name a partition of tbl has. What was registered under the name that such a table has itself is handed to it. Whatever
+  -- a detached partition was part of keeps its names: this is not the call that is to settle them.
+  FOR o IN
+    SELECT r.relid AS heir, (SELECT jsonb_agg(to_jsonb(f) || jsonb_build_object('oid', f.relid::oid)) FROM fencing.registry f
+        WHERE f.schema_name = n.nspname AND f.table_name = c.relname AND f.relid <> r.relid) AS rows
+      FROM jsonb_array_elements(v_former) e JOIN fencing.registry r ON r.relid = (e ->> 'oid')::oid
+      JOIN pg_class c ON c.oid = r.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE NOT v_is_detached AND (r.schema_name, r.table_name) <> (n.nspname, c.relname)
+  LOOP
+    PERFORM fencing.claim_name(o.heir);
+    PERFORM fencing.take_over(o.heir, o.rows, false);
+  END LOOP;
   BEGIN
     PERFORM fencing.take_over(register.tbl, v_former, v_is_new);
   EXCEPTION WHEN object_not_in_prerequisite_state OR undefined_column OR datatype_mismatch OR feature_not_supported THEN
@@ -3722,7 +3737,7 @@ VALUES
   ('function', '', 'doctor_around(family jsonb)', '625f6c5ef04361798016a7cce595953f plpgsql 8c3e6dd9221e94fa6d5fd17974894462'),
   ('function', '', 'doctor_bounds()', '124effd38c531ec873594d77a9671f14 plpgsql c8950d7b2aceec0cdab606496e65ed54'),
   ('function', '', 'doctor_buried(family jsonb, scan boolean)', '19e04b6f14bbd5e793dc33b90b34fe69 plpgsql 814ea500e84d6c95de447c81bafa1cc4'),
-  ('function', '', 'doctor_columns(family jsonb, apps jsonb)', '68130ad87536c412f2b64d74cadacdb1 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_columns(family jsonb, apps jsonb)', '87cd960c6c32943b4b89915f49ae8603 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_differences()', '540494276fdefc7699f89ae7f143d652 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_family()', 'd608a340cba7568b4ed1a4344424c55a plpgsql df36624d779f6462da19a6724f0ba137'),
   ('function', '', 'doctor_less()', 'a8b2d3cc2cd5a5ab85640c6833ae2db6 plpgsql ac2ba55746ee191cfdb16a588c2e0afd'),
@@ -3733,18 +3748,18 @@ VALUES
   ('function', '', 'doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass)', '4f9bf5b134ccdb0c773990e74c4da5d7 plpgsql 3e814fd0573b5022590579cbd88d96fe'),
   ('function', '', 'doctor_registered_less(former jsonb, present jsonb)', 'c41440749b0da641c6a0c72955dadb25 plpgsql d03f82d1bbd689948d48d7ae8eb137f4'),
   ('function', '', 'doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid)', 'ad86c6b7f1d7e41b5717a759cd22f4f9 plpgsql 34a66fa262db83d5c3ba004b5cb07031'),
-  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', '0c8465dd1ac270f2f7cb507dc9fc7eca plpgsql 53d872ae380b60c0960287f91f187d47'),
+  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', '94f50a416740d4cd11ced2b5bf644e7a plpgsql 53d872ae380b60c0960287f91f187d47'),
   ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '05818fd9d572e92a7a01199ee2352977 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '45542f87fb3efce12ad14c9a9ab997a4 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
+  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '9868e1adb1786a780a3ce9dbb9e0f9b8 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
   ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '596dac743c871a278248ddc47872be42 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_sets(source text, language name, token_column name, arguments text)', '4f35eebca38865f4e4ddda6af3e9f67b plpgsql 4358f4873eaaa8cdb828d25db0a54423'),
   ('function', '', 'doctor_settings(family jsonb, apps jsonb)', '4ae8a48f38331459ecabbe90af2e4f7a plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_subscriptions(family jsonb, apps jsonb)', '23da1060c03c98b60f7fb7beaa2b0c9e plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_subscriptions(family jsonb, apps jsonb)', 'f7367fb580b5217f9570e9690bd3b840 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_tables()', '4a063b0263a8eaa02c25e475f3d30c2d plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '9ce56da7eb1db91d3cf66369a53fb0c5 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
-  ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', '8963d6f609d9f0fc5d89498841357285 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', 'b32ec3655474cc723a6fa267392f820f plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', '0faa1151d29ab77ac8208af1379a5646 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', '00aa429c00381f956b3c778242efec56 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', 'b362ad9e58126646fb80143cefea6158 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_without_wall(tbl text, sql text)', '97c9c9416bc7e67096ebe8e3a29373cc plpgsql 8c1a5e1950b7aa42bf68eb05de08b846'),
   ('function', '', 'doctor_words(source text, token_column name)', 'b6aaa41f5533c09bb0813514ad5cdc38 plpgsql 56d8652339a9032f7ec376391d514be6'),
   ('function', '', 'driver_level(tbl regclass, level text)', '2886770d6679fd87a85f2e5eea5e67a5 plpgsql dac5d67990532fce4617e27cc0743bd5'),
@@ -3761,7 +3776,7 @@ VALUES
   ('function', '', 'refuse_driver(what text)', '4072de0ed20071bccb2f3a8b1d0c4879 plpgsql c6ecb953cc6d1c84903dbd0035daaaf7'),
   ('function', '', 'refuse_driver_write()', 'a33f700f4766c4752af661eda5c6189e plpgsql ad37ce6cac87d0b92a0c510438ddfbe0'),
   ('function', '', 'refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean)', 'b3fd670992617874bb069e58227b5c58 plpgsql 31004a8602710ef0898d0ee1805bf2ca'),
-  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '6ff173fdb9fa8b858f829a9fc8ac50cb plpgsql c1fd94ce945b430f5d7ce4bccbfa5857'),
+  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '868d04403bdd107caa61a511769df3ab plpgsql c1fd94ce945b430f5d7ce4bccbfa5857'),
   ('function', '', 'registered_above(tbl regclass)', '51c244a9d2b3050cb78087489bfe90f4 plpgsql 642b1a0e64a06536b4ce65001aeb9b8f'),
   ('function', '', 'registry_changed()', '10b81ad5bf752cfe5e43aa4b8929a130 plpgsql 83d06d69d20df2f3b840bb3d13ae5486'),
   ('function', '', 'release(resource text, token bigint)', '9d66b5a7684e8c0d8e84dc7ec44a8152 plpgsql d0d9fc5461b488971e6c299a23a95191'),
@@ -4345,26 +4360,28 @@ BEGIN
               ELSE format('ALTER TABLE %s ALTER COLUMN %I %s', x.name, x.col, x.fix) END
     FROM (SELECT f.*, CASE WHEN a.attname IS NULL THEN 'D106 column-missing' WHEN a.atttypid <> 'int8'::regtype THEN 'D108 column-type'
                            WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'D109 column-generated'
-                           WHEN NOT a.attnotnull THEN 'D107 column-nullable' ELSE 'D110 column-default' END AS code,
+                           WHEN v.nullable THEN 'D107 column-nullable' ELSE 'D110 column-default' END AS code,
                  CASE WHEN a.attname IS NULL THEN 'is missing' WHEN a.atttypid <> 'int8'::regtype
                      THEN format('is %s, not bigint', format_type(a.atttypid,
                      a.atttypmod))
                       WHEN a.attidentity <> '' THEN 'is an identity column' WHEN a.attgenerated <> '' THEN 'is a generated column'
-                      WHEN NOT a.attnotnull THEN 'may be null'
+                      WHEN v.nullable THEN 'may be null'
                           ELSE format('has the default %s', pg_get_expr(d.adbin, d.adrelid)) END AS what,
                  CASE WHEN a.attname IS NULL THEN 'every guarded write fails' WHEN a.atttypid <> 'int8'::regtype
                      THEN 'tokens are not compared exactly'
                       WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'the table sets the token, not the write'
-                      WHEN NOT a.attnotnull THEN 'a null is neither older nor newer than a token'
+                      WHEN v.nullable THEN 'a null is neither older nor newer than a token'
                           ELSE 'a row that was written without a token has one' END AS so,
                  CASE WHEN a.atttypid <> 'int8'::regtype THEN 'TYPE bigint' WHEN a.attidentity <> '' THEN 'DROP IDENTITY'
                      WHEN a.attgenerated <> '' THEN 'DROP EXPRESSION'
-                      WHEN NOT a.attnotnull THEN 'SET NOT NULL' ELSE 'SET DEFAULT 0' END AS fix
+                      WHEN v.nullable THEN 'SET NOT NULL' ELSE 'SET DEFAULT 0' END AS fix
             FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, root_wall text, col name, issued oid,
                 unsettled boolean)
             LEFT JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped
             LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-           WHERE a.attname IS NULL OR a.atttypid <> 'int8'::regtype OR a.attidentity <> '' OR a.attgenerated <> '' OR NOT a.attnotnull
+            CROSS JOIN LATERAL (SELECT NOT a.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can
+              SELECT FROM pg_constraint u WHERE u.conrelid = a.attrelid AND u.contype = 'n' AND u.conkey[1] = a.attnum AND NOT u.convalidated)) v(nullable)
+           WHERE a.attname IS NULL OR a.atttypid <> 'int8'::regtype OR a.attidentity <> '' OR a.attgenerated <> '' OR v.nullable
                AND NOT f.unsettled
               OR pg_get_expr(d.adbin, d.adrelid) NOT IN ('0', '''0''::bigint', '(0)::bigint')) x,
     -- the wall refuses the UPDATE, and to be put up while any of the tables may have nulls
@@ -4372,7 +4389,7 @@ BEGIN
                FROM (SELECT string_agg(format('UPDATE ONLY %s SET %I = 0 WHERE %2$I IS NULL', f.name, f.col), '; ')
                            || '; ' || string_agg(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.col), '; ') AS sql
                FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name)
-               JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped AND NOT a.attnotnull
+               JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped AND (NOT a.attnotnull OR EXISTS (SELECT FROM pg_constraint u WHERE u.conrelid = f.oid AND u.contype = 'n' AND u.conkey[1] = a.attnum AND NOT u.convalidated))
               WHERE x.code LIKE 'D107%' AND f.root = x.root) u) y(fix);
 
   RETURN QUERY
@@ -4420,6 +4437,8 @@ SET max_parallel_workers_per_gather = 0 AS $$
 DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
   c_owner  CONSTANT oid := fencing.doctor_owner();
+  c_bodies CONSTANT jsonb := (SELECT jsonb_agg(to_jsonb(b)) FROM (SELECT * FROM fencing.wall_update_bodies() UNION ALL SELECT * FROM fencing.wall_insert_bodies()
+      UNION ALL SELECT * FROM fencing.wall_delete_bodies() UNION ALL SELECT * FROM fencing.wall_other_bodies()) b);
   -- as in fencing.wall_apply
   c_noted CONSTANT text :=
       'WHEN ((set_config((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), (new.%1$I)::text, true) IS NULL)) ';
@@ -4467,7 +4486,12 @@ BEGIN
                        ELSE format('WHEN (((new.%I < old.%1$I) OR ' || c_changed || ')) ', f.col) END) AS def,
            CASE WHEN k.tomb THEN 'tomb_' || left(md5(convert_to(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_' || k.suffix
                 ELSE 'wall_' || left(md5(convert_to(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_' || k.suffix
-                     || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func
+                     || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func,
+           -- its body, as fencing.wall_functions makes it; of tombstones' it takes more than is known here
+           CASE WHEN NOT k.tomb THEN (SELECT format(b.body, f.col, f.mode, f.resource, fencing.setting_name(f.resource), q.seq)
+               FROM jsonb_to_recordset(c_bodies) AS b(suffix text, mode text, is_bounded boolean, body text)
+              WHERE b.suffix = k.suffix || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END
+                AND coalesce(b.mode = f.mode, true) AND coalesce(b.is_bounded = (q.seq IS NOT NULL), true)) END AS source
       FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid,
           wall text, root_wall text, tombs boolean, part boolean, torn boolean,
         unsettled boolean, subscribed boolean)
@@ -4483,7 +4507,8 @@ BEGIN
                            FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, ord), pg_attribute a
                           WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num
                               AND u.ord <= i.indnkeyatts) y ON true, kind k
-     WHERE f.wall <> 'off' AND (k.suffix <> 'named' OR f.mode = 'lease') AND (NOT k.tomb OR f.tombs AND (f.oid = f.root OR f.part))  -- D212 has the other children
+     WHERE f.wall <> 'off' AND (k.suffix <> 'named' OR f.mode = 'lease')
+       AND (NOT k.tomb OR f.tombs AND y.cols IS NOT NULL AND (f.oid = f.root OR f.part))  -- D212 has the other children, and D217 what has no key
        AND NOT f.torn AND NOT f.unsettled),  -- D213, and D102, D103 and D105
   seen AS (
     SELECT w.*, t.tgenabled, t.tgfoid, t.tgparentid, p.proowner <> c_owner AS foreign_owner, p.pronamespace = c_schema
@@ -4492,8 +4517,8 @@ BEGIN
              -- which functions it is to run only a sequence says, and none is to be made without one
              WHEN p.pronamespace <> c_schema OR NOT w.unbounded AND p.proname <> w.func OR w.unbounded AND p.proname !~ CASE WHEN w.tomb
                  THEN '^tomb_' ELSE '^wall_' END OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR (p.proconfig IS NOT NULL) <> w.tomb
-                  OR p.prosecdef <> (w.suffix NOT IN ('mark', 'named')) OR position(CASE w.suffix WHEN 'mark' THEN 'RETURN NEW;'
-                      WHEN 'named' THEN 'OPERATOR(pg_catalog.~) NEW.' ELSE 'PERFORM fencing.fail(' END IN p.prosrc) = 0 THEN 'D204 trigger-function'
+                  OR p.prosecdef <> (w.suffix NOT IN ('mark', 'named')) OR CASE WHEN w.source IS NULL THEN position('PERFORM fencing.fail(' IN p.prosrc) = 0
+                      ELSE NOT w.unbounded AND p.prosrc <> w.source END THEN 'D204 trigger-function'
              WHEN t.tgenabled <> 'A' AND NOT (w.subscribed AND t.tgenabled = 'O') THEN 'D203 trigger-disabled'
              WHEN NOT w.unbounded AND pg_get_triggerdef(t.oid) IS DISTINCT FROM w.def || format('%I(%L)', w.func, w.wall)
                   -- triggers follow a column that is renamed, and D106 says so
@@ -4604,6 +4629,13 @@ BEGIN
              format('SELECT fencing.wall(%L)', f.name)
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, issued oid, wall text, tombs boolean, unsettled boolean)
    WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs AND NOT f.unsettled;
+
+  RETURN QUERY
+  SELECT 'error', 'D217 tombstones-no-key', f.name, 'tombstones are on, and it has no primary key',
+         'INSERT and DELETE are refused, or keys that were deleted are inserted again by a stale holder',
+         format('make the key again that it had: ALTER TABLE %s ADD PRIMARY KEY (...), and SELECT fencing.tombstones(%1$L), or, to keep none, SELECT fencing.tombstones(%1$L, false)', f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, tombs boolean)
+   WHERE f.root = f.oid AND f.tombs AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = f.oid AND i.indisprimary);
 
   RETURN QUERY
   SELECT 'error', 'D211 tombstones-deferrable', f.name, format('tombstones are on, and the primary key %I is deferrable', k.conname),
@@ -5149,6 +5181,7 @@ BEGIN
          AND (p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_' OR format('%s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) = ANY (c_made))
          -- those that an application calls, and the doctor's
          AND p.proname NOT IN ('next_token', 'take', 'renew', 'release', 'lease_ttl', 'setting_name', 'incarnation_now', 'registered_above', 'doctor')
+         AND p.proname !~ '_bodies$'
          AND NOT starts_with(p.proname, 'doctor_')
       HAVING count(*) > 0
       UNION ALL
@@ -5445,6 +5478,14 @@ BEGIN
                    JOIN pg_proc p ON p.oid = t.tgfoid
               WHERE m.root = f.root AND f.wall <> 'off' AND t.tgenabled = 'A' AND p.pronamespace = c_schema
                   AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') w;
+
+  -- a publication of all tables has the publisher's
+  RETURN QUERY
+  SELECT 'error', 'D702 subscription-schema', format('fencing.%I', c.relname), format('subscription %I writes the table', s.subname),
+         'what is registered, walled or leased in another database takes protection away here, or stops the subscription''s worker',
+         format('name tables in the publication instead of all, without those of schema fencing, and then ALTER SUBSCRIPTION %I REFRESH PUBLICATION', s.subname)
+    FROM pg_subscription_rel l JOIN pg_subscription s ON s.oid = l.srsubid JOIN pg_class c ON c.oid = l.srrelid
+   WHERE c.relnamespace = c_schema;
 END $$;
 -- +goose StatementEnd
 
@@ -5461,6 +5502,10 @@ DECLARE
   c_owner  CONSTANT oid := fencing.doctor_owner();
   v_sealed jsonb;  -- those of the family with a seal
 BEGIN
+  IF jsonb_typeof(family) IS DISTINCT FROM 'array' OR jsonb_typeof(apps) IS DISTINCT FROM 'array' THEN
+    RAISE EXCEPTION 'fencing: no tables or no roles given to look at the seals of' USING ERRCODE = 'invalid_parameter_value',
+      HINT = 'It is a part of the doctor: SELECT * FROM fencing.doctor().';
+  END IF;
   SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid,
            'again', format(CASE WHEN g.seal_column IS NULL THEN 'SELECT fencing.seal(%L, resource => %L)'
                ELSE 'SELECT fencing.seal(%L, by_column => %3$L)' END,
@@ -5490,8 +5535,12 @@ BEGIN
       UNION ALL SELECT 'has a collation under which different texts are equal', 'fencing.seal refuses the table, and two leases have one name',
              format('ALTER TABLE %s ALTER COLUMN %I TYPE %s COLLATE "C"; %s', f.root_name, f.by, format_type(a.atttypid, a.atttypmod), f.again)
        WHERE EXISTS (SELECT FROM pg_collation l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)
+      UNION ALL SELECT 'is a generated column', 'it is computed after the check, and every write is refused',
+             format('name a column that is written: SELECT fencing.seal(%L, by_column => ...), or ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION', f.root_name, f.root_name, f.by)
+       WHERE a.attgenerated <> ''
       UNION ALL SELECT 'may be null', 'a row with a null can be written by nobody',
-          format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.by) WHERE NOT a.attnotnull) x
+          format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.by) WHERE NOT a.attnotnull
+              OR EXISTS (SELECT FROM pg_constraint u WHERE u.conrelid = f.oid AND u.contype = 'n' AND u.conkey[1] = a.attnum AND NOT u.convalidated)) x  -- NOT VALID, as PostgreSQL 18 can
    WHERE f.by IS NOT NULL;
 
   -- the trigger, as fencing.seal_apply makes it; the codes are those of the wall's own
@@ -5501,7 +5550,9 @@ BEGIN
              WHEN t.oid IS NULL THEN 'D202 trigger-missing'
              WHEN p.pronamespace <> c_schema OR p.proname <> y.func OR p.proowner <> c_owner OR l.lanname <> 'plpgsql'
                  OR p.proconfig IS NOT NULL OR NOT p.prosecdef
-                  OR position('PERFORM fencing.seal_fail(' IN p.prosrc) = 0 THEN 'D204 trigger-function'
+                  OR p.prosrc IS DISTINCT FROM (  -- as fencing.seal_function makes it
+                    SELECT format(b.body, f.col, f.resource, fencing.setting_name(f.resource), f.lease, f.by, (SELECT 'pg_catalog.' || z.typname FROM pg_type z WHERE z.oid = f.typ))
+                      FROM fencing.seal_bodies() b WHERE b.is_by_column = (f.by IS NOT NULL)) THEN 'D204 trigger-function'
              WHEN t.tgenabled <> 'A' AND NOT (f.subscribed AND t.tgenabled = 'O') THEN 'D203 trigger-disabled'
              WHEN pg_get_triggerdef(t.oid) <>
                  format('CREATE TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
@@ -5664,7 +5715,8 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- The parts of the doctor only read, as who calls them. Who may run fencing.doctor() may run them with it, but for the part about seals.
+-- The parts of the doctor only read, as who calls them. Who may run fencing.doctor() may run them with it, but for the part about seals. They
+-- compare trigger functions with the bodies of which these are made.
 -- +goose StatementBegin
 DO $$
 DECLARE
@@ -5672,7 +5724,7 @@ DECLARE
 BEGIN
   FOR v_part IN
     SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace
-        AND (starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal' OR p.proname = 'registered_above')
+        AND (starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal' OR p.proname IN ('registered_above', 'setting_name') OR p.proname ~ '_bodies$')
   LOOP
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', v_part);
   END LOOP;

@@ -565,6 +565,13 @@ BEGIN
         END IF;
       END LOOP;
     END IF;
+    IF EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = register.tbl AND c.reloftype <> 0) THEN
+      RAISE EXCEPTION 'fencing: %.% is a table of type %, and a column can''t be added to it alone', quote_ident(v_schema), quote_ident(v_table),
+          (SELECT c.reloftype::regtype FROM pg_class c WHERE c.oid = register.tbl)
+        USING ERRCODE = 'wrong_object_type', SCHEMA = v_schema, TABLE = v_table, COLUMN = register.token_column,
+              HINT = format('Add it to the type: ALTER TYPE %s ADD ATTRIBUTE %I bigint CASCADE, give the rows 0, and ALTER TABLE %I.%I ALTER COLUMN %2$I SET DEFAULT 0, ALTER COLUMN %2$I SET NOT NULL. Or ALTER TABLE %3$I.%4$I NOT OF.',
+                  (SELECT c.reloftype::regtype FROM pg_class c WHERE c.oid = register.tbl), register.token_column, v_schema, v_table);
+    END IF;
     EXECUTE format('ALTER TABLE %I.%I ADD COLUMN IF NOT EXISTS %I pg_catalog.int8 NOT NULL DEFAULT %s', v_schema, v_table,
         register.token_column, v_newest);
     IF v_newest > 0 THEN
@@ -587,10 +594,18 @@ BEGIN
   IF jsonb_array_length(v_former) = 0 THEN
     RETURN;
   END IF;
-  -- the tables whose name a partition of tbl has
-  PERFORM fencing.claim_name(r.relid) FROM jsonb_array_elements(v_former) e JOIN fencing.registry r ON r.relid = (e ->> 'oid')::oid
-    JOIN pg_class c ON c.oid = r.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE (r.schema_name, r.table_name) <> (n.nspname, c.relname);
+  -- The tables whose name a partition of tbl has. What was registered under the name that such a table has itself is handed to it. Whatever
+  -- a detached partition was part of keeps its names: this is not the call that is to settle them.
+  FOR o IN
+    SELECT r.relid AS heir, (SELECT jsonb_agg(to_jsonb(f) || jsonb_build_object('oid', f.relid::oid)) FROM fencing.registry f
+        WHERE f.schema_name = n.nspname AND f.table_name = c.relname AND f.relid <> r.relid) AS rows
+      FROM jsonb_array_elements(v_former) e JOIN fencing.registry r ON r.relid = (e ->> 'oid')::oid
+      JOIN pg_class c ON c.oid = r.relid AND c.relkind IN ('r', 'p') JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE NOT v_is_detached AND (r.schema_name, r.table_name) <> (n.nspname, c.relname)
+  LOOP
+    PERFORM fencing.claim_name(o.heir);
+    PERFORM fencing.take_over(o.heir, o.rows, false);
+  END LOOP;
   BEGIN
     PERFORM fencing.take_over(register.tbl, v_former, v_is_new);
   EXCEPTION WHEN object_not_in_prerequisite_state OR undefined_column OR datatype_mismatch OR feature_not_supported THEN

@@ -270,26 +270,28 @@ BEGIN
               ELSE format('ALTER TABLE %s ALTER COLUMN %I %s', x.name, x.col, x.fix) END
     FROM (SELECT f.*, CASE WHEN a.attname IS NULL THEN 'D106 column-missing' WHEN a.atttypid <> 'int8'::regtype THEN 'D108 column-type'
                            WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'D109 column-generated'
-                           WHEN NOT a.attnotnull THEN 'D107 column-nullable' ELSE 'D110 column-default' END AS code,
+                           WHEN v.nullable THEN 'D107 column-nullable' ELSE 'D110 column-default' END AS code,
                  CASE WHEN a.attname IS NULL THEN 'is missing' WHEN a.atttypid <> 'int8'::regtype
                      THEN format('is %s, not bigint', format_type(a.atttypid,
                      a.atttypmod))
                       WHEN a.attidentity <> '' THEN 'is an identity column' WHEN a.attgenerated <> '' THEN 'is a generated column'
-                      WHEN NOT a.attnotnull THEN 'may be null'
+                      WHEN v.nullable THEN 'may be null'
                           ELSE format('has the default %s', pg_get_expr(d.adbin, d.adrelid)) END AS what,
                  CASE WHEN a.attname IS NULL THEN 'every guarded write fails' WHEN a.atttypid <> 'int8'::regtype
                      THEN 'tokens are not compared exactly'
                       WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'the table sets the token, not the write'
-                      WHEN NOT a.attnotnull THEN 'a null is neither older nor newer than a token'
+                      WHEN v.nullable THEN 'a null is neither older nor newer than a token'
                           ELSE 'a row that was written without a token has one' END AS so,
                  CASE WHEN a.atttypid <> 'int8'::regtype THEN 'TYPE bigint' WHEN a.attidentity <> '' THEN 'DROP IDENTITY'
                      WHEN a.attgenerated <> '' THEN 'DROP EXPRESSION'
-                      WHEN NOT a.attnotnull THEN 'SET NOT NULL' ELSE 'SET DEFAULT 0' END AS fix
+                      WHEN v.nullable THEN 'SET NOT NULL' ELSE 'SET DEFAULT 0' END AS fix
             FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, root_wall text, col name, issued oid,
                 unsettled boolean)
             LEFT JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped
             LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-           WHERE a.attname IS NULL OR a.atttypid <> 'int8'::regtype OR a.attidentity <> '' OR a.attgenerated <> '' OR NOT a.attnotnull
+            CROSS JOIN LATERAL (SELECT NOT a.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can
+              SELECT FROM pg_constraint u WHERE u.conrelid = a.attrelid AND u.contype = 'n' AND u.conkey[1] = a.attnum AND NOT u.convalidated)) v(nullable)
+           WHERE a.attname IS NULL OR a.atttypid <> 'int8'::regtype OR a.attidentity <> '' OR a.attgenerated <> '' OR v.nullable
                AND NOT f.unsettled
               OR pg_get_expr(d.adbin, d.adrelid) NOT IN ('0', '''0''::bigint', '(0)::bigint')) x,
     -- the wall refuses the UPDATE, and to be put up while any of the tables may have nulls
@@ -297,7 +299,7 @@ BEGIN
                FROM (SELECT string_agg(format('UPDATE ONLY %s SET %I = 0 WHERE %2$I IS NULL', f.name, f.col), '; ')
                            || '; ' || string_agg(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.col), '; ') AS sql
                FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name)
-               JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped AND NOT a.attnotnull
+               JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped AND (NOT a.attnotnull OR EXISTS (SELECT FROM pg_constraint u WHERE u.conrelid = f.oid AND u.contype = 'n' AND u.conkey[1] = a.attnum AND NOT u.convalidated))
               WHERE x.code LIKE 'D107%' AND f.root = x.root) u) y(fix);
 
   RETURN QUERY

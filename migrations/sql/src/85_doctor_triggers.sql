@@ -180,4 +180,12 @@ BEGIN
                    JOIN pg_proc p ON p.oid = t.tgfoid
               WHERE m.root = f.root AND f.wall <> 'off' AND t.tgenabled = 'A' AND p.pronamespace = c_schema
                   AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') w;
+
+  -- a publication of all tables has the publisher's
+  RETURN QUERY
+  SELECT 'error', 'D702 subscription-schema', format('fencing.%I', c.relname), format('subscription %I writes the table', s.subname),
+         'what is registered, walled or leased in another database takes protection away here, or stops the subscription''s worker',
+         format('name tables in the publication instead of all, without those of schema fencing, and then ALTER SUBSCRIPTION %I REFRESH PUBLICATION', s.subname)
+    FROM pg_subscription_rel l JOIN pg_subscription s ON s.oid = l.srsubid JOIN pg_class c ON c.oid = l.srrelid
+   WHERE c.relnamespace = c_schema;
 END $$;

@@ -1,0 +1,53 @@
+package migrations_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/internal/localpg"
+)
+
+// Registering one table gives no other one the name of a third, without what
+// that was registered for. Afterwards the table that has the name orders is
+// protected as orders was, or the doctor asks.
+func TestNamesAreNotSettledAside(t *testing.T) {
+	const (
+		swap    = "ALTER TABLE orders RENAME TO x; ALTER TABLE logs RENAME TO orders; ALTER TABLE x RENAME TO logs;"
+		attach  = "ALTER TABLE orders RENAME TO x; ALTER TABLE logs RENAME TO orders; CREATE TABLE t (id int, d int, PRIMARY KEY (id, d)) PARTITION BY LIST (d); CREATE TABLE logs PARTITION OF t DEFAULT;"
+		protect = "SELECT fencing.register('orders', 'lease'), fencing.wall('orders', 'attested'), fencing.tombstones('orders'), fencing.seal('orders', 'L'), fencing.register('logs', 'lease'), fencing.wall('logs');"
+	)
+	for name, tt := range map[string]struct{ change, register string }{
+		"a partition that was detached": {"ALTER TABLE logs DETACH PARTITION logs_1;" + swap, "SELECT fencing.register('public.logs_1', 'lease')"},
+		"a child that was let go":       {"ALTER TABLE logs_kid NO INHERIT logs_par; ALTER TABLE orders RENAME TO x; ALTER TABLE logs_par RENAME TO orders; ALTER TABLE x RENAME TO logs_par;", "SELECT fencing.register('public.logs_kid', 'lease')"},
+		"a partition of the same name":  {attach, "SELECT fencing.register('t', 'lease')"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := localpg.Database(t, installed)
+			conn := open(t, dsn)
+			exec(t, conn, `CREATE TABLE orders (id int, d int, PRIMARY KEY (id, d)); CREATE TABLE logs (id int, d int, PRIMARY KEY (id, d)) PARTITION BY LIST (d);
+				CREATE TABLE logs_1 PARTITION OF logs FOR VALUES IN (1); CREATE TABLE logs_2 PARTITION OF logs FOR VALUES IN (2);
+				CREATE TABLE logs_par (id int, d int, PRIMARY KEY (id, d)); CREATE TABLE logs_kid (PRIMARY KEY (id, d)) INHERITS (logs_par);
+				SELECT setval('fencing.write_epoch', 20); SELECT fencing.take('L', '1 h', 'h'); SELECT fencing.register('logs_par', 'lease'), fencing.wall('logs_par');`+protect)
+			if name == "a child that was let go" { // tombstones are for no parents
+				exec(t, conn, "SELECT fencing.tombstones('orders', false)")
+			}
+			exec(t, conn, tt.change+tt.register)
+			left := advise(t, dsn)
+			got := get[string](t, conn, "SELECT concat_ws(' ', wall_level, seal_resource) FROM fencing.registry WHERE relid = 'orders'::regclass")
+			if got != "attested L" {
+				require.Contains(t, codes(left, "error"), "D105 name-taken", "%s: %v", got, left)
+			}
+		})
+	}
+}
+
+// A table that was only renamed keeps the name under which it was registered.
+func TestNameOfARootThatWasRenamed(t *testing.T) {
+	dsn := localpg.Database(t, installed)
+	conn := open(t, dsn)
+	exec(t, conn, `CREATE TABLE logs (id int PRIMARY KEY) PARTITION BY RANGE (id); CREATE TABLE logs_1 PARTITION OF logs DEFAULT;
+		SELECT fencing.register('logs', 'lease'), fencing.wall('logs'); ALTER TABLE logs DETACH PARTITION logs_1; ALTER TABLE logs RENAME TO x;
+		SELECT fencing.register('logs_1', 'lease')`)
+	require.Equal(t, "logs", get[string](t, conn, "SELECT table_name FROM fencing.registry WHERE relid = 'x'::regclass"))
+}
