@@ -264,3 +264,14 @@ func (c *checker) checkRenamed(n *sqltree.Node) {
 	}
 	c.report(violation(ProtectedDDL, n, "%s: relation %q has a trigger whose function runs SQL that it makes of the relation's name, so that it could write a protected table under another name: use a plain connection", statementName(n.Kind()), rel.Str("relname")))
 }
+
+// checkMember refuses to make code a member of an extension: what extensions bring
+// along isn't read.
+func checkMember(c *checker, n *sqltree.Node, top bool) {
+	checkDDL(c, n, top)
+	switch n.Str("objtype") {
+	case "OBJECT_TABLE", "OBJECT_INDEX", "OBJECT_SEQUENCE", "OBJECT_SCHEMA":
+	default:
+		refuseDDL(c, n, top)
+	}
+}

@@ -103,7 +103,7 @@ func init() {
 		"GrantStmt":                  {check: checkDDL, name: "GRANT or REVOKE", keepsCatalog: true, runsEvents: true},
 		"CreatePublicationStmt":      {check: checkDDL},
 		"AlterPublicationStmt":       {check: checkDDL},
-		"AlterExtensionContentsStmt": {check: checkDDL},
+		"AlterExtensionContentsStmt": {check: checkMember, name: "ALTER EXTENSION ... ADD or DROP"},
 		"AlterObjectDependsStmt":     {check: checkDDL},
 		"AlterEventTrigStmt":         {check: checkDDL, eventless: true},
 		"CreateOpFamilyStmt":         {check: checkDDL},
