@@ -19,6 +19,7 @@ const (
 	anyText        = '\ue000' // any text at all
 	anyName        = '\ue001' // part of a name, or a value: nothing that could end either
 	ownTable       = '\ue002' // the name of the table that the trigger is on
+	anyWord        = '\ue003' // like anyName, but it may be a keyword
 	firstArgument  = '\ue010' // TG_ARGV[0], and so on
 	anyArgument    = '\ue02f' // one of TG_ARGV
 	firstParameter = '\ue030' // $1, and so on
@@ -53,6 +54,8 @@ type textReader struct {
 	asking     map[string]bool
 	isValue    map[string]bool // variables declared of a type whose values can't end a name or a constant
 	isOther    map[string]bool // those declared of another type
+	isCut      map[string]bool // those declared of a type that may change what they are set to
+	isShown    map[string]bool // those declared of a type that shows names
 	misleads   bool            // one of the body's names is a word by which the body is read
 	isColumn   bool            // a name may be a column's, whatever it is besides
 	made       []string
@@ -64,7 +67,7 @@ type textReader struct {
 func newTextReader(language, routine string, parameters []catalogParameter, tokens []bodyToken) *textReader {
 	r := &textReader{routineReader: routineReader{tokens: tokens}, routine: lowerASCII(routine), parameters: make(map[string]string),
 		assigned: make(map[string][]string), assigns: make(map[string][]tokenRange), unknown: make(map[string]bool), asking: make(map[string]bool),
-		loopValues: make(map[string][]string), isValue: make(map[string]bool), isOther: make(map[string]bool)}
+		loopValues: make(map[string][]string), isValue: make(map[string]bool), isOther: make(map[string]bool), isCut: make(map[string]bool), isShown: make(map[string]bool)}
 	r.isColumn = language != "plpgsql" && r.namesColumns()
 	for i, p := range parameters {
 		mark := string(min(firstParameter+rune(i), lastMark))
@@ -132,6 +135,9 @@ func (r *textReader) declares(i int) {
 	if r.word(i+1) == "constant" {
 		i++
 	}
+	isShown := slices.Contains(nameTypes, r.word(i+1))
+	r.isShown[name] = r.isShown[name] || isShown
+	r.isCut[name] = r.isCut[name] || !isShown && !r.keeps(i+1) && !r.token(i+1).is("alias")
 	if next := r.word(i + 2); slices.Contains(valueTypes, r.word(i+1)) && (next == ";" || next == ":" || next == "=" || next == "default" || next == "not") {
 		r.isValue[name] = true
 	} else {
@@ -209,13 +215,6 @@ func (r *textReader) loops(i int) {
 		r.loopValues[name] = append(r.loopValues[name], string(anyName))
 	default:
 		r.sets(i+1, "in")
-	}
-}
-
-// elements notes the elements of a list that FOREACH goes through.
-func (r *textReader) elements(name string, start, end int) {
-	for _, v := range r.eval(start, end) {
-		r.loopValues[name] = append(r.loopValues[name], strings.FieldsFunc(v, func(c rune) bool { return strings.ContainsRune(`{},"`, c) })...)
 	}
 }
 
@@ -344,14 +343,6 @@ func product(left, right []string) (out []string) {
 	return out
 }
 
-// nameTypes are types whose values are shown as names, with their quotes, and
-// valueTypes those of which nothing could be a name, or end a constant.
-var (
-	nameTypes  = []string{"regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole"}
-	valueTypes = []string{"int", "integer", "bigint", "smallint", "int2", "int4", "int8", "date", "uuid", "numeric", "boolean", "bool", "timestamptz",
-		"timestamp with time zone", "timestamp without time zone", "interval", "real", "double precision", "float8"}
-)
-
 // operand returns what a part of an expression may be.
 func (r *textReader) operand(start, end int) []string {
 	for i := start; i < end; i++ {
@@ -407,22 +398,6 @@ func (r *textReader) closingOf(i int) int {
 		}
 	}
 	return -1
-}
-
-// castTo returns what values may be once they are of a type.
-func (r *textReader) castTo(values []string, i, end int) []string {
-	for k := i; k < end; k++ {
-		if t := r.token(k); t.name() == "" && !slices.Contains([]string{"(", ")", "[", "]", ".", ",", ":"}, t.text) {
-			return anything
-		}
-	}
-	switch isWhole := end == i+1 || r.word(i+1) == "(" || r.word(i+1) == ":"; {
-	case isWhole && slices.Contains(valueTypes, r.word(i)):
-		return []string{string(anyName)}
-	case !isWhole || !slices.Contains(nameTypes, r.word(i)):
-		return values
-	}
-	return each(values, func(v string) string { return strings.ReplaceAll(v, string(anyText), string(anyName)) })
 }
 
 func each(values []string, change func(string) string) []string {

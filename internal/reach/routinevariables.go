@@ -68,6 +68,12 @@ func (r *textReader) variable(name string) []string {
 	if more != "" {
 		out = each(out, func(s string) string { return glue(s, more) })
 	}
+	if r.isShown[name] {
+		out = each(out, shownName)
+	}
+	if r.isCut[name] {
+		out = cut(out)
+	}
 	if len(out) > maxTexts || len(more) > maxText {
 		out = anything
 	}
@@ -91,7 +97,7 @@ func withoutNames(s string) string {
 		switch {
 		case r == '\'':
 			inString = !inString
-		case r == anyName && !inString:
+		case (r == anyName || r == anyWord) && !inString:
 			return anyText
 		}
 		return r
