@@ -52,12 +52,13 @@ type textReader struct {
 	loopValues map[string][]string // what loops set variables to
 	unknown    map[string]bool     // variables that a query or the like sets
 	asking     map[string]bool
-	isValue    map[string]bool // variables declared of a type whose values can't end a name or a constant
-	isOther    map[string]bool // those declared of another type
-	isCut      map[string]bool // those declared of a type that may change what they are set to
-	isShown    map[string]bool // those declared of a type that shows names
-	misleads   bool            // one of the body's names is a word by which the body is read
-	isColumn   bool            // a name may be a column's, whatever it is besides
+	isValue    map[string]bool   // variables declared of a type whose values can't end a name or a constant
+	isOther    map[string]bool   // those declared of another type
+	isCut      map[string]bool   // those declared of a type that may change what they are set to
+	isShown    map[string]bool   // those declared of a type that shows names
+	same       map[string]string // the first name of a variable that has several
+	misleads   bool              // one of the body's names is a word by which the body is read
+	isColumn   bool              // a name may be a column's, whatever it is besides
 	made       []string
 	isMade     bool
 	callees    []calledRoutine
@@ -67,17 +68,24 @@ type textReader struct {
 func newTextReader(language, routine string, parameters []catalogParameter, tokens []bodyToken) *textReader {
 	r := &textReader{routineReader: routineReader{tokens: tokens}, routine: lowerASCII(routine), parameters: make(map[string]string),
 		assigned: make(map[string][]string), assigns: make(map[string][]tokenRange), unknown: make(map[string]bool), asking: make(map[string]bool),
-		loopValues: make(map[string][]string), isValue: make(map[string]bool), isOther: make(map[string]bool), isCut: make(map[string]bool), isShown: make(map[string]bool)}
+		loopValues: make(map[string][]string), isValue: make(map[string]bool), isOther: make(map[string]bool), isCut: make(map[string]bool), isShown: make(map[string]bool), same: make(map[string]string)}
 	r.isColumn = language != "plpgsql" && r.namesColumns()
 	for i, p := range parameters {
 		mark := string(min(firstParameter+rune(i), lastMark))
 		if slices.Contains(valueTypes, p.Type) {
 			mark = string(anyName)
 		}
-		r.parameters["$"+strconv.Itoa(i+1)] = mark
+		place := "$" + strconv.Itoa(i+1)
+		r.parameters[place], r.isOther[place] = mark, true
 		if p.Name != "" {
+			r.join(lowerASCII(p.Name), place)
 			r.misleads = r.misleads || slices.Contains(misleadingWords, lowerASCII(p.Name))
-			r.parameters[lowerASCII(p.Name)], r.isOther[lowerASCII(p.Name)] = mark, true
+
+		}
+	}
+	for i := range r.tokens {
+		if r.word(i) == "alias" && r.word(i+1) == "for" {
+			r.join(r.token(i-1).name(), r.variableAt(i+2))
 		}
 	}
 	start, declares := 0, false
@@ -96,11 +104,11 @@ func newTextReader(language, routine string, parameters []catalogParameter, toke
 			if declares || w == "=" && r.isVariable(start, i) {
 				r.assign(i, start, declares, i+1)
 			}
-		case "alias":
-			if r.word(i+1) == "for" && r.word(i+2) == "$" {
-				r.assign(i, start, true, i+2)
-			} else if r.word(i+1) == "for" {
-				r.unknown[r.token(i-1).name()], r.unknown[r.token(i+2).name()] = true, true
+		case "cursor":
+			if r.word(i+1) == "(" { // its parameters hide variables
+				for k, end := i+2, r.closing(i+1); k < end; k++ {
+					r.unknown[r.variableAt(k)] = true
+				}
 			}
 		case "into":
 			if !r.isInsertInto(i) {
@@ -130,7 +138,7 @@ func (r *textReader) namesColumns() bool {
 
 // declares notes of what type a variable is declared.
 func (r *textReader) declares(i int) {
-	name := r.token(i).name()
+	name := r.variableAt(i)
 	r.misleads = r.misleads || slices.Contains(misleadingWords, name)
 	if r.word(i+1) == "constant" {
 		i++
@@ -148,6 +156,9 @@ func (r *textReader) declares(i int) {
 // isVariable reports whether nothing but a variable, or a part of one, stands
 // between two tokens.
 func (r *textReader) isVariable(start, end int) bool {
+	if r.word(start) == "$" {
+		start++
+	}
 	if start >= end || r.token(start).name() == "" {
 		return false
 	}
@@ -169,13 +180,13 @@ func (r *textReader) isVariable(start, end int) bool {
 // assign notes what a variable is set to: the one that is declared, or the one
 // that stands before a token.
 func (r *textReader) assign(i, start int, declares bool, from int) {
-	name := r.token(start).name()
+	name := r.variableAt(start)
 	if !declares {
 		k := i - 1
 		for depth := 0; k > 0 && (r.word(k) == "]" || depth > 0); k-- {
 			depth += map[string]int{"]": 1, "[": -1}[r.word(k)]
 		}
-		name = r.token(k).name()
+		name = r.variableAt(k)
 	}
 	end := from
 	for end < len(r.tokens) && r.word(end) != ";" {
@@ -190,7 +201,7 @@ func (r *textReader) assign(i, start int, declares bool, from int) {
 // sets notes that what stands behind a token is set to something that isn't known.
 func (r *textReader) sets(i int, ends ...string) {
 	for ; i < len(r.tokens) && r.word(i) != ";" && !slices.Contains(ends, r.word(i)); i++ {
-		if name := r.token(i).name(); name != "" {
+		if name := r.variableAt(i); name != "" {
 			r.unknown[name] = true
 		}
 	}
@@ -206,7 +217,7 @@ func (r *textReader) loops(i int) {
 	for end < len(r.tokens) && r.word(end) != "loop" && r.word(end) != ";" {
 		end++
 	}
-	name := r.token(i + 1).name()
+	name := r.variableAt(i + 1)
 	switch {
 	case !r.token(in).is("in") || r.word(end) != "loop":
 	case r.word(i) == "foreach" && (in == i+2 || r.word(i+2) == "slice") && r.word(in+1) == "array":
@@ -375,7 +386,7 @@ func (r *textReader) operand(start, end int) []string {
 		return r.variable("$" + r.word(start+1))
 	case end == start+1:
 		return r.named(first)
-	case end == start+3 && r.word(start+1) == "." && first.name() == r.routine:
+	case end == start+3 && r.word(start+1) == "." && first.name() == r.routine && r.isOnlyRoutine():
 		return r.variable(r.token(start + 2).name())
 	case r.word(start+1) == "(" && r.closing(start+1) == end-1:
 		return r.function(first.name(), r.arguments(start+1))
