@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -44,14 +45,19 @@ func newMadeText(tokens []bodyToken) *madeText {
 	m := &madeText{body: readWords("sql", tokens)}
 	m.body.dynamic, m.body.text = true, newTextReader("sql", "", nil, tokens)
 	isUnknown, hasValue := false, false
-	for _, t := range tokens {
+	for i, t := range tokens {
 		name, isQuoted := t.text, t.kind == nameToken
 		if t.kind == stringToken {
 			isUnknown = isUnknown || strings.ContainsRune(t.raw, anyText)
 			hasValue = hasValue || hasMark(t.raw)
 			continue
 		}
-		isUnknown = isUnknown || !isQuoted && strings.ContainsRune(name, anyText)
+		isUnknown = isUnknown || !isQuoted && (strings.ContainsRune(name, anyText) || isAnyWord(name) || i == 0 && strings.Trim(name, string(anyName)) == "")
+		if isQuoted { // what its type shows may be the name without quotes
+			for _, inner := range lexBody(name, false) {
+				m.body.words[inner.name()] = true
+			}
+		}
 		if parts, known := knownParts(name); known {
 			continue
 		} else if len(parts) > 0 {
@@ -63,7 +69,7 @@ func newMadeText(tokens []bodyToken) *madeText {
 	m.isAny = isUnknown // whatever stands before: the rest may end that statement, and be another
 	isOpen := func(name string) bool {
 		parts, known := knownParts(name)
-		return !known && len(parts) == 0
+		return !known && len(parts) == 0 || name != "" && sqltext.IsDigit(name[0]) // an oid
 	}
 	m.isAny = m.isAny || slices.ContainsFunc(m.body.targets, func(t bodyTarget) bool {
 		return t.event != eventLike && (isOpen(t.Name.Name) || t.Name.Name == "" && hasMark(t.Schema))
@@ -76,6 +82,12 @@ func newMadeText(tokens []bodyToken) *madeText {
 	m.isAny = m.isAny || m.reads && m.body.words["sequence"] && hasAny(m.body.words, []string{"alter", "drop"})
 	m.calls = m.calls || slices.ContainsFunc(m.body.calls, func(call rewrite.Name) bool { return isOpen(call.Name) })
 	return m
+}
+
+// isAnyWord reports whether a word without quotes could be a keyword that statements
+// begin with.
+func isAnyWord(word string) bool {
+	return strings.ContainsRune(word, anyWord) && !strings.ContainsAny(word, "_0123456789")
 }
 
 // knownParts returns what is known of a name of which the rest could be anything. A
@@ -284,7 +296,7 @@ func (b *closureBuilder) writtenByTrigger(r *reachedRoutine) tableSet {
 func fill(text string, told func(mark rune) []string) []string {
 	out, rest := []string{""}, text
 	for rest != "" {
-		i := strings.IndexFunc(rest, func(c rune) bool { return isMark(c) && c > anyName })
+		i := strings.IndexFunc(rest, func(c rune) bool { return isMark(c) && c > anyName && c != anyWord })
 		if i < 0 {
 			i = len(rest)
 		}

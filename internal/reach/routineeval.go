@@ -36,14 +36,6 @@ func product(left, right []string) (out []string) {
 	return out
 }
 
-// nameTypes are types whose values are shown as names, with their quotes, and
-// valueTypes those of which nothing could be a name, or end a constant.
-var (
-	nameTypes  = []string{"regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole"}
-	valueTypes = []string{"int", "integer", "bigint", "smallint", "int2", "int4", "int8", "date", "uuid", "numeric", "boolean", "bool", "timestamptz",
-		"timestamp with time zone", "timestamp without time zone", "interval", "real", "double precision", "float8"}
-)
-
 // operand returns what a part of an expression may be.
 func (r *textReader) operand(start, end int) []string {
 	for i := start; i < end; i++ {
@@ -76,7 +68,7 @@ func (r *textReader) operand(start, end int) []string {
 		return r.variable("$" + r.word(start+1))
 	case end == start+1:
 		return r.named(first)
-	case end == start+3 && r.word(start+1) == "." && first.name() == r.routine:
+	case end == start+3 && r.word(start+1) == "." && first.name() == r.routine && r.isOnlyRoutine():
 		return r.variable(r.token(start + 2).name())
 	case r.word(start+1) == "(" && r.closing(start+1) == end-1:
 		return r.function(first.name(), r.arguments(start+1))
@@ -99,22 +91,6 @@ func (r *textReader) closingOf(i int) int {
 		}
 	}
 	return -1
-}
-
-// castTo returns what values may be once they are of a type.
-func (r *textReader) castTo(values []string, i, end int) []string {
-	for k := i; k < end; k++ {
-		if t := r.token(k); t.name() == "" && !slices.Contains([]string{"(", ")", "[", "]", ".", ",", ":"}, t.text) {
-			return anything
-		}
-	}
-	switch isWhole := end == i+1 || r.word(i+1) == "(" || r.word(i+1) == ":"; {
-	case isWhole && slices.Contains(valueTypes, r.word(i)):
-		return []string{string(anyName)}
-	case !isWhole || !slices.Contains(nameTypes, r.word(i)):
-		return values
-	}
-	return each(values, func(v string) string { return strings.ReplaceAll(v, string(anyText), string(anyName)) })
 }
 
 func each(values []string, change func(string) string) []string {

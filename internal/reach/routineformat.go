@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,9 @@ import (
 // plainFunctions return numbers, dates and the like.
 var plainFunctions = []string{"now", "clock_timestamp", "statement_timestamp", "transaction_timestamp", "date_part", "extract", "length", "char_length", "md5", "hashtext", "nextval", "currval",
 	"random", "gen_random_uuid", "pg_backend_pid", "txid_current", "current_schema", "abs", "floor", "mod", "array_length", "cardinality", "count", "date_trunc", "to_char"}
+
+// plainTemplate is one of to_char by which it shows nothing but digits.
+var plainTemplate = regexp.MustCompile(`(?i)^(?:[-:_. ]|yyyy|yy|iyyy|iw|ww|mm|ddd|dd|hh24|hh12|hh|mi|ssss|ss|ms|us|q|fm|0|9)*$`)
 
 // cuttingFunctions return parts of what they are given, or change it.
 var cuttingFunctions = []string{"replace", "substr", "substring", "left", "right", "split_part", "regexp_replace", "translate", "overlay", "reverse", "lpad", "rpad", "repeat"}
@@ -26,9 +30,7 @@ func (r *textReader) function(name string, args []tokenRange) []string {
 	}
 	switch {
 	case slices.Contains(plainFunctions, name):
-		if name == "to_char" && (len(args) != 2 || slices.ContainsFunc(value(1), func(v string) bool {
-			return strings.IndexFunc(strings.NewReplacer("-", "", ":", "", " ", "", ".", "").Replace(v), isSpecial) >= 0
-		})) {
+		if name == "to_char" && (len(args) != 2 || slices.ContainsFunc(value(1), func(v string) bool { return !plainTemplate.MatchString(v) })) {
 			return anything
 		}
 		return []string{string(anyName)}
@@ -54,28 +56,34 @@ func (r *textReader) function(name string, args []tokenRange) []string {
 		return each(value(0), func(v string) string { return quoteName(v, false) })
 	case "quote_literal", "quote_nullable":
 		return each(value(0), quoteValue)
-	case "lower", "upper", "trim", "btrim", "ltrim", "rtrim", "nullif":
-		if len(args) == 1 || name == "nullif" {
-			return value(0)
+	case "trim", "btrim", "ltrim", "rtrim":
+		if len(args) == 1 {
+			return each(value(0), func(v string) string {
+				if strings.TrimSpace(v) != v {
+					return string(anyText)
+				}
+				return v
+			})
 		}
+	case "lower", "upper", "nullif":
+		return value(0)
 	case "coalesce":
 		return r.either(args)
 	}
 	if !slices.Contains(cuttingFunctions, name) {
 		return anything
 	}
+	var parts []string
 	for i := range args {
-		if slices.ContainsFunc(value(i), func(v string) bool { return strings.IndexFunc(v, isSpecial) >= 0 }) {
-			return anything
-		}
+		parts = append(parts, value(i)...)
 	}
-	return []string{string(anyName)}
+	return cut(parts)
 }
 
 // isSpecial reports whether a character could stand between names, or bring any
 // text along.
 func isSpecial(r rune) bool {
-	return r != anyName && r != ownTable && (isMark(r) || !sqltext.IsWordRune(r))
+	return r != anyName && r != anyWord && r != ownTable && (isMark(r) || !sqltext.IsWordRune(r))
 }
 
 func isNamePart(c byte) bool { return sqltext.IsNameByte(c) }

@@ -19,6 +19,7 @@ const (
 	anyText        = '\ue000' // any text at all
 	anyName        = '\ue001' // part of a name, or a value: nothing that could end either
 	ownTable       = '\ue002' // the name of the table that the trigger is on
+	anyWord        = '\ue003' // like anyName, but it may be a keyword
 	firstArgument  = '\ue010' // TG_ARGV[0], and so on
 	anyArgument    = '\ue02f' // one of TG_ARGV
 	firstParameter = '\ue030' // $1, and so on
@@ -51,10 +52,13 @@ type textReader struct {
 	loopValues map[string][]string // what loops set variables to
 	unknown    map[string]bool     // variables that a query or the like sets
 	asking     map[string]bool
-	isValue    map[string]bool // variables declared of a type whose values can't end a name or a constant
-	isOther    map[string]bool // those declared of another type
-	misleads   bool            // one of the body's names is a word by which the body is read
-	isColumn   bool            // a name may be a column's, whatever it is besides
+	isValue    map[string]bool   // variables declared of a type whose values can't end a name or a constant
+	isOther    map[string]bool   // those declared of another type
+	isCut      map[string]bool   // those declared of a type that may change what they are set to
+	isShown    map[string]bool   // those declared of a type that shows names
+	same       map[string]string // the first name of a variable that has several
+	misleads   bool              // one of the body's names is a word by which the body is read
+	isColumn   bool              // a name may be a column's, whatever it is besides
 	made       []string
 	isMade     bool
 	callees    []calledRoutine
@@ -64,17 +68,24 @@ type textReader struct {
 func newTextReader(language, routine string, parameters []catalogParameter, tokens []bodyToken) *textReader {
 	r := &textReader{routineReader: routineReader{tokens: tokens}, routine: lowerASCII(routine), parameters: make(map[string]string),
 		assigned: make(map[string][]string), assigns: make(map[string][]tokenRange), unknown: make(map[string]bool), asking: make(map[string]bool),
-		loopValues: make(map[string][]string), isValue: make(map[string]bool), isOther: make(map[string]bool)}
+		loopValues: make(map[string][]string), isValue: make(map[string]bool), isOther: make(map[string]bool), isCut: make(map[string]bool), isShown: make(map[string]bool), same: make(map[string]string)}
 	r.isColumn = language != "plpgsql" && r.namesColumns()
 	for i, p := range parameters {
 		mark := string(min(firstParameter+rune(i), lastMark))
 		if slices.Contains(valueTypes, p.Type) {
 			mark = string(anyName)
 		}
-		r.parameters["$"+strconv.Itoa(i+1)] = mark
+		place := "$" + strconv.Itoa(i+1)
+		r.parameters[place], r.isOther[place] = mark, true
 		if p.Name != "" {
+			r.join(lowerASCII(p.Name), place)
 			r.misleads = r.misleads || slices.Contains(misleadingWords, lowerASCII(p.Name))
-			r.parameters[lowerASCII(p.Name)], r.isOther[lowerASCII(p.Name)] = mark, true
+
+		}
+	}
+	for i := range r.tokens {
+		if r.word(i) == "alias" && r.word(i+1) == "for" {
+			r.join(r.token(i-1).name(), r.variableAt(i+2))
 		}
 	}
 	start, declares := 0, false
@@ -93,11 +104,11 @@ func newTextReader(language, routine string, parameters []catalogParameter, toke
 			if declares || w == "=" && r.isVariable(start, i) {
 				r.assign(i, start, declares, i+1)
 			}
-		case "alias":
-			if r.word(i+1) == "for" && r.word(i+2) == "$" {
-				r.assign(i, start, true, i+2)
-			} else if r.word(i+1) == "for" {
-				r.unknown[r.token(i-1).name()], r.unknown[r.token(i+2).name()] = true, true
+		case "cursor":
+			if r.word(i+1) == "(" { // its parameters hide variables
+				for k, end := i+2, r.closing(i+1); k < end; k++ {
+					r.unknown[r.variableAt(k)] = true
+				}
 			}
 		case "into":
 			if !r.isInsertInto(i) {
@@ -127,11 +138,14 @@ func (r *textReader) namesColumns() bool {
 
 // declares notes of what type a variable is declared.
 func (r *textReader) declares(i int) {
-	name := r.token(i).name()
+	name := r.variableAt(i)
 	r.misleads = r.misleads || slices.Contains(misleadingWords, name)
 	if r.word(i+1) == "constant" {
 		i++
 	}
+	isShown := slices.Contains(nameTypes, r.word(i+1))
+	r.isShown[name] = r.isShown[name] || isShown
+	r.isCut[name] = r.isCut[name] || !isShown && !r.keeps(i+1) && !r.token(i+1).is("alias")
 	if next := r.word(i + 2); slices.Contains(valueTypes, r.word(i+1)) && (next == ";" || next == ":" || next == "=" || next == "default" || next == "not") {
 		r.isValue[name] = true
 	} else {
@@ -142,6 +156,9 @@ func (r *textReader) declares(i int) {
 // isVariable reports whether nothing but a variable, or a part of one, stands
 // between two tokens.
 func (r *textReader) isVariable(start, end int) bool {
+	if r.word(start) == "$" {
+		start++
+	}
 	if start >= end || r.token(start).name() == "" {
 		return false
 	}
@@ -163,13 +180,13 @@ func (r *textReader) isVariable(start, end int) bool {
 // assign notes what a variable is set to: the one that is declared, or the one
 // that stands before a token.
 func (r *textReader) assign(i, start int, declares bool, from int) {
-	name := r.token(start).name()
+	name := r.variableAt(start)
 	if !declares {
 		k := i - 1
 		for depth := 0; k > 0 && (r.word(k) == "]" || depth > 0); k-- {
 			depth += map[string]int{"]": 1, "[": -1}[r.word(k)]
 		}
-		name = r.token(k).name()
+		name = r.variableAt(k)
 	}
 	end := from
 	for end < len(r.tokens) && r.word(end) != ";" {
@@ -184,7 +201,7 @@ func (r *textReader) assign(i, start int, declares bool, from int) {
 // sets notes that what stands behind a token is set to something that isn't known.
 func (r *textReader) sets(i int, ends ...string) {
 	for ; i < len(r.tokens) && r.word(i) != ";" && !slices.Contains(ends, r.word(i)); i++ {
-		if name := r.token(i).name(); name != "" {
+		if name := r.variableAt(i); name != "" {
 			r.unknown[name] = true
 		}
 	}
@@ -200,7 +217,7 @@ func (r *textReader) loops(i int) {
 	for end < len(r.tokens) && r.word(end) != "loop" && r.word(end) != ";" {
 		end++
 	}
-	name := r.token(i + 1).name()
+	name := r.variableAt(i + 1)
 	switch {
 	case !r.token(in).is("in") || r.word(end) != "loop":
 	case r.word(i) == "foreach" && (in == i+2 || r.word(i+2) == "slice") && r.word(in+1) == "array":
@@ -209,13 +226,6 @@ func (r *textReader) loops(i int) {
 		r.loopValues[name] = append(r.loopValues[name], string(anyName))
 	default:
 		r.sets(i+1, "in")
-	}
-}
-
-// elements notes the elements of a list that FOREACH goes through.
-func (r *textReader) elements(name string, start, end int) {
-	for _, v := range r.eval(start, end) {
-		r.loopValues[name] = append(r.loopValues[name], strings.FieldsFunc(v, func(c rune) bool { return strings.ContainsRune(`{},"`, c) })...)
 	}
 }
 

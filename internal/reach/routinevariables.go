@@ -37,6 +37,7 @@ func (r *textReader) named(t bodyToken) []string {
 
 // variable returns what a variable or parameter may be.
 func (r *textReader) variable(name string) []string {
+	name = r.first(name)
 	if r.isValue[name] && !r.isOther[name] {
 		return []string{string(anyName)}
 	}
@@ -56,7 +57,7 @@ func (r *textReader) variable(name string) []string {
 	more := ""
 	for _, e := range r.assigns[name] {
 		parts := r.split(e.start, e.end, "||")
-		if first := parts[0]; len(parts) == 1 || first.end != first.start+1 || r.token(first.start).name() != name {
+		if first := parts[0]; len(parts) == 1 || first.end != first.start+1 || r.variableAt(first.start) != name {
 			out = append(out, r.eval(e.start, e.end)...)
 			continue
 		}
@@ -67,6 +68,12 @@ func (r *textReader) variable(name string) []string {
 	}
 	if more != "" {
 		out = each(out, func(s string) string { return glue(s, more) })
+	}
+	if r.isShown[name] {
+		out = each(out, shownName)
+	}
+	if r.isCut[name] {
+		out = cut(out)
 	}
 	if len(out) > maxTexts || len(more) > maxText {
 		out = anything
@@ -91,9 +98,48 @@ func withoutNames(s string) string {
 		switch {
 		case r == '\'':
 			inString = !inString
-		case r == anyName && !inString:
+		case (r == anyName || r == anyWord) && !inString:
 			return anyText
 		}
 		return r
 	}, s)
+}
+
+// join notes that two names are one variable's.
+func (r *textReader) join(name, other string) {
+	if a, b := r.first(name), r.first(other); a != b {
+		r.same[a] = b
+	}
+}
+
+// first returns the name under which a variable is kept.
+func (r *textReader) first(name string) string {
+	for r.same[name] != "" {
+		name = r.same[name]
+	}
+	return name
+}
+
+// variableAt returns the variable whose name stands at a token, $1 at either of its
+// two.
+func (r *textReader) variableAt(i int) string {
+	if r.word(i) == "$" {
+		i++
+	}
+	name := r.token(i).name()
+	if name != "" && r.word(i-1) == "$" {
+		name = "$" + name
+	}
+	return r.first(name)
+}
+
+// isOnlyRoutine reports whether the routine's name stands for nothing else in the
+// body: a record, a block or what FROM has under that name would come first.
+func (r *textReader) isOnlyRoutine() bool {
+	for i, t := range r.tokens {
+		if t.name() == r.routine && r.word(i+1) != "." {
+			return false
+		}
+	}
+	return true
 }
