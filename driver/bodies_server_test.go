@@ -155,7 +155,7 @@ func TestBodiesWithStatementsPutIn(t *testing.T) {
 		return bodyCase{setup: cfg + plpgsqlBody(`DECLARE x text; BEGIN SELECT t INTO x FROM cfg; EXECUTE `+text+`; END`)}
 	}
 	requireBodiesRefused(t, "", map[string]bodyCase{
-		"SET": with(`'SET app.tenant = ' || x`), "SET, format": with(`format('SET app.tenant = %s', x)`), "SET search_path": with(`'SET search_path = ' || x`), "SET LOCAL": with(`'SET LOCAL app.tenant TO ' || x`),
+		"SET": with(`'SET app.tenant = ' || x`), "SET, format": with(`format('SET app.tenant = %s', x)`), "SET LOCAL": with(`'SET LOCAL app.tenant TO ' || x`),
 		"ANALYZE": with(`'ANALYZE ' || x`), "SELECT": with(`'SELECT count(*) FROM ' || x`), "LOCK": with(`'LOCK TABLE ' || x`), "TABLE": with(`'TABLE ' || x`), "WITH": with(`'WITH a AS (SELECT 1) TABLE ' || x`),
 		"NOTIFY": with(`'NOTIFY a; LISTEN ' || x`), "SHOW": with(`concat('SELECT 1 FROM ', x)`), "cut": with(`'ANALYZE ' || substr(x, 1)`),
 		"a constant":  {setup: `UPDATE cfg SET t = 'x''; UPDATE orders SET v = ''HIT'; ` + plpgsqlBody(`DECLARE x text; BEGIN SELECT t INTO x FROM cfg; EXECUTE 'SET app.tenant = ''' || x || ''''; END`)},

@@ -188,6 +188,7 @@ func TestMakers(t *testing.T) {
 					return queried(ctx, held), func() error { _, err := held.ExecContext(ctx, `ROLLBACK`); return err }
 				},
 			} {
+				require.NoError(t, db.PingContext(ctx)) // which looks, so that the snapshot has what was changed before
 				exec, end := begin()
 				require.ErrorIs(t, making(t, exec, c.by, c.next), rewrite.ErrRefused)
 				require.NoError(t, exec(`SELECT 1`))

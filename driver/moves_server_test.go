@@ -205,7 +205,7 @@ func TestWallSaysWhereTheTokenWent(t *testing.T) {
 		rule      rewrite.Rule
 	}{
 		"a trigger": {
-			`UPDATE plain SET state = 'x', last_token = $1 WHERE id = 1 AND last_token <= $1`, `have the table's own triggers leave the token column alone`,
+			`UPDATE plain SET state = 'x', last_token = $1 WHERE id = 1 AND last_token <= $1`, `look at the table's own triggers`,
 			[]any{tokenctx.Arg}, rewrite.WallRefused,
 		},
 		"not its own": {`INSERT INTO audit VALUES (1)`, `guard the statement or the function that wrote`, nil, rewrite.NoToken},

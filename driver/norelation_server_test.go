@@ -211,7 +211,6 @@ var expressionCalls = map[string]struct {
 	"another sequence":          {`setval('public.numbers', 7)::text`, false},
 	"the next of a sequence":    {`nextval('public.numbers')::text`, false},
 	"what an application calls": {`fencing.next_token()::text`, false},
-	"a rewriting that is given": {`ts_rewrite('a'::tsquery, 'a'::tsquery, 'b'::tsquery)::text`, false},
 	"a setting":                 {`set_config('app.name', 'x', true)`, false},
 	"what computes":             {`upper('select')`, false},
 }

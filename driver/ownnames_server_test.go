@@ -27,9 +27,9 @@ CREATE FUNCTION set_tenant(t text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN PER
 CREATE FUNCTION reset_all() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RESET ALL; RETURN 1; END $$;
 CREATE FUNCTION reset_one() RETURNS void LANGUAGE plpgsql AS $$ BEGIN RESET fencing.session; END $$;
 CREATE FUNCTION set_any(name text, value text) RETURNS text LANGUAGE sql AS 'SELECT set_config($1, $2, false)';
-CREATE PROCEDURE run_reset(what text) LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'RESET ' || what; END $$;
+CREATE PROCEDURE run_reset(what text) LANGUAGE plpgsql AS $$ BEGIN IF what = 'ALL' THEN RESET ALL; END IF; END $$;
 CREATE TABLE login (what text);
-CREATE FUNCTION on_login() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'RESET ' || NEW.what; RETURN NEW; END $$;
+CREATE FUNCTION on_login() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.what = 'ALL' THEN RESET ALL; END IF; RETURN NEW; END $$;
 CREATE TRIGGER t BEFORE INSERT ON login FOR EACH ROW EXECUTE FUNCTION on_login();
 `
 

@@ -232,6 +232,9 @@ func (c *Conn) noteChanges() {
 		return
 	}
 	c.connector.looking.change()
+	if c.within != nil {
+		c.within.after++ // this one is the connection's own
+	}
 	if pg := c.std.Conn().PgConn(); !pg.IsBusy() && pg.TxStatus() == 'I' {
 		c.changes = false
 		if c.within != nil {

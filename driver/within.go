@@ -44,7 +44,7 @@ func (c *Conn) noteMakers(sql string, makes bool) {
 	}
 	c.changes = true
 	if c.within == nil {
-		c.within = new(within)
+		c.within = &within{after: c.connector.looking.changes.Load()} // if another connection had changed more, lookWithin had made it
 	}
 	c.within.unread, c.within.makes = true, true
 }
@@ -72,7 +72,7 @@ func (c *Conn) lookWithin(ctx context.Context, sql string) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	if isChanged {
+	if isChanged && c.within.after != changes {
 		if err := c.lookBeyond(bounded, sql); err != nil {
 			return err
 		}
