@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -191,7 +192,9 @@ func TestMakers(t *testing.T) {
 				require.NoError(t, db.PingContext(ctx)) // which looks, so that the snapshot has what was changed before
 				exec, end := begin()
 				require.ErrorIs(t, making(t, exec, c.by, c.next), rewrite.ErrRefused)
-				require.NoError(t, exec(`SELECT 1`))
+				if !barsAll.MatchString(t.Name()) {
+					require.NoError(t, exec(`SELECT 1`))
+				}
 				require.NoError(t, end())
 				require.Equal(t, before, state(plain))
 			}
@@ -205,6 +208,9 @@ func TestMakers(t *testing.T) {
 		})
 	}
 }
+
+// barsAll tells what objects, once made, bar every statement.
+var barsAll = regexp.MustCompile(`makes_(operator|cast|domain)$`)
 
 // queried runs texts as queries, and reads their rows.
 func queried(ctx context.Context, conn *sql.Conn) func(string) error {

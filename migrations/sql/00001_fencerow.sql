@@ -3745,7 +3745,7 @@ VALUES
   ('function', '', 'doctor_objects()', '7f0f4e307fcd161b95d7a2aadf3a1298 sql b040abf047989985e1712773d21bd643'),
   ('function', '', 'doctor_owner()', '8080a132bbcde6fa86a624fdccb5a5e0 plpgsql 901c54a018e24d3768ff7695c8402f4f'),
   ('function', '', 'doctor_owners()', '40354d27e9f50deff2819fe4d1355a2b plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
-  ('function', '', 'doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass)', '4f9bf5b134ccdb0c773990e74c4da5d7 plpgsql 3e814fd0573b5022590579cbd88d96fe'),
+  ('function', '', 'doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass)', 'c2b602733d157783fd62827ac72627c8 plpgsql 3e814fd0573b5022590579cbd88d96fe'),
   ('function', '', 'doctor_registered_less(former jsonb, present jsonb)', 'c41440749b0da641c6a0c72955dadb25 plpgsql d03f82d1bbd689948d48d7ae8eb137f4'),
   ('function', '', 'doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid)', 'ad86c6b7f1d7e41b5717a759cd22f4f9 plpgsql 34a66fa262db83d5c3ba004b5cb07031'),
   ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', '94f50a416740d4cd11ced2b5bf644e7a plpgsql 53d872ae380b60c0960287f91f187d47'),
@@ -4086,11 +4086,14 @@ BEGIN
   IF issued_by IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
     SELECT replace(m.names[1], '''''', '''') INTO v_seq
       FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid, LATERAL regexp_match(p.prosrc, 'pg_sequence_last_value[(]''((?:[^'']|'''')+)''::') m(names)
-     WHERE t.tgrelid = to_regclass(tbl) AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_' AND m.names IS NOT NULL LIMIT 1;
+     -- by the catalog: to_regclass is an error for a role without USAGE on the schema
+     WHERE t.tgrelid IN (SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE format('%I.%I', n.nspname, c.relname) = tbl)
+       AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_' AND m.names IS NOT NULL LIMIT 1;
     IF v_seq = 'fencing.write_epoch' THEN  -- D301 makes it again
       RETURN format('SELECT fencing.register(%L, %L, %L, %L)', tbl, mode, token_column, resource);
     END IF;
-    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(v_seq) AND c.relkind = 'S') OR v_seq IS NULL THEN
+    IF v_seq IS NULL OR NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                                     WHERE format('%I.%I', n.nspname, c.relname) = v_seq AND c.relkind = 'S') THEN
       RETURN format('SELECT fencing.register(%L, %L, %L, %L, ...) with the sequence that its tokens come from, which is above all that were given out', tbl, mode, token_column, resource)
         || CASE WHEN v_seq IS NULL THEN '' ELSE format(', and was called %s', v_seq) END;
     END IF;

@@ -8,11 +8,14 @@ BEGIN
   IF issued_by IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = issued_by AND c.relkind = 'S') THEN
     SELECT replace(m.names[1], '''''', '''') INTO v_seq
       FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid, LATERAL regexp_match(p.prosrc, 'pg_sequence_last_value[(]''((?:[^'']|'''')+)''::') m(names)
-     WHERE t.tgrelid = to_regclass(tbl) AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_' AND m.names IS NOT NULL LIMIT 1;
+     -- by the catalog: to_regclass is an error for a role without USAGE on the schema
+     WHERE t.tgrelid IN (SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE format('%I.%I', n.nspname, c.relname) = tbl)
+       AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_' AND m.names IS NOT NULL LIMIT 1;
     IF v_seq = 'fencing.write_epoch' THEN  -- D301 makes it again
       RETURN format('SELECT fencing.register(%L, %L, %L, %L)', tbl, mode, token_column, resource);
     END IF;
-    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(v_seq) AND c.relkind = 'S') OR v_seq IS NULL THEN
+    IF v_seq IS NULL OR NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                                     WHERE format('%I.%I', n.nspname, c.relname) = v_seq AND c.relkind = 'S') THEN
       RETURN format('SELECT fencing.register(%L, %L, %L, %L, ...) with the sequence that its tokens come from, which is above all that were given out', tbl, mode, token_column, resource)
         || CASE WHEN v_seq IS NULL THEN '' ELSE format(', and was called %s', v_seq) END;
     END IF;
