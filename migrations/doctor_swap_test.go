@@ -111,8 +111,8 @@ func TestRegisterTakesTwoPlaces(t *testing.T) {
 	}
 }
 
-// A table that went together with the sequence of its tokens comes back by the
-// remedies.
+// A table that went together with the sequence of its tokens comes back as it was
+// once somebody has said which sequence its tokens come from now.
 func TestReplacedWithoutItsSequence(t *testing.T) {
 	dsn := localpg.Database(t, installed)
 	conn := open(t, dsn)
@@ -122,6 +122,7 @@ func TestReplacedWithoutItsSequence(t *testing.T) {
 	require.NotContains(t, said(findings, "D101 table-gone"), " a  ")
 	exec(t, conn, "CREATE TABLE t (id int, last_token bigint NOT NULL DEFAULT 0)")
 	require.Equal(t, []string{"D102 table-replaced"}, codes(diagnose(t, dsn), "error", "warning"))
+	exec(t, conn, "CREATE SEQUENCE s2; SELECT fencing.register('t', 'lease', issued_by => 's2')")
 	requireAdvice(t, dsn)
 	require.Equal(t, "attested", get[string](t, conn, "SELECT wall_level FROM fencing.registry"))
 }
