@@ -159,7 +159,7 @@ func (c *Conn) judgeRows(ctx context.Context, s *statement, cursor *cursor, rows
 			}
 			return cursor.of(rows), nil
 		}
-		ended, err = cursor.ahead(rows, -1) // the connection has to be free for a second look
+		_, err = cursor.ahead(rows, -1) // the connection has to be free for a second look
 	}
 	if err != nil {
 		_ = rows.Close()

@@ -12,7 +12,6 @@ type toldShape struct {
 	deletes bool
 	open    bool // nothing in the statement tells which row it meant
 	strict  bool // a replay can be told, too
-	copies  bool // it takes no arguments, so that the token is written into it
 	queries bool // it has rows, which only a query shows
 }
 
