@@ -30,6 +30,7 @@ type Conn struct {
 	tx      *Tx         // the open transaction, if it was begun by BeginTx
 	grown   uint64      // what was enforced when its session began; see protection
 	changes bool        // it was sent what may change the catalog; see noteChanges
+	begun   int64       // how many changes the handle had made when the transaction began, and those by this connection since
 	within  *within     // what the open transaction has called has changed; nil if nothing has
 
 	recent   recent

@@ -80,3 +80,61 @@ func TestHeldConnections(t *testing.T) {
 		})
 	}
 }
+
+// Neither a transaction of one snapshot nor another connection sees a view that the
+// one has made over a view of the other: the transaction has to end.
+func TestHeldConnectionsMakeOverEachOther(t *testing.T) {
+	const schema = `CREATE TABLE orders (id bigint PRIMARY KEY, status text, last_token bigint NOT NULL DEFAULT 0); INSERT INTO orders VALUES (1, 'new', 9);
+		CREATE FUNCTION make_view() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('CREATE VIEW all_orders AS SELECT * FROM %I', (SELECT tablename FROM pg_tables WHERE tablename LIKE 'ord%')); END $$;
+		CREATE FUNCTION make_over(v text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('CREATE VIEW over_orders AS SELECT * FROM %I', v); END $$`
+	const write = `UPDATE over_orders SET status = 'paid'`
+	for name, test := range map[string]struct {
+		level sql.IsolationLevel
+		looks bool // a third connection looks before the transaction makes its view
+		first bool // the transaction makes something before the other connection does
+	}{
+		"repeatable read":           {level: sql.LevelRepeatableRead},
+		"after another's look":      {level: sql.LevelRepeatableRead, looks: true},
+		"serializable":              {level: sql.LevelSerializable, looks: true},
+		"after a change of its own": {level: sql.LevelRepeatableRead, looks: true, first: true},
+		"read committed":            {level: sql.LevelReadCommitted, looks: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := localpg.Database(t)
+			run(t, dsn, schema)
+			db, err := driver.Open(dsn, driver.Protect("public.orders", rewrite.Lease), driver.WithGuardedFunctions("make_view", "make_over"))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, db.Close()) }()
+			maker, err := db.Conn(t.Context())
+			require.NoError(t, err)
+			defer func() { _ = maker.Close() }()
+			held, err := db.Conn(t.Context())
+			require.NoError(t, err)
+			defer func() { _ = held.Close() }()
+			tx, err := held.BeginTx(t.Context(), &sql.TxOptions{Isolation: test.level})
+			require.NoError(t, err)
+			defer func() { _ = tx.Rollback() }()
+			_, err = tx.ExecContext(t.Context(), `SELECT count(*) FROM orders`)
+			require.NoError(t, err)
+			if test.first {
+				for _, sql := range []string{`SAVEPOINT s`, `SELECT make_over('orders')`, `ROLLBACK TO s`} {
+					_, err = tx.ExecContext(t.Context(), sql)
+					require.NoError(t, err, sql)
+				}
+			}
+			_, err = maker.ExecContext(t.Context(), `SELECT make_view()`)
+			require.NoError(t, err)
+			if test.looks {
+				require.NoError(t, db.PingContext(t.Context()))
+				_, err = db.ExecContext(t.Context(), `SELECT 1`)
+				require.NoError(t, err)
+			}
+			_, err = tx.ExecContext(t.Context(), `SELECT make_over('all_orders')`)
+			if err == nil {
+				_, err = tx.ExecContext(t.Context(), write)
+			}
+			require.ErrorIs(t, err, rewrite.ErrRefused)
+		})
+	}
+}

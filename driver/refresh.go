@@ -232,8 +232,9 @@ func (c *Conn) noteChanges() {
 		return
 	}
 	c.connector.looking.change()
+	c.begun++ // this one is the connection's own
 	if c.within != nil {
-		c.within.after++ // this one is the connection's own
+		c.within.after++
 	}
 	if pg := c.std.Conn().PgConn(); !pg.IsBusy() && pg.TxStatus() == 'I' {
 		c.changes = false

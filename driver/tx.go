@@ -43,6 +43,9 @@ func (c *Conn) BeginTx(ctx context.Context, opts sqldriver.TxOptions) (sqldriver
 	}
 	s, op := c.connector.settings, Operation{Kind: OpBegin}
 	c.connector.before(ctx, op)
+	if c.std != nil {
+		c.noteBegun()
+	}
 	var err error
 	if settings := tx.settings(); c.std != nil && settings != "" {
 		tx.inner, err = c.beginWith(ctx, opts, settings+s.timeouts.settings(c.std.Conn().PgConn().ParameterStatus("server_version")))

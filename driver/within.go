@@ -44,7 +44,7 @@ func (c *Conn) noteMakers(sql string, makes bool) {
 	}
 	c.changes = true
 	if c.within == nil {
-		c.within = &within{after: c.connector.looking.changes.Load()} // if another connection had changed more, lookWithin had made it
+		c.within = &within{after: c.begun}
 	}
 	c.within.unread, c.within.makes = true, true
 }
@@ -52,15 +52,19 @@ func (c *Conn) noteMakers(sql string, makes bool) {
 // lookWithin looks at the catalog as the open transaction sees it, if the
 // transaction may have changed it.
 func (c *Conn) lookWithin(ctx context.Context, sql string) error {
-	isChanged := c.std != nil && c.connector.looking.due.Load() == 0 // maybe by another connection of the handle
-	if c.std == nil || c.within == nil && (!isChanged || setsTransaction.MatchString(sql)) {
+	if c.std == nil {
+		return nil
+	}
+	c.noteBegun()
+	isChanged := c.connector.looking.due.Load() == 0 // maybe by another connection of the handle
+	if c.within == nil && (!isChanged || setsTransaction.MatchString(sql)) {
 		return nil
 	}
 	changes := c.connector.looking.changes.Load()
 	if c.within == nil {
 		c.within = &within{unread: true}
 	}
-	c.within.unread = c.within.unread || isChanged && c.within.after != changes
+	c.within.unread = c.within.unread || c.within.after != changes
 	pg := c.std.Conn().PgConn()
 	switch status := pg.TxStatus(); {
 	case pg.IsClosed() || pg.IsBusy():
@@ -72,7 +76,7 @@ func (c *Conn) lookWithin(ctx context.Context, sql string) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	if isChanged && c.within.after != changes {
+	if c.begun != changes {
 		if err := c.lookBeyond(bounded, sql); err != nil {
 			return err
 		}
@@ -82,6 +86,14 @@ func (c *Conn) lookWithin(ctx context.Context, sql string) error {
 	}
 	c.within.unread, c.within.after = false, changes
 	return nil
+}
+
+// noteBegun notes how many changes the handle had made while no transaction is open: if
+// one begins, its snapshot has them.
+func (c *Conn) noteBegun() {
+	if pg := c.std.Conn().PgConn(); !pg.IsBusy() && pg.TxStatus() == 'I' {
+		c.begun = c.connector.looking.changes.Load()
+	}
 }
 
 // lookBeyond has another connection look at what the handle has changed if the open
