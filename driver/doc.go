@@ -112,9 +112,14 @@
 // function or a record's field gives. Code that may write under such a name counts for
 // every protected table without a wall, as does code in another language than SQL and PL/pgSQL that
 // runs SQL. Quoted values (%L, USING), numbers, dates, names of columns (%I) and names of
-// schemas may be any. Taken at its word is a text that begins with SELECT or SET, for
-// instance, has one statement and no word that writes: what is put in unquoted doesn't end
-// the statement and begin another, though it may call any function.
+// schemas may be any; what is put in unquoted may be any statement, whatever the text
+// begins with.
+//
+// Without a wall this is a reading of code, and no proof. Known to pass: a body that
+// sets or restarts the sequence that tokens come from by a name it is given, one that
+// drops a type with CASCADE, one that calls a function of somebody's own with the name of
+// a built-in one, and ALTER or DROP TABLE by a bare name after a function has moved the
+// search_path. Have the wall put up where the database has code that you don't trust.
 //
 // Code that a statement runs without naming it counts, too: a function of a view
 // or a policy when the relation is read, of an index when it is rebuilt (REINDEX,
