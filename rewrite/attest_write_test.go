@@ -24,7 +24,7 @@ var attestedWrites = map[string]string{
 	"upsert":          `INSERT INTO held AS h (id, last_token) VALUES (3, {V}) ON CONFLICT (id) DO UPDATE SET last_token = EXCLUDED.last_token WHERE h.last_token < EXCLUDED.last_token`,
 	"upsert, token":   `INSERT INTO held AS h (id, last_token) VALUES (3, {V}) ON CONFLICT (id) DO UPDATE SET last_token = $1 WHERE h.last_token < $1`,
 	"merge":           `MERGE INTO held h USING (VALUES (1), (77)) s(id) ON h.id = s.id WHEN MATCHED AND h.last_token < $1{C} THEN UPDATE SET value = 'm', last_token = $1 WHEN NOT MATCHED THEN INSERT (id, last_token) VALUES (s.id, {V})`,
-	"with":            `WITH d AS (DELETE FROM held WHERE id = 2 AND last_token < $1{C} RETURNING id) INSERT INTO held (id, last_token) SELECT id + 50, {V} FROM d<+ RETURNING (SELECT pg_catalog.count(*) FROM d) AS fencerow_count_1+>`,
+	"with":            `WITH d AS (DELETE FROM held WHERE id = 2 AND last_token < $1{C} RETURNING id) INSERT INTO held (id, last_token) SELECT id + 50, {V} FROM d`,
 	"another's":       `UPDATE other SET value = 'a' WHERE $1::bigint > 0`,
 	"insert, default": `INSERT INTO other (id, last_token) VALUES (11, $1)`,
 }

@@ -272,7 +272,14 @@ func (p *Policy) setClosure(c Closure) {
 // changesExcluded reports whether a trigger may change the token that EXCLUDED
 // shows for a table: one of its own, or of any table it shares rows with.
 func (p *Policy) changesExcluded(t *Table) bool {
-	family := make(map[Name]bool)
+	family := p.familyOf(t)
+	return slices.ContainsFunc(p.closure.InsertTriggers, func(n Name) bool { return family[n] })
+}
+
+// familyOf returns the names of the protected tables that a table may be, and of all that
+// share rows with them.
+func (p *Policy) familyOf(t *Table) map[Name]bool {
+	family := map[Name]bool{{t.Schema, t.Name}: true}
 	for _, r := range p.lookup(t.Schema, t.Name) {
 		family[r.Name] = true
 	}
@@ -283,7 +290,7 @@ func (p *Policy) changesExcluded(t *Table) bool {
 			}
 		}
 	}
-	return slices.ContainsFunc(p.closure.InsertTriggers, func(n Name) bool { return family[n] })
+	return family
 }
 
 // isWord reports whether a name in a change of structure may be one that the

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/fencerow/fencerow/internal/parser"
@@ -48,6 +49,9 @@ func (p *Plan) Counts() Counts {
 // addCounts has the text return the number of rows of each guarded write in its WITH. It
 // reports false where there is none, or no place for it.
 func (p *proof) addCounts(f *fixer) (Counts, bool) {
+	if p.mayWriteRowsTwice() {
+		return Counts{}, false
+	}
 	var counts Counts
 	var items []*sqltree.Node
 	columns := ""
@@ -86,6 +90,25 @@ func (p *proof) addCounts(f *fixer) (Counts, bool) {
 	f.Insert(at, columns)
 	f.growth.add(p.root, field, items...)
 	return counts, true
+}
+
+// mayWriteRowsTwice reports whether two writes of the statement may meet in one row. Which
+// of them changes it depends on which runs first, and a count of an item of WITH has that
+// run before the statement's own write has ended (PostgreSQL's manual, "Data-Modifying
+// Statements in WITH").
+func (p *proof) mayWriteRowsTwice() bool {
+	parts := p.Parts()
+	for i, part := range parts {
+		for _, w := range part.Writes {
+			family := p.policy.familyOf(w.Table)
+			for _, other := range parts[:i] {
+				if slices.ContainsFunc(other.Writes, func(w Write) bool { return family[Name{w.Table.Schema, w.Table.Name}] }) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // countsMeant reports whether the rows that the text's own write means are counted: who

@@ -51,3 +51,21 @@ func TestCounts(t *testing.T) {
 		})
 	}
 }
+
+// A count has an item of WITH run before the statement's own write has ended, which may
+// decide which of two writes to one row wins: then there is none.
+func TestCountsOfWritesThatMayMeet(t *testing.T) {
+	const item = `WITH w AS (DELETE FROM protected_rows WHERE last_token < $1) `
+	p := attestPolicy(t, Strict)
+	for sql, isCounted := range map[string]bool{
+		item + `UPDATE protected_rows SET value = 'x', last_token = $1 WHERE last_token < $1`:                          false,
+		item + `UPDATE ONLY public.protected_rows r SET value = 'x', last_token = $1 WHERE id = 1 AND last_token < $1`: false,
+		item + `UPDATE metrics SET v = 1, last_token = $1 WHERE last_token < $1`:                                       true,
+		item + `UPDATE plain_rows SET value = 'x'`:                                                                     true,
+		item + `SELECT 1`: true,
+	} {
+		plan := p.Plan(sql)
+		require.NoError(t, plan.Refusal())
+		require.Equal(t, isCounted, len(plan.Counts().Columns) > 0, sql)
+	}
+}
