@@ -59,7 +59,7 @@ var resets = map[string]struct {
 // ownTables are the tables of the schema fencing, with an UPDATE for each.
 var ownTables = map[string]string{
 	"registry": "SET driver_level = 'off'", "generation": "SET value = value + 1", "incarnation": "SET tli = tli + 1", "tombstone": "SET token = 0",
-	"repairs": "SET reason = ''", "lease": "SET token = 0", "epoch": "SET token = 0",
+	"repairs": "SET reason = ''", "allowed_function": "SET reason = ''", "lease": "SET token = 0", "epoch": "SET token = 0",
 }
 
 // ownUses are statements on one of them by a bare name.

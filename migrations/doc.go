@@ -85,11 +85,12 @@
 // superuser. Another role that registers needs
 //
 //	GRANT USAGE ON SCHEMA fencing TO deploy;
-//	GRANT SELECT, INSERT, UPDATE, DELETE ON fencing.registry TO deploy;
+//	GRANT SELECT, INSERT, UPDATE, DELETE ON fencing.registry, fencing.allowed_function TO deploy;
 //	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA fencing TO deploy;
 //
 // Nobody else starts with any right but to run the parts of the doctor, which
-// only read, as who calls them. What the application's role needs, to
+// only read, as who calls them, and fencing.allowed_functions(), which the driver
+// asks. What the application's role needs, to
 // read the registry, to draw tokens and to take leases, and no more than that:
 //
 //	GRANT USAGE ON SCHEMA fencing TO app;
@@ -130,9 +131,10 @@
 // fencing.next_token() draws a token; fencing.write_epoch is the sequence
 // behind it, never to be written by anyone else. fencing.registry holds a row
 // for each protected table. fencing.generation holds one row, whose value
-// rises in the transaction that changes the registry; the same moment is
+// rises in the transaction that changes the registry or what is allowed; the same moment is
 // notified on channel fencerow_registry, with the new value as payload.
-// fencing.tombstone holds the tokens of deleted keys, fencing.repairs a record
+// fencing.allowed_function holds the functions that [AllowFunction] allows,
+// fencing.tombstone the tokens of deleted keys, fencing.repairs a record
 // of each repair. fencing.lease holds the leases that fencing.take(), renew() and
 // release() are about, for package lease and for clients in other languages; each
 // release is notified on channel fencerow_lease, with the resource as payload.

@@ -71,6 +71,7 @@ type protection struct {
 	guards   []guard
 	triggers []trig
 	refused  []string // writes that the database refuses
+	allowed  []string // functions that the driver lets through
 }
 
 func collect[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) []T {
@@ -92,6 +93,7 @@ func readProtection(t *testing.T, dsn string) protection {
 		guards: collect[guard](t, conn, "SELECT "+guardColumns),
 		triggers: collect[trig](t, conn, `SELECT tgrelid, tgname::text FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid
 			WHERE pronamespace = 'fencing'::regnamespace AND proname ~ '^(wall|tomb|seal)_' AND tgenabled = 'A'`),
+		allowed: get[[]string](t, conn, `SELECT coalesce(array_agg(to_jsonb(a)::text), '{}') FROM fencing.allowed_function a`),
 	}
 	for _, write := range []string{
 		`UPDATE orders SET note = 'unguarded'`, `UPDATE orders SET note = 'stale', last_token = 1`, `DELETE FROM orders`, `TRUNCATE orders`,
@@ -132,4 +134,5 @@ func requireNoWeaker(t *testing.T, dsn string, before protection) {
 			fmt.Sprintf("trigger %v is gone", trig))
 	}
 	require.Subset(t, after.refused, before.refused)
+	require.Subset(t, before.allowed, after.allowed)
 }

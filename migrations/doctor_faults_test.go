@@ -25,6 +25,11 @@ type fault struct {
 	about     string // the object of one of them
 }
 
+// allowed has a function and a procedure that are allowed.
+const allowed = `CREATE FUNCTION run("The q" text[], d date DEFAULT '2026-02-03') RETURNS void LANGUAGE sql AS 'SELECT'; CREATE SCHEMA "My App"; CREATE TYPE "My App"."T, or" AS (a int);
+	CREATE PROCEDURE "My App".it(a "My App"."T, or") LANGUAGE sql AS 'SELECT 1';
+	SELECT fencing.allow_function('run(text[], date)', 'it is plain'); SELECT fencing.allow_function('"My App".it("My App"."T, or")', 'so is this');`
+
 var tableFaults = []fault{
 	{"dropped", `DROP TABLE orders`, []string{"D101 table-gone"}, "public.orders"},
 	{"made again", `DROP TABLE orders; CREATE TABLE orders (id int, last_token bigint NOT NULL DEFAULT 0)`, []string{"D102 table-replaced"}, "public.orders"},
@@ -56,6 +61,9 @@ var tableFaults = []fault{
 		`ALTER TABLE seals ALTER last_token DROP NOT NULL; ` + strings.ReplaceAll(disableAll+`INSERT INTO orders VALUES (5, 'eu', NULL);`+enableAll,
 			"orders", "seals"),
 		[]string{"D107 column-nullable"}, "public.seals_eu"},
+	{"allowed functions", allowed, []string{}, ""},
+	{"allowed and replaced", allowed + `CREATE OR REPLACE FUNCTION run("The q" text[], d date DEFAULT '2026-02-03') RETURNS void LANGUAGE sql AS 'SELECT 1'`, []string{"D114 allowed-function"}, "function public.run(text[], date)"},
+	{"allowed and gone", allowed + `DROP FUNCTION run; ALTER PROCEDURE "My App".it RENAME TO other; CREATE PROCEDURE "My App".it(a "My App"."T, or") LANGUAGE sql AS ''`, []string{"D114 allowed-function"}, `function "My App".it("My App"."T, or")`},
 	{"renamed, and a view by the name", `ALTER TABLE orders RENAME TO base; CREATE VIEW orders AS SELECT * FROM base`,
 		[]string{"D104 table-renamed"}, "public.base"},
 }
@@ -158,6 +166,8 @@ var wallFaults = []fault{
 	{"the driver off without a wall", `SELECT fencing.driver_level('orders', 'off'), fencing.wall('orders', 'off')`, []string{"D201 wall-off", "D215 driver-level"}, "public.orders"},
 	{"the driver reports, as the wall", `SELECT fencing.driver_level('orders', 'report'), fencing.wall('orders', 'report')`, []string{"D215 driver-level"}, "public.orders"},
 	{"registry's trigger dropped", `DROP TRIGGER wall ON fencing.registry`, []string{"D210 registry-trigger"}, "trigger wall on fencing.registry"},
+	{"triggers of what is allowed", `DROP TRIGGER changed ON fencing.allowed_function; ALTER TABLE fencing.allowed_function ENABLE TRIGGER truncated; DROP TRIGGER refuse_driver ON fencing.allowed_function`,
+		[]string{"D210 registry-trigger", "D230 driver-trigger"}, "trigger changed on fencing.allowed_function"},
 	{"registry's trigger not always", `ALTER TABLE fencing.registry ENABLE TRIGGER truncated`, []string{"D210 registry-trigger"},
 		"trigger truncated on fencing.registry"},
 	{"driver's trigger dropped",

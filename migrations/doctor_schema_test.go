@@ -77,7 +77,7 @@ func TestDoctorPutsTheSchemaBack(t *testing.T) {
 			require.Equal(t, before, get[[]string](t, conn, made))
 			require.Equal(t, 1, get[int](t, conn, owners))
 			require.Zero(t, get[int](t, conn, `SELECT count(*) FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-				WHERE pronamespace = 'fencing'::regnamespace AND a.grantee = 0 AND (proname NOT LIKE 'doctor\_%' OR proname = 'doctor_seal') AND proname NOT IN ('registered_above', 'setting_name') AND proname NOT LIKE '%\_bodies'`))
+				WHERE pronamespace = 'fencing'::regnamespace AND a.grantee = 0 AND (proname NOT LIKE 'doctor\_%' OR proname = 'doctor_seal') AND proname NOT IN ('registered_above', 'setting_name', 'allowed_functions') AND proname NOT LIKE '%\_bodies'`))
 		})
 	}
 }

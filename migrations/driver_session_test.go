@@ -30,7 +30,7 @@ func requireNotForDriver(t *testing.T, err error, sql string) {
 var sessionTables = map[string]string{
 	"registry": "SET mode = mode", "generation": "SET value = value", "incarnation": "SET tli = tli",
 	"tombstone": "SET token = token", "repairs": "SET reason = reason",
-	"lease": "SET token = token", "epoch": "SET token = token",
+	"lease": "SET token = token", "epoch": "SET token = token", "allowed_function": "SET reason = reason",
 }
 
 // No session of the driver writes what the driver rests on, whoever it is and
@@ -113,7 +113,7 @@ func TestDriverSessionCallsNoChange(t *testing.T) {
 		"doctor(boolean,name[])":      "SELECT count(*) FILTER (WHERE severity <> 'info') = 0 FROM fencing.doctor()",
 	}
 	calls := map[string]string{
-		"register": "'orders', 'lease'", "unregister": "'orders'", "claim_name": "'orders'", "driver_level": "'orders', 'off'", "driver_rewrite": "'orders', true",
+		"register": "'orders', 'lease'", "unregister": "'orders'", "claim_name": "'orders'", "driver_level": "'orders', 'off'", "driver_rewrite": "'orders', true", "allow_function": "NULL, 'why'", "disallow_function": "NULL",
 		"wall": "'orders', 'off'", "wall_functions": "'last_token', 'lease', NULL, NULL", "wall_sweep": "",
 		"wall_apply": "'orders', 'off', 'last_token', 'strict', NULL, 'fencing.write_epoch'",
 		"tombstones": "'keyed', false", "tombstone_functions": "'keyed', 'last_token', 'lease', NULL, 'fencing.write_epoch'", "tombstone_sweep": "",

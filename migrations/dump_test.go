@@ -44,7 +44,10 @@ func newDumper(t *testing.T) (*dumper, bool) {
 		SET fencing.token_parts = '50'; INSERT INTO p VALUES (1, 'old', 50);
 		SET fencing.token = '60'; DELETE FROM t WHERE id = 2;
 		CREATE TABLE s (id int PRIMARY KEY); SELECT fencing.register('s', 'lease'), fencing.wall('s'), fencing.seal('s', 'r');
-		INSERT INTO fencing.lease VALUES ('r', 'h', 70, now() + interval '1 hour'); INSERT INTO s VALUES (1, 70)`)
+		INSERT INTO fencing.lease VALUES ('r', 'h', 70, now() + interval '1 hour'); INSERT INTO s VALUES (1, 70);
+		CREATE FUNCTION run(q text, d date DEFAULT '2026-02-03') RETURNS void LANGUAGE plpgsql SET work_mem = '8MB' AS 'BEGIN EXECUTE q; END';
+		CREATE FUNCTION add(t) RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT $1.id + count(*)::int FROM t WHERE v > E'\\\\'; END;
+		SELECT fencing.allow_function(f, 'why') FROM (VALUES ('run(text, date)'::regprocedure), ('add(t)')) v(f)`)
 	return d, true
 }
 
@@ -133,6 +136,7 @@ func TestDumpAndRestore(t *testing.T) {
 	require.Equal(t, int64(1),
 		get[int64](t, conn, "SELECT count(*) FROM fencing.registry WHERE relid = 't'::regclass AND issued_by = 'fencing.write_epoch'::regclass"))
 	requireWall(t, conn)
+	require.ElementsMatch(t, []string{"run(text, date)", "add(t)"}, get[[]string](t, conn, allowedNow))
 	gen := generation(t, conn)
 	require.NoError(t, migrations.Wall(t.Context(), d.srv.DSN("restored"), "t", migrations.WallEnforce))
 	require.Equal(t, gen, generation(t, conn))

@@ -75,13 +75,14 @@ func TestUpInASchemaOfAnother(t *testing.T) {
 func TestApplicationRole(t *testing.T) {
 	dsn := localpg.Database(t, installed)
 	admin := open(t, dsn)
-	exec(t, admin, "CREATE TABLE orders (id int PRIMARY KEY); SELECT fencing.register('orders', 'lease')")
+	exec(t, admin, "CREATE TABLE orders (id int PRIMARY KEY); SELECT fencing.register('orders', 'lease'); CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS 'SELECT 1'")
 	role, roleDSN := newRole(t, dsn)
 	conn := open(t, roleDSN)
 	reads := []string{
 		"SELECT relid, schema_name, table_name, token_column, mode, resource, issued_by, registered_at, driver_level, driver_rewrite FROM fencing.registry",
 		"SELECT value FROM fencing.generation",
 		"SELECT pg_sequence_last_value('fencing.write_epoch')",
+		"SELECT fencing.allowed_functions()",
 		"SELECT fencing.next_token()",
 		"SELECT token FROM fencing.take('jobs', '1min', 'me')",
 		"SELECT fencing.renew('jobs', 1, '1min')",
@@ -112,7 +113,6 @@ func TestApplicationRole(t *testing.T) {
 		"ALTER SEQUENCE fencing.write_epoch RESTART",
 		"SELECT * FROM fencing.incarnation",
 		"SELECT fencing.incarnation_now()",
-		"SELECT * FROM fencing.lease",
 		"UPDATE fencing.lease SET token = 1",
 		"DELETE FROM fencing.lease",
 		"SELECT fencing.lease_ttl('1s')",
@@ -120,11 +120,16 @@ func TestApplicationRole(t *testing.T) {
 		"SELECT fencing.unregister('orders')",
 		"SELECT fencing.driver_level('orders', 'off')",
 		"SELECT fencing.driver_rewrite('orders', true)",
+		"SELECT * FROM fencing.allowed_function",
+		"INSERT INTO fencing.allowed_function VALUES ('public', 'f', '', 'x', 'why')",
+		"SELECT fencing.allow_function('mine()', 'why')",
+		"SELECT fencing.disallow_function('mine()')",
 		"SELECT fencing.claim_name('orders')",
 		"CREATE FUNCTION fencing.evil() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 		"CREATE TEMP TABLE t (id int); CREATE TRIGGER t AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION fencing.registry_changed()",
 	} {
 		_, err := conn.Exec(t.Context(), sql)
+		require.Error(t, err, sql)
 		requireRefused(t, err, "42501")
 	}
 	requireRefused(t, migrations.Unregister(t.Context(), roleDSN, "orders"), "42501", "EXECUTE on the functions of schema fencing")
@@ -133,7 +138,8 @@ func TestApplicationRole(t *testing.T) {
 }
 
 // Default privileges for new objects must not reach schema fencing, where
-// everybody may run the parts of the doctor and nothing else.
+// everybody may run the parts of the doctor, ask which functions are allowed, and nothing
+// else.
 func TestDefaultPrivileges(t *testing.T) {
 	dsn := localpg.Database(t)
 	admin := open(t, dsn)
@@ -143,8 +149,8 @@ func TestDefaultPrivileges(t *testing.T) {
 	}
 	require.NoError(t, migrations.Up(t.Context(), dsn))
 	require.Equal(t, []string{
-		"doctor_apps EXECUTE PUBLIC", "doctor_around EXECUTE PUBLIC", "doctor_bounds EXECUTE PUBLIC", "doctor_buried EXECUTE PUBLIC", "doctor_columns EXECUTE PUBLIC",
-		"doctor_differences EXECUTE PUBLIC", "doctor_family EXECUTE PUBLIC", "doctor_less EXECUTE PUBLIC", "doctor_lost_tokens EXECUTE PUBLIC", "doctor_manifest EXECUTE PUBLIC",
+		"allowed_functions EXECUTE PUBLIC", "doctor_apps EXECUTE PUBLIC", "doctor_around EXECUTE PUBLIC", "doctor_bounds EXECUTE PUBLIC", "doctor_buried EXECUTE PUBLIC", "doctor_columns EXECUTE PUBLIC",
+		"doctor_differences EXECUTE PUBLIC", "doctor_family EXECUTE PUBLIC", "doctor_functions EXECUTE PUBLIC", "doctor_less EXECUTE PUBLIC", "doctor_lost_tokens EXECUTE PUBLIC", "doctor_manifest EXECUTE PUBLIC",
 		"doctor_objects EXECUTE PUBLIC", "doctor_owner EXECUTE PUBLIC", "doctor_owners EXECUTE PUBLIC", "doctor_register EXECUTE PUBLIC", "doctor_registered_less EXECUTE PUBLIC",
 		"doctor_revoke EXECUTE PUBLIC", "doctor_roles EXECUTE PUBLIC", "doctor_schema EXECUTE PUBLIC", "doctor_sequences EXECUTE PUBLIC", "doctor_sets EXECUTE PUBLIC",
 		"doctor_settings EXECUTE PUBLIC", "doctor_subscriptions EXECUTE PUBLIC", "doctor_tables EXECUTE PUBLIC", "doctor_tokens EXECUTE PUBLIC", "doctor_tombstones EXECUTE PUBLIC",

@@ -33,7 +33,7 @@ exit codes: 0 clean, 1 findings, 2 an error`,
 	flags := root.PersistentFlags()
 	flags.StringVar(&o.config, "config", "", "configuration file (default: "+configName+" in the working directory or above)")
 	flags.StringVar(&o.databaseURL, "database-url", "", "connection string (default: $"+databaseVariable+", where no other user of the machine can read a password)")
-	root.AddCommand(lintCommand(o), explainCommand(o), migrateCommand(o), registerCommand(o), unregisterCommand(o), wallCommand(o), doctorCommand(o), versionCommand(o))
+	root.AddCommand(lintCommand(o), explainCommand(o), migrateCommand(o), registerCommand(o), unregisterCommand(o), wallCommand(o), allowCommand(o), disallowCommand(o), doctorCommand(o), versionCommand(o))
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
 	})

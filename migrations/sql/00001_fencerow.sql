@@ -259,7 +259,7 @@ CREATE TABLE fencing.generation (
 INSERT INTO fencing.generation (value) VALUES (1);
 
 COMMENT ON TABLE fencing.generation IS
-    'One row; its value rises with every change of fencing.registry, which is also notified on channel fencerow_registry.';
+    'One row; its value rises with every change of fencing.registry and fencing.allowed_function, which is also notified on channel fencerow_registry.';
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.registry_changed() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -267,8 +267,8 @@ SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_value bigint;
 BEGIN
-  IF TG_RELID <> 'fencing.registry'::regclass THEN  -- by a trigger of somebody's own
-    RAISE EXCEPTION 'fencing: fencing.registry_changed() is for fencing.registry, and not for a trigger on %', TG_RELID::regclass
+  IF TG_RELID <> 'fencing.registry'::regclass AND TG_RELID IS DISTINCT FROM to_regclass('fencing.allowed_function')::oid THEN  -- by a trigger of somebody's own
+    RAISE EXCEPTION 'fencing: fencing.registry_changed() is for fencing.registry and fencing.allowed_function, and not for a trigger on %', TG_RELID::regclass
       USING ERRCODE = 'insufficient_privilege', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, HINT = 'Drop the trigger.';
   END IF;
   UPDATE fencing.generation SET value = value + 1 RETURNING value INTO STRICT v_value;
@@ -966,6 +966,151 @@ END $$;
 
 COMMENT ON FUNCTION fencing.driver_rewrite(regclass, boolean) IS
   'Chooses whether the driver sends unguarded writes to a registered table in their guarded form. Choosing the same again changes nothing.';
+
+-- ---- src/27_allowed.sql
+
+-- Functions that may be called although the driver takes them for ones that write protected tables: fencing.allowed_function,
+-- fencing.allow_function(), fencing.disallow_function().
+--
+-- A function is kept by its schema, its name, the types of its arguments and a digest of its definition, and is allowed while a function of
+-- the database has all four. So one that was replaced, renamed, moved or made again with another definition is not, and a dump takes the
+-- allowance along. There is no column of type regprocedure, with which pg_upgrade refuses a database.
+--
+-- Known limits:
+--   The definition is the function's own: what it calls, and what the names in it mean by then, may change without a word.
+--   A definition that another major version prints otherwise is another one: allow the function again after the upgrade.
+
+CREATE TABLE fencing.allowed_function (
+  schema_name   name        NOT NULL,
+  function_name name        NOT NULL,
+  arguments     text        NOT NULL,
+  digest        text        NOT NULL,
+  reason        text        NOT NULL CHECK (reason ~ '[^[:space:]]'),
+  allowed_by    name        NOT NULL DEFAULT session_user,
+  allowed_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (schema_name, function_name, arguments)
+);
+
+COMMENT ON TABLE fencing.allowed_function IS
+    'Functions that the driver lets through although they may write protected tables: which, by whom, when and why. Written by fencing.allow_function() and fencing.disallow_function().';
+
+COMMENT ON COLUMN fencing.allowed_function.arguments IS 'The types of its arguments, as regprocedure writes them.';
+
+COMMENT ON COLUMN fencing.allowed_function.digest IS 'fencing.function_digest() when it was allowed: another definition is not allowed.';
+
+CREATE TRIGGER changed AFTER INSERT OR UPDATE OR DELETE ON fencing.allowed_function
+  FOR EACH ROW EXECUTE FUNCTION fencing.registry_changed();
+
+CREATE TRIGGER truncated AFTER TRUNCATE ON fencing.allowed_function
+  FOR EACH STATEMENT EXECUTE FUNCTION fencing.registry_changed();
+
+ALTER TABLE fencing.allowed_function ENABLE ALWAYS TRIGGER changed;
+
+ALTER TABLE fencing.allowed_function ENABLE ALWAYS TRIGGER truncated;
+
+CREATE TRIGGER refuse_driver BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON fencing.allowed_function
+  FOR EACH STATEMENT WHEN (current_setting('fencing.session', true) = 'driver') EXECUTE FUNCTION fencing.refuse_driver_write();
+
+ALTER TABLE fencing.allowed_function ENABLE ALWAYS TRIGGER refuse_driver;
+
+-- Of the statement that makes the function again, in UTF8 and under settings of its own, and so the same in every session and in a database
+-- of another encoding. NULL for an aggregate, which has no such statement, and for what isn't there.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.function_digest(function oid) RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET datestyle = 'ISO, MDY'
+SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 1 SET bytea_output = 'hex' SET jit = off AS $$
+BEGIN
+  RETURN (SELECT encode(sha256(convert_to(pg_get_functiondef(p.oid)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 'hex') FROM pg_proc p
+           WHERE p.oid = function_digest.function AND p.prokind <> 'a');
+END $$;
+-- +goose StatementEnd
+
+-- As its owner, so that a role that may not read the table learns no more than the driver goes by.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.allowed_functions() RETURNS SETOF oid LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
+BEGIN
+  RETURN QUERY
+  SELECT p.oid
+    FROM fencing.allowed_function a
+    JOIN pg_namespace n ON n.nspname = a.schema_name AND n.nspname NOT IN ('fencing', 'pg_catalog', 'information_schema')
+    JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = a.function_name AND oidvectortypes(p.proargtypes) = a.arguments
+   WHERE a.digest = fencing.function_digest(p.oid);
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.allowed_functions() IS 'The functions that are allowed now: those of fencing.allowed_function that are as they were then.';
+
+-- Refuses what is no function, or none that can be allowed; doing is what the caller is about to do with it.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.check_function(function regprocedure, doing text) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+DECLARE
+  v_function record;
+  v_what text;
+  v_hint text;
+BEGIN
+  SELECT p.oid, p.prokind, n.nspname, n.oid AS schema INTO v_function
+    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.oid = check_function.function;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: no function given to %', doing
+      USING ERRCODE = 'undefined_function', HINT = 'Name an existing function with the types of its arguments, as in ''public.run(text)''.';
+  END IF;
+  IF v_function.nspname = 'fencing' THEN
+    v_what := 'a function of fencing itself';  v_hint := 'Allow a function of your own.';
+  ELSIF v_function.nspname IN ('pg_catalog', 'information_schema') OR v_function.oid::bigint < 16384 THEN  -- FirstNormalObjectId
+    v_what := 'a function of the system';  v_hint := 'Allow a function of your own that calls it.';
+  ELSIF v_function.nspname LIKE 'pg\_temp\_%' THEN
+    v_what := 'a temporary function';  v_hint := 'No other session sees it; allow a permanent function.';
+  ELSIF v_function.prokind = 'a' THEN
+    v_what := 'an aggregate';  v_hint := 'Allow the functions that it is made of.';
+  ELSE
+    RETURN;
+  END IF;
+  RAISE EXCEPTION 'fencing: % is %, which can''t be allowed', check_function.function, v_what
+    USING ERRCODE = 'wrong_object_type', HINT = v_hint, SCHEMA = v_function.nspname;
+END $$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION fencing.allow_function(function regprocedure, reason text) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.allow_function()');
+  PERFORM fencing.check_function(allow_function.function, 'allow');
+  IF reason IS NULL OR reason !~ '[^[:space:]]' THEN
+    RAISE EXCEPTION 'fencing: no reason given to allow %', allow_function.function
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Say why it may be called; it is kept in fencing.allowed_function.';
+  END IF;
+  INSERT INTO fencing.allowed_function AS a (schema_name, function_name, arguments, digest, reason)
+  SELECT n.nspname, p.proname, oidvectortypes(p.proargtypes), fencing.function_digest(p.oid), allow_function.reason
+    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.oid = allow_function.function
+      ON CONFLICT ON CONSTRAINT allowed_function_pkey
+         DO UPDATE SET digest = excluded.digest, reason = excluded.reason, allowed_by = excluded.allowed_by, allowed_at = excluded.allowed_at
+      WHERE (a.digest, a.reason) IS DISTINCT FROM (excluded.digest, excluded.reason);  -- an UPDATE bumps the generation
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.allow_function(regprocedure, text) IS
+  'Has the driver let a function through although it may write protected tables, as long as its definition stays. Calling it again allows the present definition.';
+
+-- +goose StatementBegin
+CREATE FUNCTION fencing.disallow_function(function regprocedure) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.disallow_function()');
+  IF NOT EXISTS (SELECT FROM pg_proc p WHERE p.oid = disallow_function.function) THEN
+    RAISE EXCEPTION 'fencing: no function given to disallow'
+      USING ERRCODE = 'undefined_function', HINT = 'Name an existing function. One that is gone is in fencing.allowed_function, from where its row can be deleted.';
+  END IF;
+  DELETE FROM fencing.allowed_function a USING pg_proc p, pg_namespace n
+   WHERE p.oid = disallow_function.function AND n.oid = p.pronamespace
+     AND (a.schema_name, a.function_name, a.arguments) = (n.nspname, p.proname, oidvectortypes(p.proargtypes));
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.disallow_function(regprocedure) IS
+  'Ends what fencing.allow_function() did. A function that isn''t allowed stays so.';
 
 -- ---- src/30_lease.sql
 
@@ -3645,6 +3790,13 @@ COMMENT ON FUNCTION fencing.doctor_objects() IS 'What is in schema fencing, one 
 CREATE FUNCTION fencing.doctor_manifest() RETURNS TABLE (kind text, parent text, object text, definition text) LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp AS $$
 VALUES
+  ('column', 'allowed_function', 'allowed_at', 'timestamp with time zone'),
+  ('column', 'allowed_function', 'allowed_by', 'name'),
+  ('column', 'allowed_function', 'arguments', 'text'),
+  ('column', 'allowed_function', 'digest', 'text'),
+  ('column', 'allowed_function', 'function_name', 'name'),
+  ('column', 'allowed_function', 'reason', 'text'),
+  ('column', 'allowed_function', 'schema_name', 'name'),
   ('column', 'epoch', 'resource', 'text'),
   ('column', 'epoch', 'stripe', 'smallint'),
   ('column', 'epoch', 'token', 'bigint'),
@@ -3691,6 +3843,8 @@ VALUES
   ('column', 'tombstone', 'relid', 'regclass'),
   ('column', 'tombstone', 'token', 'bigint'),
   ('column', 'tombstone', 'xact', 'xid8'),
+  ('constraint', 'allowed_function', 'allowed_function_pkey', 'PRIMARY KEY (schema_name, function_name, arguments)'),
+  ('constraint', 'allowed_function', 'allowed_function_reason_check', 'CHECK ((reason ~ ''[^[:space:]]''::text))'),
   ('constraint', 'epoch', 'epoch_pkey', 'PRIMARY KEY (resource, stripe)'),
   ('constraint', 'epoch', 'epoch_stripe_check', 'CHECK (((stripe >= 0) AND (stripe <= 15)))'),
   ('constraint', 'generation', 'generation_one_check', 'CHECK (one)'),
@@ -3711,6 +3865,8 @@ VALUES
   ('constraint', 'repairs', 'repairs_pkey', 'PRIMARY KEY (id)'),
   ('constraint', 'repairs', 'repairs_reason_check', 'CHECK ((reason ~ ''[^[:space:]]''::text))'),
   ('constraint', 'tombstone', 'tombstone_pkey', 'PRIMARY KEY (relid, digest)'),
+  ('default', 'allowed_function', 'allowed_at', 'clock_timestamp()'),
+  ('default', 'allowed_function', 'allowed_by', 'SESSION_USER'),
   ('default', 'generation', 'one', 'true'),
   ('default', 'incarnation', 'floor', '0'),
   ('default', 'registry', 'driver_level', '''enforce''::text'),
@@ -3723,7 +3879,10 @@ VALUES
   ('default', 'repairs', 'repaired_at', 'clock_timestamp()'),
   ('default', 'repairs', 'repaired_by', 'SESSION_USER'),
   ('default', 'tombstone', 'deleted_at', 'clock_timestamp()'),
+  ('function', '', 'allow_function(function regprocedure, reason text)', '26102468a24e960989e61c0d08e57024 plpgsql 9c902473b2688bfcead9eb55a72ee905'),
+  ('function', '', 'allowed_functions()', '14796f7164c32fbe55a985d49f7ee7df plpgsql ab7af9b747df66653e9ddf76e2cbb7c4'),
   ('function', '', 'carry_over(present jsonb, former jsonb)', 'f283776660ab1821b6c87c110da48810 plpgsql 3980d666ef8187a8b1c5a436db451abe'),
+  ('function', '', 'check_function(function regprocedure, doing text)', '40179931cd4bb1b6fbad9db99e79faa2 plpgsql eb44bff41aa91b5a25907e4b3faf7166'),
   ('function', '', 'check_name(tbl regclass, schema_name name, table_name name)', '9fd5675f97520ffadb8d8abb16ca3cfc plpgsql 11eb7b2de083ec36bf4bbce002302276'),
   ('function', '', 'check_parents(tbl regclass)', '29796c11fef61471667c824c6fdbfc2a plpgsql 8bc3e4cba55885405bdab5c84a401477'),
   ('function', '', 'check_seal_column(tbl regclass, by_column name)', '4bf7e75754808ab11fdb9137635fb21c plpgsql 46a19168a1ec9716865336db101fc8d5'),
@@ -3732,7 +3891,8 @@ VALUES
   ('function', '', 'check_token_column(tbl regclass, token_column name)', '866de38365acf745ed23cb3f50422665 plpgsql f98d89eec89f6f2d9f88451922f53727'),
   ('function', '', 'check_triggers(tbl regclass, names text)', '01a890493d9542c4aa2b98c696b00839 plpgsql 38e9f320638af939d9db6a7cae1af1a0'),
   ('function', '', 'claim_name(tbl regclass)', '7f9f2b492e4e0c89124346d13f0ec82b plpgsql 3b58b62ab355bf7ce35c10d12be8bff4'),
-  ('function', '', 'doctor(scan boolean, roles name[])', '32c5684c188c82889d28e03ce780c9c8 plpgsql 56004ea3a3218ec1922dcbccc77f57e5'),
+  ('function', '', 'disallow_function(function regprocedure)', 'd7e0f36161a701c72f62bccb01a11e79 plpgsql 57408700b44b53b072ccd1134abbb672'),
+  ('function', '', 'doctor(scan boolean, roles name[])', 'e92d356f9ee2232f0485f2a5b17fac51 plpgsql 56004ea3a3218ec1922dcbccc77f57e5'),
   ('function', '', 'doctor_apps(family jsonb, roles name[])', '204c75859925b86d394039478b8ca361 plpgsql ecbeee754c69f70f2de65c35a012f0d8'),
   ('function', '', 'doctor_around(family jsonb)', '625f6c5ef04361798016a7cce595953f plpgsql 8c3e6dd9221e94fa6d5fd17974894462'),
   ('function', '', 'doctor_bounds()', '124effd38c531ec873594d77a9671f14 plpgsql c8950d7b2aceec0cdab606496e65ed54'),
@@ -3740,6 +3900,7 @@ VALUES
   ('function', '', 'doctor_columns(family jsonb, apps jsonb)', '87cd960c6c32943b4b89915f49ae8603 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_differences()', '540494276fdefc7699f89ae7f143d652 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_family()', 'd608a340cba7568b4ed1a4344424c55a plpgsql df36624d779f6462da19a6724f0ba137'),
+  ('function', '', 'doctor_functions()', 'daa52fc1130a31184d44cf52a9878394 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_less()', 'a8b2d3cc2cd5a5ab85640c6833ae2db6 plpgsql ac2ba55746ee191cfdb16a588c2e0afd'),
   ('function', '', 'doctor_lost_tokens(tbl regclass)', '8efb630ca62f92f2ef2dfa3b0bbbffdf plpgsql 4d779cb17eecc1400891b102f2fb255c'),
   ('function', '', 'doctor_objects()', '7f0f4e307fcd161b95d7a2aadf3a1298 sql b040abf047989985e1712773d21bd643'),
@@ -3748,8 +3909,8 @@ VALUES
   ('function', '', 'doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass)', 'c2b602733d157783fd62827ac72627c8 plpgsql 3e814fd0573b5022590579cbd88d96fe'),
   ('function', '', 'doctor_registered_less(former jsonb, present jsonb)', 'c41440749b0da641c6a0c72955dadb25 plpgsql d03f82d1bbd689948d48d7ae8eb137f4'),
   ('function', '', 'doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid)', 'ad86c6b7f1d7e41b5717a759cd22f4f9 plpgsql 34a66fa262db83d5c3ba004b5cb07031'),
-  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', '94f50a416740d4cd11ced2b5bf644e7a plpgsql 53d872ae380b60c0960287f91f187d47'),
-  ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '05818fd9d572e92a7a01199ee2352977 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', 'aff89baefac94cf0fd55510216bb26ca plpgsql 53d872ae380b60c0960287f91f187d47'),
+  ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '2f7a8620aa975161d9c800237579deca plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '9868e1adb1786a780a3ce9dbb9e0f9b8 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
   ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '596dac743c871a278248ddc47872be42 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_sets(source text, language name, token_column name, arguments text)', '4f35eebca38865f4e4ddda6af3e9f67b plpgsql 4358f4873eaaa8cdb828d25db0a54423'),
@@ -3765,6 +3926,7 @@ VALUES
   ('function', '', 'driver_level(tbl regclass, level text)', '2886770d6679fd87a85f2e5eea5e67a5 plpgsql dac5d67990532fce4617e27cc0743bd5'),
   ('function', '', 'driver_rewrite(tbl regclass, on_off boolean)', '8ecfd7d040204828e6e66ca9944e8a3e plpgsql 1c7d3795acebe2bc066f8834048db600'),
   ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', '2cb5b1f3476f9ec4ba861163764386a6 plpgsql 66c9c6eed3f1804e65bc4b2e4663fee1'),
+  ('function', '', 'function_digest(function oid)', '9976f3a5fbfaa63e75f469958f202afb plpgsql df73dd39874b5dde9045ecaddc4a4aea'),
   ('function', '', 'incarnation_now(OUT tli bigint, OUT sysid bigint, OUT dbid oid, OUT seqid oid, OUT unread text[])', '1dee569ae8f85fc77fa63c3e038815ba plpgsql 22a4d531633f36bede53d9af4360324e'),
   ('function', '', 'is_repair(rel oid, token bigint, current bigint)', 'f63c01120ec76f8540bf765b2c2d6847 plpgsql eea51175aa4e429085392ea771336945'),
   ('function', '', 'lease_ttl(ttl interval)', '7479ca91ca8b1a7e9db88ba16e628eaa plpgsql 6d2c7afe4e8e4b63d10ab10c03c4062b'),
@@ -3778,7 +3940,7 @@ VALUES
   ('function', '', 'refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean)', 'b3fd670992617874bb069e58227b5c58 plpgsql 31004a8602710ef0898d0ee1805bf2ca'),
   ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '868d04403bdd107caa61a511769df3ab plpgsql c1fd94ce945b430f5d7ce4bccbfa5857'),
   ('function', '', 'registered_above(tbl regclass)', '51c244a9d2b3050cb78087489bfe90f4 plpgsql 642b1a0e64a06536b4ce65001aeb9b8f'),
-  ('function', '', 'registry_changed()', '10b81ad5bf752cfe5e43aa4b8929a130 plpgsql 83d06d69d20df2f3b840bb3d13ae5486'),
+  ('function', '', 'registry_changed()', '4f48ba5430dcf438d0dbd16e39a904df plpgsql 83d06d69d20df2f3b840bb3d13ae5486'),
   ('function', '', 'release(resource text, token bigint)', '9d66b5a7684e8c0d8e84dc7ec44a8152 plpgsql d0d9fc5461b488971e6c299a23a95191'),
   ('function', '', 'renew(resource text, token bigint, ttl interval)', '62c6083377ebedc8adfe9ccf4a73446b plpgsql 6e74c9b01cb5447304651630290e19fe'),
   ('function', '', 'repair(tbl regclass, key jsonb, token bigint, reason text)', '7698fb36850e3abae679f9e8157559a9 plpgsql 1b324457810d994b8653843a483602c4'),
@@ -3814,6 +3976,13 @@ VALUES
   ('function', '', 'wall_update_bodies()', '2dc1023ec4a57417b3318871075a0e0e sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'walls_above(rel oid)', 'ae5e81a4279665bc89576eff1efd23ef plpgsql 2200a9c23d5678134bef8f392f18963b'),
   ('index', 'repairs', 'repairs_in_progress', 'CREATE INDEX repairs_in_progress ON fencing.repairs USING btree (xact) WHERE (xact IS NOT NULL)'),
+  ('not null', 'allowed_function', 'allowed_at', 'NOT NULL'),
+  ('not null', 'allowed_function', 'allowed_by', 'NOT NULL'),
+  ('not null', 'allowed_function', 'arguments', 'NOT NULL'),
+  ('not null', 'allowed_function', 'digest', 'NOT NULL'),
+  ('not null', 'allowed_function', 'function_name', 'NOT NULL'),
+  ('not null', 'allowed_function', 'reason', 'NOT NULL'),
+  ('not null', 'allowed_function', 'schema_name', 'NOT NULL'),
   ('not null', 'epoch', 'resource', 'NOT NULL'),
   ('not null', 'epoch', 'stripe', 'NOT NULL'),
   ('not null', 'epoch', 'token', 'NOT NULL'),
@@ -3855,6 +4024,7 @@ VALUES
   ('not null', 'tombstone', 'token', 'NOT NULL'),
   ('not null', 'tombstone', 'xact', 'NOT NULL'),
   ('sequence', '', 'write_epoch', 'bigint, INCREMENT BY 1'),
+  ('table', '', 'allowed_function', 'table, logged'),
   ('table', '', 'epoch', 'table, logged'),
   ('table', '', 'generation', 'table, logged'),
   ('table', '', 'incarnation', 'table, logged'),
@@ -3862,6 +4032,9 @@ VALUES
   ('table', '', 'registry', 'table, logged'),
   ('table', '', 'repairs', 'table, logged'),
   ('table', '', 'tombstone', 'table, logged'),
+  ('trigger', 'allowed_function', 'changed', 'CREATE TRIGGER changed AFTER INSERT OR DELETE OR UPDATE ON fencing.allowed_function FOR EACH ROW EXECUTE FUNCTION fencing.registry_changed()'),
+  ('trigger', 'allowed_function', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.allowed_function FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()'),
+  ('trigger', 'allowed_function', 'truncated', 'CREATE TRIGGER truncated AFTER TRUNCATE ON fencing.allowed_function FOR EACH STATEMENT EXECUTE FUNCTION fencing.registry_changed()'),
   ('trigger', 'epoch', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.epoch FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()'),
   ('trigger', 'generation', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.generation FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()'),
   ('trigger', 'incarnation', 'refuse_driver', 'CREATE TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.incarnation FOR EACH STATEMENT WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()'),
@@ -4018,7 +4191,7 @@ DECLARE
 BEGIN
   -- The schema itself. Without its tables nothing of what follows can be looked at; an error in what follows is a finding, too.
   SELECT array_agg('fencing.' || x ORDER BY i) INTO v_tables
-    FROM unnest('{registry,generation,incarnation,tombstone,repairs,lease,epoch}'::text[]) WITH ORDINALITY u(x, i)
+    FROM unnest('{registry,generation,incarnation,tombstone,repairs,lease,epoch,allowed_function}'::text[]) WITH ORDINALITY u(x, i)
    WHERE to_regclass('fencing.' || x) IS NULL;
   IF v_tables IS NOT NULL THEN
     RETURN QUERY SELECT 'error', 'D001 schema-broken', 'schema fencing', format('%s is missing', array_to_string(v_tables, ', ')),
@@ -4042,6 +4215,7 @@ BEGIN
     -- Each by itself: what was found before an error stays found. What stands in the way of registering a table comes before that.
     RETURN QUERY SELECT * FROM fencing.doctor_columns(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_tables();
+    RETURN QUERY SELECT * FROM fencing.doctor_functions();
     RETURN QUERY SELECT * FROM fencing.doctor_wall(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_tombstones(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_buried(v_family, doctor.scan);
@@ -4428,6 +4602,35 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- Functions that were allowed, against the catalog. To forget that one was is all that a remedy may say: whether the present definition is to
+-- be let through is for somebody to decide who has read it.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_functions()
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+BEGIN
+  IF has_table_privilege('fencing.allowed_function', 'SELECT') AND has_function_privilege('fencing.allowed_functions()', 'EXECUTE') THEN
+    RETURN QUERY
+    SELECT 'warning', 'D114 allowed-function', format('function %s', x.name),
+           CASE WHEN x.oid IS NULL THEN 'it was allowed, and is gone: dropped, renamed or moved to another schema'
+                ELSE 'its definition is not the one that was allowed' END,
+           CASE WHEN x.oid IS NULL THEN 'one that is made again as it was is allowed at once; what it is called now is not'
+                ELSE 'the driver takes it for one that is not allowed, until somebody has read it and called fencing.allow_function again' END,
+           CASE WHEN x.oid IS NULL
+             THEN format('DELETE FROM fencing.allowed_function WHERE (schema_name, function_name, arguments) = (%L, %L, %L)', x.schema_name, x.function_name, x.arguments)
+                ELSE format('SELECT fencing.disallow_function(%L)', x.name) END
+      FROM (SELECT a.*, format('%I.%I(%s)', a.schema_name, a.function_name, a.arguments) AS name, p.oid
+              FROM fencing.allowed_function a
+              LEFT JOIN (pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace)
+                ON n.nspname = a.schema_name AND p.proname = a.function_name AND oidvectortypes(p.proargtypes) = a.arguments
+             WHERE p.oid IS NULL OR p.oid NOT IN (SELECT f FROM fencing.allowed_functions() f)) x
+     ORDER BY x.name;
+  END IF;
+END $$;
+-- +goose StatementEnd
+
 -- ---- src/82_doctor_wall.sql
 
 -- The wall: the triggers that the level asks for, and no others.
@@ -4713,21 +4916,24 @@ DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
 BEGIN
   RETURN QUERY
-  SELECT 'error', 'D210 registry-trigger', format('trigger %I on fencing.registry', k.name),
+  SELECT 'error', 'D210 registry-trigger', format('trigger %I on fencing.%I', k.name, k.rel),
          CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS'
              ELSE 'it runs another function' END,
          CASE WHEN k.name IN ('changed', 'truncated') THEN 'drivers and caches don''t hear of changes'
              ELSE 'the wall doesn''t follow the registry' END,
          CASE WHEN p.oid IS NULL THEN 'run migrations.Up(ctx, dsn), which makes its function again, and then ' ELSE '' END
          || CASE WHEN t.tgfoid = p.oid THEN ''
-             ELSE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON fencing.registry FOR EACH %s EXECUTE FUNCTION fencing.%I(); ',
-             k.name, k.event, k.for_each, k.func) END
-         || format('ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER %I', k.name)
-    FROM (VALUES ('changed', 'INSERT OR UPDATE OR DELETE', 'ROW', 'registry_changed'),
-        ('truncated', 'TRUNCATE', 'STATEMENT', 'registry_changed'),
-                 ('wall', 'UPDATE OR DELETE', 'ROW', 'wall_changed'), ('tombstones', 'UPDATE OR DELETE', 'ROW', 'tombstones_changed'))
-                     k(name, event, for_each, func)
-    LEFT JOIN pg_trigger t ON t.tgrelid = 'fencing.registry'::regclass AND t.tgname = k.name
+             ELSE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON fencing.%I FOR EACH %s EXECUTE FUNCTION fencing.%I(); ',
+             k.name, k.event, k.rel, k.for_each, k.func) END
+         || format('ALTER TABLE fencing.%I ENABLE ALWAYS TRIGGER %I', k.rel, k.name)
+    FROM (VALUES ('registry', 'changed', 'INSERT OR UPDATE OR DELETE', 'ROW', 'registry_changed'),
+        ('registry', 'truncated', 'TRUNCATE', 'STATEMENT', 'registry_changed'),
+                 ('registry', 'wall', 'UPDATE OR DELETE', 'ROW', 'wall_changed'), ('registry', 'tombstones', 'UPDATE OR DELETE', 'ROW', 'tombstones_changed'),
+                 ('allowed_function', 'changed', 'INSERT OR UPDATE OR DELETE', 'ROW', 'registry_changed'),
+                 ('allowed_function', 'truncated', 'TRUNCATE', 'STATEMENT', 'registry_changed'))
+                     k(rel, name, event, for_each, func)
+    JOIN pg_class c ON c.relnamespace = c_schema AND c.relname = k.rel
+    LEFT JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgname = k.name
     LEFT JOIN pg_proc p ON p.pronamespace = c_schema AND p.proname = k.func
    WHERE t.oid IS NULL OR t.tgenabled <> 'A' OR t.tgfoid IS DISTINCT FROM p.oid;
 
@@ -4743,7 +4949,7 @@ BEGIN
     LATERAL (SELECT format('TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.%I FOR EACH STATEMENT '
                            'WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()',
                                c.relname) AS def) k
-   WHERE c.relnamespace = c_schema AND c.relname IN ('registry', 'generation', 'incarnation', 'tombstone', 'repairs', 'lease', 'epoch')
+   WHERE c.relnamespace = c_schema AND c.relname IN ('registry', 'generation', 'incarnation', 'tombstone', 'repairs', 'lease', 'epoch', 'allowed_function')
      AND (t.oid IS NULL OR t.tgenabled <> 'A' OR pg_get_triggerdef(t.oid) <> 'CREATE ' || k.def);
 
   -- what is in such a table is taken for what is in its parent, and the triggers of that don't see it
@@ -5183,7 +5389,7 @@ BEGIN
             AND EXISTS (SELECT FROM unnest(a.takes) m WHERE has_function_privilege(m, p.oid, 'EXECUTE'))
          AND (p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_' OR format('%s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) = ANY (c_made))
          -- those that an application calls, and the doctor's
-         AND p.proname NOT IN ('next_token', 'take', 'renew', 'release', 'lease_ttl', 'setting_name', 'incarnation_now', 'registered_above', 'doctor')
+         AND p.proname NOT IN ('next_token', 'take', 'renew', 'release', 'lease_ttl', 'setting_name', 'incarnation_now', 'registered_above', 'allowed_functions', 'doctor')
          AND p.proname !~ '_bodies$'
          AND NOT starts_with(p.proname, 'doctor_')
       HAVING count(*) > 0
@@ -5719,7 +5925,7 @@ END $$;
 -- +goose StatementEnd
 
 -- The parts of the doctor only read, as who calls them. Who may run fencing.doctor() may run them with it, but for the part about seals. They
--- compare trigger functions with the bodies of which these are made.
+-- compare trigger functions with the bodies of which these are made. The driver asks which functions are allowed as whatever role it has.
 -- +goose StatementBegin
 DO $$
 DECLARE
@@ -5727,7 +5933,7 @@ DECLARE
 BEGIN
   FOR v_part IN
     SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace
-        AND (starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal' OR p.proname IN ('registered_above', 'setting_name') OR p.proname ~ '_bodies$')
+        AND (starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal' OR p.proname IN ('registered_above', 'setting_name', 'allowed_functions') OR p.proname ~ '_bodies$')
   LOOP
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', v_part);
   END LOOP;
@@ -5780,6 +5986,7 @@ DROP FUNCTION fencing.doctor_schema(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_buried(family jsonb, scan boolean);
 DROP FUNCTION fencing.doctor_tombstones(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_wall(family jsonb, apps jsonb);
+DROP FUNCTION fencing.doctor_functions();
 DROP FUNCTION fencing.doctor_columns(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_tables();
 DROP FUNCTION fencing.doctor_family();
@@ -5848,6 +6055,15 @@ DROP FUNCTION fencing.lease_wait(resource text);
 DROP FUNCTION fencing.lease_ttl(ttl interval);
 DROP TRIGGER IF EXISTS refuse_driver ON fencing.lease;
 DROP TABLE fencing.lease;
+DROP FUNCTION fencing.disallow_function(function regprocedure);
+DROP FUNCTION fencing.allow_function(function regprocedure, reason text);
+DROP FUNCTION fencing.check_function(function regprocedure, doing text);
+DROP FUNCTION fencing.allowed_functions();
+DROP FUNCTION fencing.function_digest(function oid);
+DROP TRIGGER IF EXISTS refuse_driver ON fencing.allowed_function;
+DROP TRIGGER IF EXISTS truncated ON fencing.allowed_function;
+DROP TRIGGER IF EXISTS changed ON fencing.allowed_function;
+DROP TABLE fencing.allowed_function;
 DROP FUNCTION fencing.driver_rewrite(tbl regclass, on_off boolean);
 DROP FUNCTION fencing.driver_level(tbl regclass, level text);
 DROP FUNCTION fencing.check_name(tbl regclass, schema_name name, table_name name);

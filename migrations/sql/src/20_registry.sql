@@ -63,15 +63,15 @@ CREATE TABLE fencing.generation (
 INSERT INTO fencing.generation (value) VALUES (1);
 
 COMMENT ON TABLE fencing.generation IS
-    'One row; its value rises with every change of fencing.registry, which is also notified on channel fencerow_registry.';
+    'One row; its value rises with every change of fencing.registry and fencing.allowed_function, which is also notified on channel fencerow_registry.';
 
 CREATE FUNCTION fencing.registry_changed() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_value bigint;
 BEGIN
-  IF TG_RELID <> 'fencing.registry'::regclass THEN  -- by a trigger of somebody's own
-    RAISE EXCEPTION 'fencing: fencing.registry_changed() is for fencing.registry, and not for a trigger on %', TG_RELID::regclass
+  IF TG_RELID <> 'fencing.registry'::regclass AND TG_RELID IS DISTINCT FROM to_regclass('fencing.allowed_function')::oid THEN  -- by a trigger of somebody's own
+    RAISE EXCEPTION 'fencing: fencing.registry_changed() is for fencing.registry and fencing.allowed_function, and not for a trigger on %', TG_RELID::regclass
       USING ERRCODE = 'insufficient_privilege', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, HINT = 'Drop the trigger.';
   END IF;
   UPDATE fencing.generation SET value = value + 1 RETURNING value INTO STRICT v_value;

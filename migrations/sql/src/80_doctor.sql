@@ -65,7 +65,7 @@ DECLARE
 BEGIN
   -- The schema itself. Without its tables nothing of what follows can be looked at; an error in what follows is a finding, too.
   SELECT array_agg('fencing.' || x ORDER BY i) INTO v_tables
-    FROM unnest('{registry,generation,incarnation,tombstone,repairs,lease,epoch}'::text[]) WITH ORDINALITY u(x, i)
+    FROM unnest('{registry,generation,incarnation,tombstone,repairs,lease,epoch,allowed_function}'::text[]) WITH ORDINALITY u(x, i)
    WHERE to_regclass('fencing.' || x) IS NULL;
   IF v_tables IS NOT NULL THEN
     RETURN QUERY SELECT 'error', 'D001 schema-broken', 'schema fencing', format('%s is missing', array_to_string(v_tables, ', ')),
@@ -89,6 +89,7 @@ BEGIN
     -- Each by itself: what was found before an error stays found. What stands in the way of registering a table comes before that.
     RETURN QUERY SELECT * FROM fencing.doctor_columns(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_tables();
+    RETURN QUERY SELECT * FROM fencing.doctor_functions();
     RETURN QUERY SELECT * FROM fencing.doctor_wall(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_tombstones(v_family, v_apps);
     RETURN QUERY SELECT * FROM fencing.doctor_buried(v_family, doctor.scan);

@@ -336,3 +336,30 @@ BEGIN
      WHERE NOT EXISTS (SELECT 1 FROM fencing.generation);
   END IF;
 END $$;
+
+-- Functions that were allowed, against the catalog. To forget that one was is all that a remedy may say: whether the present definition is to
+-- be let through is for somebody to decide who has read it.
+CREATE FUNCTION fencing.doctor_functions()
+RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET jit = off
+SET max_parallel_workers_per_gather = 0 AS $$
+#variable_conflict use_column
+BEGIN
+  IF has_table_privilege('fencing.allowed_function', 'SELECT') AND has_function_privilege('fencing.allowed_functions()', 'EXECUTE') THEN
+    RETURN QUERY
+    SELECT 'warning', 'D114 allowed-function', format('function %s', x.name),
+           CASE WHEN x.oid IS NULL THEN 'it was allowed, and is gone: dropped, renamed or moved to another schema'
+                ELSE 'its definition is not the one that was allowed' END,
+           CASE WHEN x.oid IS NULL THEN 'one that is made again as it was is allowed at once; what it is called now is not'
+                ELSE 'the driver takes it for one that is not allowed, until somebody has read it and called fencing.allow_function again' END,
+           CASE WHEN x.oid IS NULL
+             THEN format('DELETE FROM fencing.allowed_function WHERE (schema_name, function_name, arguments) = (%L, %L, %L)', x.schema_name, x.function_name, x.arguments)
+                ELSE format('SELECT fencing.disallow_function(%L)', x.name) END
+      FROM (SELECT a.*, format('%I.%I(%s)', a.schema_name, a.function_name, a.arguments) AS name, p.oid
+              FROM fencing.allowed_function a
+              LEFT JOIN (pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace)
+                ON n.nspname = a.schema_name AND p.proname = a.function_name AND oidvectortypes(p.proargtypes) = a.arguments
+             WHERE p.oid IS NULL OR p.oid NOT IN (SELECT f FROM fencing.allowed_functions() f)) x
+     ORDER BY x.name;
+  END IF;
+END $$;

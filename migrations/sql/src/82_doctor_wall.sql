@@ -274,21 +274,24 @@ DECLARE
   c_schema CONSTANT oid := 'fencing'::regnamespace;
 BEGIN
   RETURN QUERY
-  SELECT 'error', 'D210 registry-trigger', format('trigger %I on fencing.registry', k.name),
+  SELECT 'error', 'D210 registry-trigger', format('trigger %I on fencing.%I', k.name, k.rel),
          CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS'
              ELSE 'it runs another function' END,
          CASE WHEN k.name IN ('changed', 'truncated') THEN 'drivers and caches don''t hear of changes'
              ELSE 'the wall doesn''t follow the registry' END,
          CASE WHEN p.oid IS NULL THEN 'run migrations.Up(ctx, dsn), which makes its function again, and then ' ELSE '' END
          || CASE WHEN t.tgfoid = p.oid THEN ''
-             ELSE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON fencing.registry FOR EACH %s EXECUTE FUNCTION fencing.%I(); ',
-             k.name, k.event, k.for_each, k.func) END
-         || format('ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER %I', k.name)
-    FROM (VALUES ('changed', 'INSERT OR UPDATE OR DELETE', 'ROW', 'registry_changed'),
-        ('truncated', 'TRUNCATE', 'STATEMENT', 'registry_changed'),
-                 ('wall', 'UPDATE OR DELETE', 'ROW', 'wall_changed'), ('tombstones', 'UPDATE OR DELETE', 'ROW', 'tombstones_changed'))
-                     k(name, event, for_each, func)
-    LEFT JOIN pg_trigger t ON t.tgrelid = 'fencing.registry'::regclass AND t.tgname = k.name
+             ELSE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON fencing.%I FOR EACH %s EXECUTE FUNCTION fencing.%I(); ',
+             k.name, k.event, k.rel, k.for_each, k.func) END
+         || format('ALTER TABLE fencing.%I ENABLE ALWAYS TRIGGER %I', k.rel, k.name)
+    FROM (VALUES ('registry', 'changed', 'INSERT OR UPDATE OR DELETE', 'ROW', 'registry_changed'),
+        ('registry', 'truncated', 'TRUNCATE', 'STATEMENT', 'registry_changed'),
+                 ('registry', 'wall', 'UPDATE OR DELETE', 'ROW', 'wall_changed'), ('registry', 'tombstones', 'UPDATE OR DELETE', 'ROW', 'tombstones_changed'),
+                 ('allowed_function', 'changed', 'INSERT OR UPDATE OR DELETE', 'ROW', 'registry_changed'),
+                 ('allowed_function', 'truncated', 'TRUNCATE', 'STATEMENT', 'registry_changed'))
+                     k(rel, name, event, for_each, func)
+    JOIN pg_class c ON c.relnamespace = c_schema AND c.relname = k.rel
+    LEFT JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgname = k.name
     LEFT JOIN pg_proc p ON p.pronamespace = c_schema AND p.proname = k.func
    WHERE t.oid IS NULL OR t.tgenabled <> 'A' OR t.tgfoid IS DISTINCT FROM p.oid;
 
@@ -304,7 +307,7 @@ BEGIN
     LATERAL (SELECT format('TRIGGER refuse_driver BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON fencing.%I FOR EACH STATEMENT '
                            'WHEN ((current_setting(''fencing.session''::text, true) = ''driver''::text)) EXECUTE FUNCTION fencing.refuse_driver_write()',
                                c.relname) AS def) k
-   WHERE c.relnamespace = c_schema AND c.relname IN ('registry', 'generation', 'incarnation', 'tombstone', 'repairs', 'lease', 'epoch')
+   WHERE c.relnamespace = c_schema AND c.relname IN ('registry', 'generation', 'incarnation', 'tombstone', 'repairs', 'lease', 'epoch', 'allowed_function')
      AND (t.oid IS NULL OR t.tgenabled <> 'A' OR pg_get_triggerdef(t.oid) <> 'CREATE ' || k.def);
 
   -- what is in such a table is taken for what is in its parent, and the triggers of that don't see it

@@ -24,14 +24,14 @@ BEGIN
 END $$;
 
 -- The parts of the doctor only read, as who calls them. Who may run fencing.doctor() may run them with it, but for the part about seals. They
--- compare trigger functions with the bodies of which these are made.
+-- compare trigger functions with the bodies of which these are made. The driver asks which functions are allowed as whatever role it has.
 DO $$
 DECLARE
   v_part regprocedure;
 BEGIN
   FOR v_part IN
     SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace
-        AND (starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal' OR p.proname IN ('registered_above', 'setting_name') OR p.proname ~ '_bodies$')
+        AND (starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal' OR p.proname IN ('registered_above', 'setting_name', 'allowed_functions') OR p.proname ~ '_bodies$')
   LOOP
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', v_part);
   END LOOP;
