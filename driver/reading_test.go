@@ -22,11 +22,11 @@ func TestReadingDoesNotWait(t *testing.T) {
 	tables := []heldTable{{Table: rewrite.Table{Schema: "public", Name: "orders", TokenColumn: "last_token"}}}
 	_, err = setup.Exec(t.Context(), `BEGIN; ALTER TABLE plain ADD q int`)
 	require.NoError(t, err)
-	_, err = c.readCatalog(t.Context(), reads, tables)
+	_, err = c.readCatalog(t.Context(), reads, tables, false)
 	require.ErrorContains(t, err, "is locked")
 	_, err = setup.Exec(t.Context(), `ROLLBACK`)
 	require.NoError(t, err)
-	_, err = c.readCatalog(t.Context(), reads, tables)
+	_, err = c.readCatalog(t.Context(), reads, tables, false)
 	require.NoError(t, err)
 	var timeout string
 	require.NoError(t, reads.QueryRow(t.Context(), `SHOW lock_timeout`).Scan(&timeout))
@@ -40,7 +40,7 @@ func TestNothingIsReadForNothing(t *testing.T) {
 	conn := fencetest.Open(t, dsn)
 	c, err := NewConnector(*conn.Config())
 	require.NoError(t, err)
-	found, err := c.readCatalog(t.Context(), nil, nil)
+	found, err := c.readCatalog(t.Context(), nil, nil, false)
 	require.NoError(t, err)
 	_, err = c.protect(nil, &reading{generation: 1, begun: 1}, found)
 	require.NoError(t, err)

@@ -193,18 +193,22 @@ func (c *Connector) readAll(ctx context.Context, conn *pgx.Conn) (seen, error) {
 }
 
 // catalogFor reads the catalog for the tables, nothing if it is known and hasn't
-// changed.
+// changed, and the registry allows no other functions than before.
 func (c *Connector) catalogFor(ctx context.Context, conn *pgx.Conn, tables []heldTable, next *reading, hasChanged func(context.Context) (bool, error)) (*reach.Catalog, error) {
-	if p := c.current.Load(); len(tables) > 0 && p != nil && p.last.Load().catalog && p.last.Load().server == next.server && sameTables(p.tables, tables) {
+	if p := c.current.Load(); len(tables) > 0 && p != nil && p.last.Load().catalog && next.same(p.last.Load()) && next.allows == p.last.Load().allows && sameTables(p.tables, tables) {
 		if changed, err := hasChanged(ctx); err != nil || !changed {
 			return nil, err
 		}
 	}
-	return c.readCatalog(ctx, conn, tables)
+	return c.readCatalog(ctx, conn, tables, next.allows)
 }
 
-// readCatalog reads the catalog for the tables.
-func (c *Connector) readCatalog(ctx context.Context, conn *pgx.Conn, tables []heldTable) (*reach.Catalog, error) {
+// readCatalog reads the catalog for the tables, and which functions the registry
+// allows if it says so.
+func (c *Connector) readCatalog(ctx context.Context, conn *pgx.Conn, tables []heldTable, allows bool) (*reach.Catalog, error) {
+	if allows {
+		return reach.ReadRegistered(ctx, catalogSession{c, conn}, reachTables(tables))
+	}
 	return reach.Read(ctx, catalogSession{c, conn}, reachTables(tables))
 }
 

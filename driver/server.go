@@ -116,6 +116,7 @@ type reading struct {
 	server     server
 	generation int64  // of the registry; 0 for tables from code
 	mark       string // of the row that has the generation
+	allows     bool   // the registry says which functions are allowed
 	catalog    bool   // the catalog was read, or there is nothing to look for in it
 	stamp      string // of the catalog
 

@@ -31,7 +31,8 @@ func registryQuery(columns string) string {
        COALESCE(r.token_column::text, ''), COALESCE(r.mode, ''), COALESCE(r.resource, ''), COALESCE(r.driver_level, ''),
        COALESCE((SELECT pg_catalog.max(value) FROM fencing.generation), 0), (` + markQuery + `),
        COALESCE(j.r->>'wall_level', ''), COALESCE(sn.nspname::text, ''), COALESCE(s.relname::text, ''),
-       COALESCE(j.r->>'driver_rewrite', '') = 'true'
+       COALESCE(j.r->>'driver_rewrite', '') = 'true',
+       COALESCE(pg_catalog.has_function_privilege(pg_catalog.to_regprocedure('fencing.allowed_functions()'), 'EXECUTE'), false)
   FROM (VALUES (1)) one
   LEFT JOIN fencing.registry r ON true
   LEFT JOIN LATERAL (SELECT pg_catalog.to_jsonb(r) AS r OFFSET 0) j ON true -- a registry of an earlier version lacks some columns
@@ -327,7 +328,7 @@ func (c *Connector) readRegistry(ctx context.Context, conn *pgx.Conn, next *read
 	found := make(map[[2]string]heldTable)
 	for _, row := range answer.rows {
 		next.server, row = serverOf(row), row[serverWidth:]
-		next.mark = row[9]
+		next.mark, next.allows = row[9], row[14] == "t"
 		if next.generation, err = strconv.ParseInt(row[8], 10, 64); err != nil {
 			return nil, s, fmt.Errorf("fencerow: read the registry: %w", err)
 		}

@@ -150,7 +150,7 @@ func (w *within) read(ctx context.Context, c *Conn) error {
 	if _, _, err = n.describe(ctx, conn, tables, next, s); err != nil {
 		return err
 	}
-	found, err := n.readCatalog(ctx, conn, tables)
+	found, err := n.readCatalog(ctx, conn, tables, next.allows)
 	if err != nil {
 		return err
 	}

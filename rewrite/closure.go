@@ -66,6 +66,10 @@ type Closure struct {
 	// GuardedFunctions may be called although they are among Functions: they
 	// carry a guard of their own.
 	GuardedFunctions []Name
+	// AllowedFunctions are the names of functions that the registry allows, which
+	// are not among Functions. If the name is, that is for an overload which isn't
+	// allowed: a text doesn't show which of them it calls.
+	AllowedFunctions []Name
 	// OwnCallers are functions and procedures that write or call something by a bare
 	// name which the schema fencing has, too.
 	OwnCallers []Name
@@ -260,7 +264,7 @@ func (p *Policy) setClosure(c Closure) {
 			p.words[name] = append(p.words[name], r.Schema)
 		}
 	}
-	for _, list := range [][]Name{c.Functions, c.TriggerFunctions, c.Sequences} {
+	for _, list := range [][]Name{c.Functions, c.AllowedFunctions, c.TriggerFunctions, c.Sequences} {
 		for _, n := range list {
 			p.words[n.Name] = append(p.words[n.Name], n.Schema)
 		}
@@ -330,7 +334,7 @@ func (p *Policy) holdsProtected(schema string) bool {
 		}
 	}
 	c := p.closure
-	for _, list := range [][]Name{c.Functions, c.TriggerFunctions, c.Sequences} {
+	for _, list := range [][]Name{c.Functions, c.AllowedFunctions, c.TriggerFunctions, c.Sequences} {
 		if slices.ContainsFunc(list, func(n Name) bool { return n.Schema == schema }) {
 			return true
 		}

@@ -77,7 +77,7 @@ func (c *checker) hasTextTrigger(rel *sqltree.Node) bool {
 // whatever code the database has that could write a protected table.
 func (c *checker) leadOfOthers() lead {
 	k := &c.policy.closure
-	if len(k.Functions)+len(k.TextFunctions)+len(k.TriggerTexts)+len(k.Writers)+len(k.Unseen)+len(k.EventTriggers) > 0 {
+	if len(k.Functions)+len(k.AllowedFunctions)+len(k.TextFunctions)+len(k.TriggerTexts)+len(k.Writers)+len(k.Unseen)+len(k.EventTriggers) > 0 {
 		return leadsOn
 	}
 	return leadsNowhere

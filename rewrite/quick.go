@@ -52,7 +52,7 @@ func (p *Policy) newQuickSet() *quickSet {
 		q.add(name)
 	}
 	c := p.closure
-	for _, list := range [][]Name{c.Functions, c.Sequences, c.TriggerFunctions} {
+	for _, list := range [][]Name{c.Functions, c.AllowedFunctions, c.Sequences, c.TriggerFunctions} {
 		for _, n := range list {
 			q.add(n.Name)
 		}

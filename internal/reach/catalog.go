@@ -20,15 +20,18 @@ var (
 	//go:embed stamp.sql
 	stampQuery string
 
-	catalogQuery = func() string {
-		functions, calls, relations := rewrite.FencingNames()
-		list := func(names []string) string { return "{" + strings.Join(names, ",") + "}" }
-		return strings.NewReplacer("{sql_functions}", list(rewrite.SQLFunctions()), "{fencing_functions}", list(functions), "{fencing_calls}", list(calls), "{fencing_relations}", list(relations)).Replace(catalogTemplate)
-	}()
-
 	// In one round trip. Rules and bodies are shown under locks of what they name.
-	readingQuery = "SELECT " + StampColumns + ", (" + catalogQuery + ")"
+	readingQuery           = "SELECT " + StampColumns + ", (" + catalogQuery("SELECT NULL::pg_catalog.oid WHERE false") + ")"
+	registeredReadingQuery = "SELECT " + StampColumns + ", (" + catalogQuery("SELECT * FROM fencing.allowed_functions()") + ")"
 )
+
+// catalogQuery returns catalog.sql, with the query for the functions that the
+// registry allows.
+func catalogQuery(allowed string) string {
+	functions, calls, relations := rewrite.FencingNames()
+	list := func(names []string) string { return "{" + strings.Join(names, ",") + "}" }
+	return strings.NewReplacer("{sql_functions}", list(rewrite.SQLFunctions()), "{fencing_functions}", list(functions), "{fencing_calls}", list(calls), "{fencing_relations}", list(relations), "{allowed}", allowed).Replace(catalogTemplate)
+}
 
 // catalog is what catalogQuery found. It doesn't depend on levels, so that the
 // closure of each policy comes from one reading.
@@ -59,6 +62,7 @@ type catalog struct {
 	Own              []catalogRoutine    // functions of schema fencing that something else than a trigger of its own runs
 	Expressions      []catalogExpression // what calls a function that runs what it is given
 	Routines         []catalogRoutine
+	Allowed          []oid             // functions that the registry allows
 	Namesakes        []catalogRelation // relations of the bare name of a protected one or its family, these among them
 	SystemViews      []catalogRelation // views over system catalogs or schema fencing, and what else leads to the latter
 	Comparisons      bool              // there is a user's own < <= > >= over integers

@@ -350,6 +350,8 @@ SELECT pg_catalog.json_build_object(
                      JOIN pg_catalog.pg_namespace n ON n.nspname = s.schema::pg_catalog.name
                      JOIN pg_catalog.pg_class c ON c.relname = s.name::pg_catalog.name AND c.relnamespace = n.oid AND c.relkind = 'S'
                      JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.objid = c.oid AND d.refclassid = d.classid AND d.refobjsubid > 0 AND d.deptype IN ('a', 'i')),
+  -- functions that the registry allows as they are now
+  'allowed', (SELECT pg_catalog.json_agg(a.oid) FROM ({allowed}) a (oid)),
   'columnsfirst', pg_catalog.current_setting('plpgsql.variable_conflict', true) = 'use_column',
   'epoch', EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'fencing' AND c.relname = 'write_epoch')
 )::text

@@ -15,6 +15,7 @@ type closureBuilder struct {
 	chosen      func(i int) bool
 	chosenNames map[rewrite.Name]bool
 	guarded     []rewrite.Name
+	allowed     map[oid]bool // by the registry
 	relations   map[oid]*reachedRelation
 	byName      map[string][]*reachedRelation
 	routines    map[oid]*reachedRoutine
@@ -51,7 +52,7 @@ type reachedRoutine struct {
 	open    tableSet // what it may write besides, by what it is given
 	texts   []string // the SQL that it makes and runs
 	untold  bool     // of some of that it isn't known what it writes
-	guarded bool     // it carries a guard of its own
+	guarded bool     // it carries a guard of its own, or the registry allows it
 }
 
 // unguarded returns what a call of it writes without a guard.
@@ -94,10 +95,13 @@ func (b *closureBuilder) prepare() {
 		b.relations[r.OID] = r
 		b.byName[lowerASCII(r.Name)] = append(b.byName[lowerASCII(r.Name)], r)
 	}
-	b.routines, b.calls = make(map[oid]*reachedRoutine), make(map[string][]*reachedRoutine)
+	b.routines, b.calls, b.allowed = make(map[oid]*reachedRoutine), make(map[string][]*reachedRoutine), make(map[oid]bool)
+	for _, f := range b.facts.Allowed {
+		b.allowed[f] = !b.making
+	}
 	for i := range b.facts.Routines {
 		r := &reachedRoutine{catalogRoutine: &b.facts.Routines[i], writes: b.set()}
-		r.body, r.guarded = r.read(), slices.Contains(b.guarded, rewrite.Name{Schema: r.Schema, Name: r.Name})
+		r.body, r.guarded = r.read(), b.isGuarded(r.OID, r.name())
 		b.routines[r.OID] = r
 		b.calls[lowerASCII(r.Name)] = append(b.calls[lowerASCII(r.Name)], r)
 		b.escapes = b.escapes || r.body.words["standard_conforming_strings"]
@@ -136,6 +140,12 @@ func (b *closureBuilder) prepare() {
 			r.family.put(int(h[0]))
 		}
 	}
+}
+
+// isGuarded reports whether a function carries a guard of its own: it is named as
+// such, or the registry allows it, but not its overloads.
+func (b *closureBuilder) isGuarded(function oid, name rewrite.Name) bool {
+	return b.allowed[function] || slices.Contains(b.guarded, name)
 }
 
 // putsColumnsFirst reports whether a body, or a routine's own setting, may have names

@@ -138,7 +138,9 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 		return b.routines[function] != nil && !b.routines[function].fromAnywhere().isEmpty()
 	}
 	for i := range b.facts.Routines {
-		if r := b.routines[b.facts.Routines[i].OID]; !r.writes.isEmpty() {
+		if r := b.routines[b.facts.Routines[i].OID]; b.allowed[r.OID] && !(r.writes.isEmpty() && r.open.isEmpty()) {
+			out.AllowedFunctions = append(out.AllowedFunctions, r.name())
+		} else if !r.writes.isEmpty() {
 			out.Functions = append(out.Functions, r.name())
 		} else if !r.open.isEmpty() {
 			out.TextFunctions = append(out.TextFunctions, r.textFunction())
@@ -165,7 +167,7 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 			out.Sequences = append(out.Sequences, t.IssuedBy)
 		}
 	}
-	for _, list := range []*[]rewrite.Name{&out.Functions, &out.Untold, &out.TriggerTexts, &out.TextTriggers, &out.TriggerFunctions, &out.Sequences, &out.InsertTriggers} {
+	for _, list := range []*[]rewrite.Name{&out.Functions, &out.AllowedFunctions, &out.Untold, &out.TriggerTexts, &out.TextTriggers, &out.TriggerFunctions, &out.Sequences, &out.InsertTriggers} {
 		*list = unique(*list)
 	}
 }

@@ -42,6 +42,18 @@ type Catalog struct {
 // Read reads the catalog for the tables. Without any it asks nothing: then only the
 // sequence of schema fencing is to be reached.
 func Read(ctx context.Context, session Session, tables []Table) (*Catalog, error) {
+	return readBy(ctx, session, tables, readingQuery)
+}
+
+// ReadRegistered is Read where the database's registry says which functions are
+// allowed: what these write doesn't count in a [Catalog.Closure]. It needs the
+// function fencing.allowed_functions.
+func ReadRegistered(ctx context.Context, session Session, tables []Table) (*Catalog, error) {
+	return readBy(ctx, session, tables, registeredReadingQuery)
+}
+
+// readBy reads the catalog by one of the two queries for that.
+func readBy(ctx context.Context, session Session, tables []Table, query string) (*Catalog, error) {
 	if len(tables) == 0 {
 		return &Catalog{facts: catalog{Epoch: true}}, nil
 	}
@@ -49,7 +61,7 @@ func Read(ctx context.Context, session Session, tables []Table) (*Catalog, error
 	if err != nil {
 		return nil, err
 	}
-	rows, err := session.Query(ctx, readingQuery, names)
+	rows, err := session.Query(ctx, query, names)
 	if err != nil {
 		return nil, fmt.Errorf("fencerow: read what else can write the protected tables from the catalog: %w%s", err, readingAdvice(err))
 	}
