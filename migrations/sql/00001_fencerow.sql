@@ -1016,27 +1016,25 @@ ALTER TABLE fencing.allowed_function ENABLE ALWAYS TRIGGER refuse_driver;
 -- Of the statement that makes the function again, in UTF8 and under settings of its own, and so the same in every session and in a database
 -- of another encoding. NULL for an aggregate, which has no such statement, and for what isn't there.
 -- +goose StatementBegin
-CREATE FUNCTION fencing.function_digest(function oid) RETURNS text LANGUAGE plpgsql STABLE
+CREATE FUNCTION fencing.function_digest(function oid) RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET datestyle = 'ISO, MDY'
 SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 1 SET bytea_output = 'hex' SET jit = off AS $$
-BEGIN
-  RETURN (SELECT encode(sha256(convert_to(pg_get_functiondef(p.oid)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 'hex') FROM pg_proc p
-           WHERE p.oid = function_digest.function AND p.prokind <> 'a');
-END $$;
+SELECT encode(sha256(convert_to(pg_get_functiondef(p.oid)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 'hex') FROM pg_proc p
+ WHERE p.oid = function_digest.function AND p.prokind <> 'a'
+$$;
 -- +goose StatementEnd
 
--- As its owner, so that a role that may not read the table learns no more than the driver goes by.
+-- As its owner, so that a role that may not read the table learns no more than the driver goes by. In SQL, as what it calls: the driver's
+-- sessions needn't load PL/pgSQL for it.
 -- +goose StatementBegin
-CREATE FUNCTION fencing.allowed_functions() RETURNS SETOF oid LANGUAGE plpgsql STABLE SECURITY DEFINER
+CREATE FUNCTION fencing.allowed_functions() RETURNS SETOF oid LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
-BEGIN
-  RETURN QUERY
-  SELECT p.oid
-    FROM fencing.allowed_function a
-    JOIN pg_namespace n ON n.nspname = a.schema_name AND n.nspname NOT IN ('fencing', 'pg_catalog', 'information_schema')
-    JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = a.function_name AND oidvectortypes(p.proargtypes) = a.arguments
-   WHERE a.digest = fencing.function_digest(p.oid);
-END $$;
+SELECT p.oid
+  FROM fencing.allowed_function a
+  JOIN pg_namespace n ON n.nspname = a.schema_name AND n.nspname NOT IN ('fencing', 'pg_catalog', 'information_schema')
+  JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = a.function_name AND oidvectortypes(p.proargtypes) = a.arguments
+ WHERE a.digest = fencing.function_digest(p.oid)
+$$;
 -- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.allowed_functions() IS 'The functions that are allowed now: those of fencing.allowed_function that are as they were then.';
@@ -3880,7 +3878,7 @@ VALUES
   ('default', 'repairs', 'repaired_by', 'SESSION_USER'),
   ('default', 'tombstone', 'deleted_at', 'clock_timestamp()'),
   ('function', '', 'allow_function(function regprocedure, reason text)', '26102468a24e960989e61c0d08e57024 plpgsql 9c902473b2688bfcead9eb55a72ee905'),
-  ('function', '', 'allowed_functions()', '14796f7164c32fbe55a985d49f7ee7df plpgsql ab7af9b747df66653e9ddf76e2cbb7c4'),
+  ('function', '', 'allowed_functions()', '872898ac39df303266b9fa9348e73435 sql ab7af9b747df66653e9ddf76e2cbb7c4'),
   ('function', '', 'carry_over(present jsonb, former jsonb)', 'f283776660ab1821b6c87c110da48810 plpgsql 3980d666ef8187a8b1c5a436db451abe'),
   ('function', '', 'check_function(function regprocedure, doing text)', '40179931cd4bb1b6fbad9db99e79faa2 plpgsql eb44bff41aa91b5a25907e4b3faf7166'),
   ('function', '', 'check_name(tbl regclass, schema_name name, table_name name)', '9fd5675f97520ffadb8d8abb16ca3cfc plpgsql 11eb7b2de083ec36bf4bbce002302276'),
@@ -3926,7 +3924,7 @@ VALUES
   ('function', '', 'driver_level(tbl regclass, level text)', '2886770d6679fd87a85f2e5eea5e67a5 plpgsql dac5d67990532fce4617e27cc0743bd5'),
   ('function', '', 'driver_rewrite(tbl regclass, on_off boolean)', '8ecfd7d040204828e6e66ca9944e8a3e plpgsql 1c7d3795acebe2bc066f8834048db600'),
   ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', '2cb5b1f3476f9ec4ba861163764386a6 plpgsql 66c9c6eed3f1804e65bc4b2e4663fee1'),
-  ('function', '', 'function_digest(function oid)', '9976f3a5fbfaa63e75f469958f202afb plpgsql df73dd39874b5dde9045ecaddc4a4aea'),
+  ('function', '', 'function_digest(function oid)', '5a3fa64965c44c83a7f3844009892dc5 sql df73dd39874b5dde9045ecaddc4a4aea'),
   ('function', '', 'incarnation_now(OUT tli bigint, OUT sysid bigint, OUT dbid oid, OUT seqid oid, OUT unread text[])', '1dee569ae8f85fc77fa63c3e038815ba plpgsql 22a4d531633f36bede53d9af4360324e'),
   ('function', '', 'is_repair(rel oid, token bigint, current bigint)', 'f63c01120ec76f8540bf765b2c2d6847 plpgsql eea51175aa4e429085392ea771336945'),
   ('function', '', 'lease_ttl(ttl interval)', '7479ca91ca8b1a7e9db88ba16e628eaa plpgsql 6d2c7afe4e8e4b63d10ab10c03c4062b'),

@@ -44,25 +44,23 @@ ALTER TABLE fencing.allowed_function ENABLE ALWAYS TRIGGER refuse_driver;
 
 -- Of the statement that makes the function again, in UTF8 and under settings of its own, and so the same in every session and in a database
 -- of another encoding. NULL for an aggregate, which has no such statement, and for what isn't there.
-CREATE FUNCTION fencing.function_digest(function oid) RETURNS text LANGUAGE plpgsql STABLE
+CREATE FUNCTION fencing.function_digest(function oid) RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on SET datestyle = 'ISO, MDY'
 SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 1 SET bytea_output = 'hex' SET jit = off AS $$
-BEGIN
-  RETURN (SELECT encode({{keyDigest "pg_get_functiondef(p.oid)"}}, 'hex') FROM pg_proc p
-           WHERE p.oid = function_digest.function AND p.prokind <> 'a');
-END $$;
+SELECT encode({{keyDigest "pg_get_functiondef(p.oid)"}}, 'hex') FROM pg_proc p
+ WHERE p.oid = function_digest.function AND p.prokind <> 'a'
+$$;
 
--- As its owner, so that a role that may not read the table learns no more than the driver goes by.
-CREATE FUNCTION fencing.allowed_functions() RETURNS SETOF oid LANGUAGE plpgsql STABLE SECURITY DEFINER
+-- As its owner, so that a role that may not read the table learns no more than the driver goes by. In SQL, as what it calls: the driver's
+-- sessions needn't load PL/pgSQL for it.
+CREATE FUNCTION fencing.allowed_functions() RETURNS SETOF oid LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
-BEGIN
-  RETURN QUERY
-  SELECT p.oid
-    FROM fencing.allowed_function a
-    JOIN pg_namespace n ON n.nspname = a.schema_name AND n.nspname NOT IN ('fencing', 'pg_catalog', 'information_schema')
-    JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = a.function_name AND oidvectortypes(p.proargtypes) = a.arguments
-   WHERE a.digest = fencing.function_digest(p.oid);
-END $$;
+SELECT p.oid
+  FROM fencing.allowed_function a
+  JOIN pg_namespace n ON n.nspname = a.schema_name AND n.nspname NOT IN ('fencing', 'pg_catalog', 'information_schema')
+  JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = a.function_name AND oidvectortypes(p.proargtypes) = a.arguments
+ WHERE a.digest = fencing.function_digest(p.oid)
+$$;
 
 COMMENT ON FUNCTION fencing.allowed_functions() IS 'The functions that are allowed now: those of fencing.allowed_function that are as they were then.';
 
