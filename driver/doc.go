@@ -127,7 +127,8 @@
 // domain, an operator or its class) may run anywhere: while the function of such an
 // object writes a protected table, nearly every statement is refused, and the error
 // names the object. A change of structure is refused where an event trigger writes a
-// protected table, but not one inside a function's body. [WithGuardedFunctions] names functions that carry a guard of their own.
+// protected table, but not one inside a function's body. [WithGuardedFunctions] names functions that carry a guard of their own, and
+// migrations.AllowFunction has the registry allow one as it is now.
 //
 // A handle knows of changes, in the registry and in the catalog, when its next
 // connection is taken that needs a look: after the handle itself has changed

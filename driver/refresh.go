@@ -46,6 +46,9 @@ func WithRefreshInterval(d time.Duration) Option {
 // Names are written as for [Protect], and stand for all functions of a name. A
 // function that calls one of them, and a table with a trigger by one, may then
 // be used as well.
+//
+// For registered tables the database can say so itself: migrations.AllowFunction
+// allows one function, without its overloads and only as it is now.
 func WithGuardedFunctions(names ...string) Option {
 	return func(s *settings) error {
 		for _, written := range names {

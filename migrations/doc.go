@@ -78,6 +78,18 @@
 // shuts its old holder out of rows that the new one hasn't written. [Repair] sets the token of a row that a forged one has made
 // unwritable.
 //
+// # Functions
+//
+// The driver refuses calls of functions that may write protected tables, as far as
+// their bodies tell. One that you know to write none, or to carry a guard of its
+// own, you can allow, by [AllowFunction] or by
+//
+//	SELECT fencing.allow_function('public.run(text)', 'it only runs reports');
+//	SELECT fencing.disallow_function('public.run(text)'); -- and back
+//
+// It is allowed as long as its definition stays, for the handles that go by the
+// registry. What has become of it since is a finding of the doctor.
+//
 // # Roles
 //
 // Up needs CREATE on the database. The role that ran it owns schema fencing,

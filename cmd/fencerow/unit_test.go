@@ -122,6 +122,7 @@ func TestInterrupted(t *testing.T) {
 	for _, args := range [][]string{
 		{"lint", "--sql", "."}, {"explain", "SELECT 1"}, {"migrate", "up"}, {"migrate", "down", "--yes"}, {"migrate", "version"},
 		{"migrate", "status"}, {"register", "orders", "--mode", "lease"}, {"unregister", "orders"}, {"wall", "orders", "off"}, {"doctor"},
+		{"allow", "f()", "--reason", "x"}, {"disallow", "f()"},
 	} {
 		var out, errs bytes.Buffer
 		env := &environment{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, getenv: func(string) string { return dsn }}
