@@ -144,7 +144,7 @@ func doctorVersion(ctx context.Context, conn *pgx.Conn) ([]Finding, error) {
 // package's migrations make: what a changed one says of itself is worth nothing.
 // It leaves out a schema of another version, and what findings have.
 func doctorFunctions(ctx context.Context, conn *pgx.Conn, findings []Finding) ([]Finding, error) {
-	functions, err := readFunctions()
+	functions, err := schemaFunctions()
 	if err != nil {
 		return nil, err
 	}
