@@ -82,6 +82,7 @@ func TestApplicationRole(t *testing.T) {
 		"SELECT relid, schema_name, table_name, token_column, mode, resource, issued_by, registered_at, driver_level, driver_rewrite FROM fencing.registry",
 		"SELECT value FROM fencing.generation",
 		"SELECT pg_sequence_last_value('fencing.write_epoch')",
+		"SELECT token FROM fencing.lease WHERE resource = 'jobs'",
 		"SELECT fencing.next_token()",
 		"SELECT token FROM fencing.take('jobs', '1min', 'me')",
 		"SELECT fencing.renew('jobs', 1, '1min')",
@@ -89,6 +90,7 @@ func TestApplicationRole(t *testing.T) {
 	}
 	for _, sql := range reads {
 		_, err := conn.Exec(t.Context(), sql)
+		require.Error(t, err, sql)
 		requireRefused(t, err, "42501")
 	}
 	requireRefused(t, migrations.Register(t.Context(), roleDSN, migrations.Table{Name: "orders", Mode: migrations.Strict}),
@@ -112,9 +114,11 @@ func TestApplicationRole(t *testing.T) {
 		"ALTER SEQUENCE fencing.write_epoch RESTART",
 		"SELECT * FROM fencing.incarnation",
 		"SELECT fencing.incarnation_now()",
-		"SELECT * FROM fencing.lease",
 		"UPDATE fencing.lease SET token = 1",
+		"INSERT INTO fencing.lease VALUES ('jobs', 'me', 9, 'infinity')",
+		"SELECT token FROM fencing.lease FOR UPDATE",
 		"DELETE FROM fencing.lease",
+		"TRUNCATE fencing.lease",
 		"SELECT fencing.lease_ttl('1s')",
 		"SELECT fencing.register('orders', 'strict')",
 		"SELECT fencing.unregister('orders')",
@@ -125,6 +129,7 @@ func TestApplicationRole(t *testing.T) {
 		"CREATE TEMP TABLE t (id int); CREATE TRIGGER t AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION fencing.registry_changed()",
 	} {
 		_, err := conn.Exec(t.Context(), sql)
+		require.Error(t, err, sql)
 		requireRefused(t, err, "42501")
 	}
 	requireRefused(t, migrations.Unregister(t.Context(), roleDSN, "orders"), "42501", "EXECUTE on the functions of schema fencing")
