@@ -70,6 +70,11 @@ func Doctor(ctx context.Context, dsn string, roles ...string) ([]Finding, error)
 		return nil, err
 	}
 	defer closeConn(ctx, conn)
+	return doctorOver(ctx, op, conn, roles)
+}
+
+// doctorOver is [Doctor] over a connection of [connect].
+func doctorOver(ctx context.Context, op string, conn *pgx.Conn, roles []string) ([]Finding, error) {
 	findings, err := doctorSQL(ctx, conn, roles)
 	if isState(err, undefinedFunction, invalidSchemaName) {
 		if err := requireInstalled(ctx, conn, op); err != nil {

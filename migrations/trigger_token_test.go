@@ -112,6 +112,10 @@ func TestWallAndTriggersThatSetTheToken(t *testing.T) {
 	}
 }
 
+// aboutTriggers is the part of the doctor that reads triggers: of hundreds of functions
+// the whole of it would take minutes.
+const aboutTriggers = "(SELECT fencing.doctor_family() AS f) family, fencing.doctor_triggers(f, '[]')"
+
 // What the doctor says of triggers: an error where the token may be lowered and
 // the wall doesn't catch it, or refuses what the trigger makes of each write.
 func TestDoctorOnTriggersThatSetTheToken(t *testing.T) {
@@ -123,7 +127,7 @@ func TestDoctorOnTriggersThatSetTheToken(t *testing.T) {
 		exec(t, conn, "BEGIN")
 		defer exec(t, conn, "ROLLBACK")
 		theirs(t, conn, name, body)
-		return get[[]string](t, conn, "SELECT coalesce(array_agg(severity || ' ' || code ORDER BY code), '{}') FROM fencing.doctor() WHERE code ~ '^D6'")
+		return get[[]string](t, conn, "SELECT coalesce(array_agg(severity || ' ' || code ORDER BY code), '{}') FROM "+aboutTriggers+" WHERE code ~ '^D6'")
 	}
 	const sets = "error D606 trigger-sets-token"
 	for _, level := range []string{"off", "report", "enforce", "attested"} {
@@ -193,9 +197,9 @@ func TestDoctorAdvisesAPlaceForTriggers(t *testing.T) {
 			exec(t, conn,
 				fmt.Sprintf(`CREATE TABLE t (id int PRIMARY KEY, v text); SELECT fencing.register('t', '%s'), fencing.wall('t'); SELECT setval('fencing.write_epoch', 100); INSERT INTO t VALUES (1, '', 50);
 				CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN %s; RETURN NEW; END$$; CREATE TRIGGER %q BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION keep()`, tt.mode, tt.body, tt.trigger))
-			const sixes = `SELECT coalesce(string_agg(severity || ' ' || code, ', ' ORDER BY code), '') FROM fencing.doctor() WHERE code IN ('D603 trigger-sees-mark', 'D606 trigger-sets-token')`
+			const sixes = `SELECT coalesce(string_agg(severity || ' ' || code, ', ' ORDER BY code), '') FROM ` + aboutTriggers + ` WHERE code IN ('D603 trigger-sees-mark', 'D606 trigger-sets-token')`
 			require.Equal(t, tt.want, get[string](t, conn, sixes))
-			remedy := get[string](t, conn, `SELECT coalesce((SELECT remedy FROM fencing.doctor() WHERE code IN ('D603 trigger-sees-mark', 'D606 trigger-sets-token')), '')`)
+			remedy := get[string](t, conn, `SELECT coalesce((SELECT remedy FROM `+aboutTriggers+` WHERE code IN ('D603 trigger-sees-mark', 'D606 trigger-sets-token')), '')`)
 			if tt.rename == "" {
 				require.NotContains(t, remedy, "RENAME")
 			} else {
@@ -273,7 +277,7 @@ func TestDoctorReadsTriggerFunctions(t *testing.T) {
 	conn := open(t, dsn)
 	exec(t, conn, `CREATE TABLE t (id int PRIMARY KEY, v text); CREATE TABLE other (id int, last_token int); SELECT fencing.register('t', 'lease'); SELECT setval('fencing.write_epoch', 100); INSERT INTO t VALUES (1, '', 50);
 		CREATE PROCEDURE fifty3(INOUT n bigint) LANGUAGE plpgsql AS 'BEGIN n := 53; END'`)
-	const errors = "SELECT coalesce(string_agg(severity || ' ' || code, ', ' ORDER BY code), '') FROM fencing.doctor() WHERE code ~ '^D(6|002)'"
+	const errors = "SELECT coalesce(string_agg(severity || ' ' || code, ', ' ORDER BY code), '') FROM " + aboutTriggers + " WHERE code ~ '^D6'"
 	for _, level := range []string{"off", "enforce"} {
 		exec(t, conn, "SELECT fencing.wall('t', '"+level+"')")
 		for _, name := range []string{"aaa", "!a", "~zz"} {
