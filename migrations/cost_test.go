@@ -106,6 +106,7 @@ func TestCostOfManyPartitions(t *testing.T) {
 				return measure("SELECT fencing.doctor()"), measure(tt.after), measure("SELECT fencing.register('root', 'lease')"), measure("SELECT fencing.doctor()")
 			}
 			names := []string{"doctor before", tt.after, "register again", "doctor after"}
+			most := []float64{1.5, 2.5, 2.5, 1.5} // the doctor's cost without any partition makes few of them dear
 			var first, last [4]float64
 			first[0], first[1], first[2], first[3] = cost(few)
 			last[0], last[1], last[2], last[3] = cost(many)
@@ -113,7 +114,7 @@ func TestCostOfManyPartitions(t *testing.T) {
 				t.Logf("%s: %.2f ms for each of %d, %.2f ms for each of %d", names[i], first[i]/1e6, few, last[i]/1e6, many)
 			}
 			for i := range names {
-				require.Less(t, last[i], 2.5*first[i], names[i])
+				require.Less(t, last[i], most[i]*first[i], names[i])
 			}
 		})
 	}
