@@ -1,13 +1,11 @@
 package migrations_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/internal/fencetest"
@@ -36,18 +34,7 @@ const healthy = `CREATE SCHEMA "my App"; CREATE TABLE "my App"."Order ""Lines"""
 	INSERT INTO "my App"."Order ""Lines""" VALUES (1, 'o', 1); INSERT INTO keyed VALUES ('a', 1.50, 3, 2);
 	BEGIN; SET LOCAL fencing.token = '1'; INSERT INTO jobs VALUES (1, 'j', 1); COMMIT`
 
-var doctored = localpg.Template{Name: "doctored", Setup: func(ctx context.Context, dsn string) error {
-	if err := migrations.Up(ctx, dsn); err != nil {
-		return err
-	}
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, healthy)
-	return err
-}}
+var doctored = prepared(healthy)
 
 // newApp is a role that logs in, with exactly the documented rights and those
 // to write the tables.

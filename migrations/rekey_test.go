@@ -48,8 +48,9 @@ func TestTombstonesOfAnotherKey(t *testing.T) {
 					requireHint(t, err, "55000", "tombstones of another primary key, (a, b)", "SELECT fencing.prune_tombstones('public.t', 9223372036854775807)")
 				}
 				if get[bool](t, conn, "SELECT tombstones FROM fencing.registry") {
-					require.Subset(t, []string{"D202 trigger-missing", "D204 trigger-function", "D205 trigger-changed"}, codes(diagnose(t, dsn), "error"))
-					require.NotEmpty(t, codes(diagnose(t, dsn), "error"))
+					errors := codes(diagnose(t, dsn), "error")
+					require.Subset(t, []string{"D202 trigger-missing", "D204 trigger-function", "D205 trigger-changed"}, errors)
+					require.NotEmpty(t, errors)
 				}
 				require.Equal(t, 3, get[int](t, conn, "SELECT count(*) FROM fencing.tombstone"))
 				exec(t, conn, "SELECT fencing.prune_tombstones('t', 9223372036854775807); SELECT fencing.tombstones('t')")
