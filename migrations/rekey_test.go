@@ -30,11 +30,10 @@ func TestTombstonesOfAnotherKey(t *testing.T) {
 		"off, on with another key": {`SELECT fencing.tombstones('t', false); ` + key + `ALTER TABLE t ADD PRIMARY KEY (a)`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dsn := localpg.Database(t, installed)
-			conn := open(t, dsn)
-			exec(t, conn,
+			dsn := localpg.Database(t, prepared(
 				`CREATE TABLE t (a int, b int, c int DEFAULT 0, PRIMARY KEY (a, b)); SELECT fencing.register('t', 'lease'), fencing.wall('t'), fencing.tombstones('t'); SELECT setval('fencing.write_epoch', 100);
-				INSERT INTO t (a, b, last_token) VALUES (1, 2, 10), (2, 1, 10), (7, 7, 10); BEGIN; SET LOCAL fencing.token = '50'; DELETE FROM t WHERE a = 1; COMMIT; BEGIN; SET LOCAL fencing.token = '40'; DELETE FROM t WHERE a = 2; COMMIT; BEGIN; SET LOCAL fencing.token = '40'; DELETE FROM t; COMMIT`)
+				INSERT INTO t (a, b, last_token) VALUES (1, 2, 10), (2, 1, 10), (7, 7, 10); BEGIN; SET LOCAL fencing.token = '50'; DELETE FROM t WHERE a = 1; COMMIT; BEGIN; SET LOCAL fencing.token = '40'; DELETE FROM t WHERE a = 2; COMMIT; BEGIN; SET LOCAL fencing.token = '40'; DELETE FROM t; COMMIT`))
+			conn := open(t, dsn)
 			_, err := conn.Exec(t.Context(), "INSERT INTO t (a, b, last_token) VALUES (1, 2, 20)")
 			requireRefused(t, err, "FN001", "deleted under token 50")
 			exec(t, conn, tt.change)
