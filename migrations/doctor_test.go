@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -34,7 +35,12 @@ const healthy = `CREATE SCHEMA "my App"; CREATE TABLE "my App"."Order ""Lines"""
 	INSERT INTO "my App"."Order ""Lines""" VALUES (1, 'o', 1); INSERT INTO keyed VALUES ('a', 1.50, 3, 2);
 	BEGIN; SET LOCAL fencing.token = '1'; INSERT INTO jobs VALUES (1, 'j', 1); COMMIT`
 
-var doctored = prepared(healthy)
+var doctored = localpg.Template{Name: "doctored", Setup: func(ctx context.Context, dsn string) error {
+	if err := migrations.Up(ctx, dsn); err != nil {
+		return err
+	}
+	return runSQL(ctx, dsn, healthy)
+}}
 
 // newApp is a role that logs in, with exactly the documented rights and those
 // to write the tables.
