@@ -11,11 +11,13 @@ CHAOS_TIME ?= 10m
 CHAOS_SEED ?=
 # The packages whose tests depend on the server.
 SERVER_PACKAGES ?= . ./driver ./lease ./migrations ./rewrite ./internal/localpg
+# Of the wall and of the seal, in make schedules.
+SCHEDULES ?= 2000
 # Such as 16,18; all that are pinned if empty.
 PG_MAJORS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-hostile test-pg-all test-pgx compat bench bench-wall chaos fuzz lint postgres
+.PHONY: help demo test test-hostile test-pg-all test-pgx compat bench bench-wall chaos schedules fuzz lint postgres
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +49,9 @@ bench-wall: postgres ## measure with pgbench what the wall costs, as a share of 
 
 chaos: postgres ## let many processes write while they are paused and killed, and PostgreSQL with them, for CHAOS_TIME (10m); CHAOS_SEED=7 repeats a schedule
 	go run ./internal/chaos -duration $(CHAOS_TIME) -seed $(or $(CHAOS_SEED),0)
+
+schedules: postgres ## run SCHEDULES (2000) random schedules of sessions against the wall and the seal
+	go test ./migrations -run '^Test(Wall|Seal)Schedules$$' -count=1 -v -timeout 60m -schedules=$(SCHEDULES) -schedule.seed=$$(date +%s)
 
 fuzz: postgres ## fuzz the check: 50,000 statements on a server, planted holes, FUZZTIME (5m) for each target
 	go test ./rewrite -run '^TestDifferential(Rewriting)?$$' -count=1 -v -rapid.checks=50000 -rapid.seed=$$(date +%s)

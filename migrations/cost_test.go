@@ -24,7 +24,7 @@ func processorTime(t *testing.T, conn *pgx.Conn) int64 {
 // doesn't depend on how many tables have them already, and the doctor takes
 // about the same for each.
 func TestCostOfManyTables(t *testing.T) {
-	const few, many, batch, batches = 100, 1000, 10, 4
+	const few, many, batch, batches = 50, 400, 10, 4
 	conn := open(t, localpg.Database(t, installed))
 	exec(t, conn,
 		fmt.Sprintf(`CREATE SCHEMA app; DO $$ BEGIN FOR i IN 1..%d LOOP EXECUTE format('CREATE TABLE app.t%%s (id int PRIMARY KEY)', i); END LOOP; END $$`,
@@ -47,7 +47,7 @@ func TestCostOfManyTables(t *testing.T) {
 	}
 	doctor := func(tables int) float64 {
 		best := math.Inf(1)
-		for range 3 {
+		for range 2 {
 			began := processorTime(t, conn)
 			exec(t, conn, "SELECT fencing.doctor()")
 			best = min(best, float64(processorTime(t, conn)-began)/float64(tables))
@@ -69,17 +69,17 @@ func TestCostOfManyTables(t *testing.T) {
 		}
 		last := least(many, each)
 		t.Logf("%s: %.2f ms, then %.2f ms", each, first[i]/1e6, last/1e6)
-		require.Less(t, last, 3*first[i], each)
+		require.Less(t, last, 2.5*first[i], each)
 	}
 	lastDoctor := doctor(many)
 	t.Logf("doctor: %.2f ms, then %.2f ms for each table", firstDoctor/1e6, lastDoctor/1e6)
-	require.Less(t, lastDoctor, 3*firstDoctor)
+	require.Less(t, lastDoctor, 2.5*firstDoctor)
 }
 
 // What the doctor and register cost for each partition doesn't depend on how many
 // there are, whether they were registered as tables of their own before or not.
 func TestCostOfManyPartitions(t *testing.T) {
-	const few, many = 100, 400
+	const few, many = 50, 200
 	for name, tt := range map[string]struct{ each, before, after string }{
 		"attached when they were registered": {each: "SELECT fencing.register('part%d', 'lease'), fencing.wall('part%[1]d')", after: "SELECT fencing.register('root', 'lease')"},
 		"made as partitions":                 {before: "SELECT fencing.register('root', 'lease')", after: "SELECT fencing.wall('root')"},
@@ -106,6 +106,7 @@ func TestCostOfManyPartitions(t *testing.T) {
 				return measure("SELECT fencing.doctor()"), measure(tt.after), measure("SELECT fencing.register('root', 'lease')"), measure("SELECT fencing.doctor()")
 			}
 			names := []string{"doctor before", tt.after, "register again", "doctor after"}
+			most := []float64{1.5, 2.5, 2.5, 1.5} // the doctor's cost without any partition makes few of them dear
 			var first, last [4]float64
 			first[0], first[1], first[2], first[3] = cost(few)
 			last[0], last[1], last[2], last[3] = cost(many)
@@ -113,7 +114,7 @@ func TestCostOfManyPartitions(t *testing.T) {
 				t.Logf("%s: %.2f ms for each of %d, %.2f ms for each of %d", names[i], first[i]/1e6, few, last[i]/1e6, many)
 			}
 			for i := range names {
-				require.Less(t, last[i], 2.5*first[i], names[i])
+				require.Less(t, last[i], most[i]*first[i], names[i])
 			}
 		})
 	}

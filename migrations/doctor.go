@@ -70,6 +70,11 @@ func Doctor(ctx context.Context, dsn string, roles ...string) ([]Finding, error)
 		return nil, err
 	}
 	defer closeConn(ctx, conn)
+	return doctorOver(ctx, op, conn, roles)
+}
+
+// doctorOver is [Doctor] over a connection of [connect].
+func doctorOver(ctx context.Context, op string, conn *pgx.Conn, roles []string) ([]Finding, error) {
 	findings, err := doctorSQL(ctx, conn, roles)
 	if isState(err, undefinedFunction, invalidSchemaName) {
 		if err := requireInstalled(ctx, conn, op); err != nil {
@@ -144,7 +149,7 @@ func doctorVersion(ctx context.Context, conn *pgx.Conn) ([]Finding, error) {
 // package's migrations make: what a changed one says of itself is worth nothing.
 // It leaves out a schema of another version, and what findings have.
 func doctorFunctions(ctx context.Context, conn *pgx.Conn, findings []Finding) ([]Finding, error) {
-	functions, err := readFunctions()
+	functions, err := schemaFunctions()
 	if err != nil {
 		return nil, err
 	}

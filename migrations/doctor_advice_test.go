@@ -20,10 +20,14 @@ var instruction = regexp.MustCompile(`\.\.\.|, or,? |, else|^(look at|run|mend|n
 // nothing, and returns what is left: what is for a person to do.
 func advise(t *testing.T, dsn string) []migrations.Finding {
 	t.Helper()
-	admin := open(t, dsn)
+	return follow(t, dsn, open(t, dsn), diagnose(t, dsn))
+}
+
+// follow is advise from these findings on, over a connection to the same database.
+func follow(t *testing.T, dsn string, admin *pgx.Conn, findings []migrations.Finding) []migrations.Finding {
+	t.Helper()
 	for range 4 {
 		var remedies []string
-		findings := diagnose(t, dsn)
 		runsUp := false
 		for _, f := range findings {
 			runsUp = runsUp || strings.HasPrefix(f.Remedy, "run migrations.Up(ctx, dsn)")
@@ -40,8 +44,9 @@ func advise(t *testing.T, dsn string) []migrations.Finding {
 		if runsUp {
 			require.NoError(t, migrations.Up(t.Context(), dsn))
 		}
+		findings = diagnose(t, dsn)
 	}
-	require.Fail(t, "the remedies mend nothing", "%v", diagnose(t, dsn))
+	require.Fail(t, "the remedies mend nothing", "%v", findings)
 	return nil
 }
 
@@ -86,9 +91,8 @@ func collect[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) []T {
 const guardColumns = `relid::oid, schema_name::text, table_name::text, token_column::text, mode, coalesce(resource, ''), wall_level, driver_level,
 	coalesce(seal_resource, ''), coalesce(to_jsonb(registry)->>'seal_column', ''), tombstones FROM fencing.registry`
 
-func readProtection(t *testing.T, dsn string) protection {
+func readProtection(t *testing.T, conn *pgx.Conn) protection {
 	t.Helper()
-	conn := open(t, dsn)
 	p := protection{
 		guards: collect[guard](t, conn, "SELECT "+guardColumns),
 		triggers: collect[trig](t, conn, `SELECT tgrelid, tgname::text FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid
@@ -112,10 +116,9 @@ func readProtection(t *testing.T, dsn string) protection {
 }
 
 // requireNoWeaker compares what protects the tables now with what did before.
-func requireNoWeaker(t *testing.T, dsn string, before protection) {
+func requireNoWeaker(t *testing.T, conn *pgx.Conn, before protection) {
 	t.Helper()
 	levels := []string{"off", "report", "enforce", "attested"}
-	conn := open(t, dsn)
 	for _, g := range before.guards {
 		// the table by that oid, what it is a partition of now, or what has the name now
 		now := collect[guard](t, conn,
@@ -127,7 +130,7 @@ func requireNoWeaker(t *testing.T, dsn string, before protection) {
 				(g.SealResource+g.SealColumn == "" || n.SealResource == g.SealResource && n.SealColumn == g.SealColumn)
 		}), "was %+v, is %+v", g, now)
 	}
-	after := readProtection(t, dsn)
+	after := readProtection(t, conn)
 	for _, trig := range before.triggers {
 		require.True(t,
 			slices.Contains(after.triggers, trig) || !get[bool](t, conn, "SELECT EXISTS (SELECT FROM pg_class WHERE oid = $1)", trig.Relid),

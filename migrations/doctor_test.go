@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/migrations"
 )
@@ -38,13 +39,7 @@ var doctored = localpg.Template{Name: "doctored", Setup: func(ctx context.Contex
 	if err := migrations.Up(ctx, dsn); err != nil {
 		return err
 	}
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, healthy)
-	return err
+	return runSQL(ctx, dsn, healthy)
 }}
 
 // newApp is a role that logs in, with exactly the documented rights and those
@@ -52,7 +47,7 @@ var doctored = localpg.Template{Name: "doctored", Setup: func(ctx context.Contex
 func newApp(t *testing.T, dsn string) (role, roleDSN string) {
 	t.Helper()
 	role, roleDSN = newRole(t, dsn)
-	exec(t, open(t, dsn), "ALTER ROLE "+role+" LOGIN;"+documentedGrants(t, "app", role)+`
+	fencetest.Run(t, dsn, "ALTER ROLE "+role+" LOGIN;"+documentedGrants(t, "app", role)+`
 		GRANT USAGE ON SCHEMA "my App" TO `+role+`; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public, "my App" TO `+role)
 	return role, roleDSN
 }
@@ -69,9 +64,17 @@ func codes(findings []migrations.Finding, severities ...string) []string {
 	return slices.Compact(found)
 }
 
+// diagnose asks the doctor over a session that is kept for the next call with the same
+// DSN, until the test ends that was the first to call.
 func diagnose(t *testing.T, dsn string, roles ...string) []migrations.Finding {
 	t.Helper()
-	findings, err := migrations.Doctor(t.Context(), dsn, roles...)
+	session := takeDoctor(t, dsn)
+	findings, err := session.Doctor(t.Context(), roles...)
+	if err != nil {
+		session.Close()
+	} else {
+		giveDoctor(dsn, session)
+	}
 	require.NoError(t, err)
 	for _, f := range findings {
 		for _, part := range []string{f.Severity, f.Code, f.Object, f.Problem, f.Consequence, f.Remedy} {
@@ -80,6 +83,55 @@ func diagnose(t *testing.T, dsn string, roles ...string) []migrations.Finding {
 		}
 	}
 	return findings
+}
+
+// doctors are the idle sessions by DSN. A DSN has an entry as long as its first test runs.
+var doctors = struct {
+	sync.Mutex
+	idle map[string][]migrations.DoctorSession
+}{idle: make(map[string][]migrations.DoctorSession)}
+
+func takeDoctor(t *testing.T, dsn string) migrations.DoctorSession {
+	t.Helper()
+	doctors.Lock()
+	idle, isKnown := doctors.idle[dsn]
+	if !isKnown {
+		t.Cleanup(func() { dismissDoctors(dsn) })
+	}
+	doctors.idle[dsn] = nil
+	doctors.Unlock()
+	for i, session := range idle {
+		if session.Works(t.Context()) {
+			for _, rest := range idle[i+1:] {
+				giveDoctor(dsn, rest)
+			}
+			return session
+		}
+		session.Close()
+	}
+	session, err := migrations.OpenDoctor(t.Context(), dsn)
+	require.NoError(t, err)
+	return session
+}
+
+func giveDoctor(dsn string, session migrations.DoctorSession) {
+	doctors.Lock()
+	defer doctors.Unlock()
+	if _, isKnown := doctors.idle[dsn]; isKnown {
+		doctors.idle[dsn] = append(doctors.idle[dsn], session)
+		return
+	}
+	session.Close() // its test has ended
+}
+
+// dismissDoctors closes the idle sessions, for a test that needs a database to itself.
+func dismissDoctors(dsn string) {
+	doctors.Lock()
+	defer doctors.Unlock()
+	for _, session := range doctors.idle[dsn] {
+		session.Close()
+	}
+	delete(doctors.idle, dsn)
 }
 
 func TestDoctorHealthy(t *testing.T) {

@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"context"
 	"crypto/rand"
 	"net/url"
 	"strings"
@@ -21,6 +22,24 @@ func TestMain(m *testing.M) { localpg.Main(m) }
 
 // installed is a database in which Up has run.
 var installed = fencetest.Installed
+
+// prepared is a copy of an installed database in which these statements have run. In a
+// copy the next token is far above all before.
+func prepared(sql string) localpg.Template {
+	return localpg.Template{Name: sql, From: &installed, Setup: func(ctx context.Context, dsn string) error {
+		return runSQL(ctx, dsn, sql)
+	}}
+}
+
+func runSQL(ctx context.Context, dsn, sql string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, sql)
+	return err
+}
 
 // open opens a plain connection, closed with the test.
 func open(t testing.TB, dsn string) *pgx.Conn {

@@ -5,22 +5,20 @@ import (
 	"database/sql"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // baselineFile is the migration that makes the functions of schema fencing.
 const baselineFile = "sql/00001_fencerow.sql"
 
-// functionStatement is a statement of a migration that makes a function, up to
-// its body and the body. All bodies are quoted by $$.
-var functionStatement = regexp.MustCompile(`(?s)-- \+goose StatementBegin\nCREATE FUNCTION (fencing\.(\w+)\(.*?) AS \$\$(.*?)\$\$;\n-- \+goose StatementEnd`)
-
 // schemaFunction is a function of schema fencing as a migration makes it.
 type schemaFunction struct{ name, head, body string }
 
-// readFunctions reads the functions that the program's migrations make.
+// schemaFunctions are the functions that the program's migrations make, read once.
+var schemaFunctions = sync.OnceValues(readFunctions)
+
 func readFunctions() ([]schemaFunction, error) {
 	text, err := fs.ReadFile(FS, baselineFile)
 	if err != nil {
@@ -28,10 +26,31 @@ func readFunctions() ([]schemaFunction, error) {
 	}
 	up, _, _ := strings.Cut(string(text), "\n"+annotation+"Down\n")
 	var functions []schemaFunction
-	for _, m := range functionStatement.FindAllStringSubmatch(up, -1) {
-		functions = append(functions, schemaFunction{head: m[1], name: m[2], body: m[3]})
+	for {
+		_, rest, found := strings.Cut(up, annotation+"StatementBegin\n")
+		if !found {
+			return functions, nil
+		}
+		var statement string
+		statement, up, _ = strings.Cut(rest, "\n"+annotation+"StatementEnd")
+		if f, ok := parseFunction(statement); ok {
+			functions = append(functions, f)
+		}
 	}
-	return functions, nil
+}
+
+// parseFunction takes a statement apart that makes a function. All bodies are quoted
+// by $$.
+func parseFunction(statement string) (f schemaFunction, ok bool) {
+	const create, schema = "CREATE FUNCTION ", "fencing."
+	if !strings.HasPrefix(statement, create+schema) {
+		return schemaFunction{}, false
+	}
+	head, body, _ := strings.Cut(statement[len(create):], " AS $$")
+	f.head = head
+	f.name, _, _ = strings.Cut(head[len(schema):], "(")
+	f.body, ok = strings.CutSuffix(body, "$$;")
+	return f, ok
 }
 
 // differencesSQL selects the functions of schema fencing that aren't as the
@@ -71,7 +90,7 @@ const enterPath = `SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_t
 // Rights on a function that was missing have to be granted again. db holds the
 // lock.
 func mendFunctions(ctx context.Context, db *sql.DB) error {
-	functions, err := readFunctions()
+	functions, err := schemaFunctions()
 	if err != nil {
 		return err
 	}

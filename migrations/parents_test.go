@@ -13,7 +13,7 @@ import (
 // parent keeps from being written as anybody likes.
 const parents = `CREATE TABLE pa (id int, v text, last_token bigint NOT NULL DEFAULT 0, fence bigint NOT NULL DEFAULT 0);
 	CREATE TABLE pb (LIKE pa INCLUDING ALL); CREATE TABLE c () INHERITS (pa, pb); CREATE SEQUENCE s; SELECT setval('s', 50), setval('fencing.write_epoch', 50);
-	INSERT INTO c VALUES (1, 'mine', 9, 9); INSERT INTO fencing.lease VALUES ('L', 'h', 9, now() + interval '1 hour'), ('M', 'h', 9, now() + interval '1 hour');
+	INSERT INTO c VALUES (1, 'mine', 9, 9); INSERT INTO fencing.lease VALUES ('L', 'h', 9, now() + interval '12 hours'), ('M', 'h', 9, now() + interval '12 hours');
 	SELECT fencing.register('pa', 'lease')`
 
 func triggersOf(t *testing.T, conn *pgx.Conn, table string) string {
@@ -94,9 +94,9 @@ func TestTriggersLeftOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dsn := localpg.Database(t, installed)
+			dsn := localpg.Database(t, prepared(guarded))
 			conn := open(t, dsn)
-			exec(t, conn, guarded+"; "+restoredAlone+"; DELETE FROM fencing.registry")
+			exec(t, conn, restoredAlone+"; DELETE FROM fencing.registry")
 			findings := diagnose(t, dsn)
 			require.Equal(t, []string{"D209 wall-left-over"}, codes(findings, "error", "warning"), "%v", findings)
 			exec(t, conn, sql)

@@ -42,9 +42,8 @@ func TestExchangedIsLookedAt(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			dsn := localpg.Database(t, installed)
+			dsn := localpg.Database(t, prepared(guarded+"; "+exchanged))
 			conn := open(t, dsn)
-			exec(t, conn, guarded+"; "+exchanged)
 			require.Empty(t, codes(diagnose(t, dsn), "error"))
 			exec(t, conn, tt.sql)
 			severities := []string{"error"}
@@ -85,9 +84,8 @@ func TestReplacedWithoutItsColumn(t *testing.T) {
 	for _, tt := range replacements {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			dsn := localpg.Database(t, installed)
+			dsn := localpg.Database(t, prepared(guarded))
 			conn := open(t, dsn)
-			exec(t, conn, guarded)
 			if tt.want == "D103 not-a-table" || tt.name == "dropped, and its triggers made again" || registersAnother.MatchString(tt.sql) {
 				return // the table has the column
 			}
@@ -133,9 +131,9 @@ func TestPartitionsThatDiffer(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			dsn := localpg.Database(t, installed)
+			dsn := localpg.Database(t, prepared(guarded))
 			conn := open(t, dsn)
-			exec(t, conn, guarded+"; "+parts+tt.sql+"; ALTER TABLE orders ATTACH PARTITION part2 DEFAULT")
+			exec(t, conn, parts+tt.sql+"; ALTER TABLE orders ATTACH PARTITION part2 DEFAULT")
 			before := get[string](t, conn, protectionOf, "part1")
 			for _, f := range advise(t, dsn) {
 				if f.Code == "D103 not-a-table" {
@@ -171,9 +169,8 @@ func TestPartitionAndRootThatDiffer(t *testing.T) {
 // The table that has the name keeps its protection when the one that had it
 // becomes a partition, however many remedies are run.
 func TestSucceededByAPartitionedTable(t *testing.T) {
-	dsn := localpg.Database(t, installed)
+	dsn := localpg.Database(t, prepared(guarded))
 	conn := open(t, dsn)
-	exec(t, conn, guarded)
 	before := get[string](t, conn, protectionOf, "orders")
 	exec(t, conn,
 		`ALTER TABLE orders RENAME TO orders_2025; CREATE TABLE orders_all (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id);
@@ -195,9 +192,9 @@ func TestExchangedHandsOn(t *testing.T) {
 		"SELECT fencing.register('orders', 'lease', 'fence', 'shop')"} {
 		t.Run(sql, func(t *testing.T) {
 			t.Parallel()
-			dsn := localpg.Database(t, installed)
+			dsn := localpg.Database(t, prepared(guarded))
 			conn := open(t, dsn)
-			exec(t, conn, guarded+"; "+exchanged+`; DELETE FROM fencing.tombstone WHERE relid = 'orders'::regclass; SELECT fencing.driver_rewrite('orders', false)`)
+			exec(t, conn, exchanged+`; DELETE FROM fencing.tombstone WHERE relid = 'orders'::regclass; SELECT fencing.driver_rewrite('orders', false)`)
 			exec(t, conn, sql)
 			require.Equal(t, "true 7:9",
 				get[string](t, conn,
@@ -211,9 +208,9 @@ func TestExchangedHandsOn(t *testing.T) {
 
 // What can't be handed on is said, with the way to do without.
 func TestExchangedWithAnUnfitTable(t *testing.T) {
-	dsn := localpg.Database(t, installed)
+	dsn := localpg.Database(t, prepared(guarded))
 	conn := open(t, dsn)
-	exec(t, conn, guarded+`; CREATE TABLE made (id int, fence bigint NOT NULL DEFAULT 0); SELECT fencing.register('made', 'strict', 'fence', 'shop');
+	exec(t, conn, `CREATE TABLE made (id int, fence bigint NOT NULL DEFAULT 0); SELECT fencing.register('made', 'strict', 'fence', 'shop');
 		ALTER TABLE orders RENAME TO old; ALTER TABLE made RENAME TO orders`)
 	_, err := conn.Exec(t.Context(), "SELECT fencing.unregister('old')")
 	requireHint(t, err, "55000", "public.orders is sealed", "public.orders has the name under which public.old was registered",
@@ -238,9 +235,9 @@ func TestReplacedByNoTable(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			dsn := localpg.Database(t, installed)
+			dsn := localpg.Database(t, prepared(guarded))
 			conn := open(t, dsn)
-			exec(t, conn, guarded+"; "+tt.sql)
+			exec(t, conn, tt.sql)
 			require.Contains(t, codes(diagnose(t, dsn), "error"), tt.want)
 			requireAdvice(t, dsn)
 			require.Equal(t, "attested true L 7:9",
@@ -279,9 +276,9 @@ func TestPartitionLeavesAndComes(t *testing.T) {
 	for _, call := range []string{"SELECT fencing.wall('root', 'attested')", "SELECT fencing.register('root', 'lease', 'fence', 'shop')",
 		"SELECT fencing.tombstones('root')"} {
 		t.Run(call, func(t *testing.T) {
-			dsn := localpg.Database(t, installed)
+			dsn := localpg.Database(t, prepared(guarded))
 			conn := open(t, dsn)
-			exec(t, conn, guarded+`; SELECT fencing.unregister('orders'); ALTER TABLE orders RENAME TO part;
+			exec(t, conn, `SELECT fencing.unregister('orders'); ALTER TABLE orders RENAME TO part;
 				CREATE TABLE orders (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id);
 				SELECT fencing.register('orders', 'lease', 'fence', 'shop'), fencing.wall('orders', 'attested'), fencing.tombstones('orders'); ALTER TABLE orders ATTACH PARTITION part DEFAULT`)
 			exec(t, conn, strings.ReplaceAll(call, "root", "orders"))

@@ -14,7 +14,7 @@ import (
 // with a tombstone: 7, which was deleted under token 9.
 const guarded = `CREATE TABLE orders (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0);
 	SELECT fencing.register('orders', 'lease', 'fence', 'shop'), fencing.driver_level('orders', 'report'), fencing.driver_rewrite('orders', true);
-	SELECT setval('fencing.write_epoch', 20); INSERT INTO fencing.lease VALUES ('L', 'h', 9, now() + interval '1 hour');
+	SELECT setval('fencing.write_epoch', 20); INSERT INTO fencing.lease VALUES ('L', 'h', 9, now() + interval '12 hours');
 	INSERT INTO orders VALUES (2, 'two', 9), (7, 'seven', 9);
 	SELECT fencing.wall('orders', 'attested'), fencing.tombstones('orders'), fencing.seal('orders', 'L');
 	SET fencing.token_shop = '9'; DELETE FROM orders WHERE id = 7; RESET fencing.token_shop`
@@ -88,9 +88,8 @@ func TestReplacedKeepsItsProtection(t *testing.T) {
 	for _, tt := range replacements {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			dsn := localpg.Database(t, installed)
+			dsn := localpg.Database(t, prepared(guarded))
 			conn := open(t, dsn)
-			exec(t, conn, guarded)
 			before := kept(get[string](t, conn, protectionOf, "orders"), tt.sql)
 			requireStaleRefused(t, dsn)
 			exec(t, conn, tt.sql)
@@ -103,9 +102,8 @@ func TestReplacedKeepsItsProtection(t *testing.T) {
 		})
 		t.Run(tt.name+", and a program started", func(t *testing.T) {
 			t.Parallel()
-			dsn := localpg.Database(t, installed)
+			dsn := localpg.Database(t, prepared(guarded))
 			conn := open(t, dsn)
-			exec(t, conn, guarded)
 			before := kept(get[string](t, conn, protectionOf, "orders"), tt.sql)
 			exec(t, conn, tt.sql)
 			table := migrations.Table{Name: "orders", Mode: migrations.Lease, TokenColumn: "fence", Resource: "shop"}
@@ -126,9 +124,8 @@ func TestReplacedKeepsItsColumn(t *testing.T) {
 	for _, tt := range replacements {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			dsn := localpg.Database(t, installed)
+			dsn := localpg.Database(t, prepared(guarded))
 			conn := open(t, dsn)
-			exec(t, conn, guarded)
 			exec(t, conn, tt.sql)
 			_, err := conn.Exec(t.Context(), "SELECT fencing.register('orders', 'lease')")
 			requireHint(t, err, "55000", "registered with another token column", "fencing.unregister")
@@ -151,9 +148,9 @@ func TestReplacedByAnUnfitTable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dsn := localpg.Database(t, installed)
+			dsn := localpg.Database(t, prepared(guarded))
 			conn := open(t, dsn)
-			exec(t, conn, guarded+"; DROP TABLE orders; CREATE TABLE orders "+tt.create)
+			exec(t, conn, "DROP TABLE orders; CREATE TABLE orders "+tt.create)
 			_, err := conn.Exec(t.Context(), tt.call)
 			requireHint(t, err, "55000", tt.want, "no less than that was", "SELECT fencing.unregister('public.orders')")
 			require.Contains(t, codes(diagnose(t, dsn), "error"), "D102 table-replaced")

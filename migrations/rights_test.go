@@ -83,6 +83,7 @@ func TestApplicationRole(t *testing.T) {
 		"SELECT value FROM fencing.generation",
 		"SELECT pg_sequence_last_value('fencing.write_epoch')",
 		"SELECT fencing.allowed_functions()",
+		"SELECT token FROM fencing.lease WHERE resource = 'jobs'",
 		"SELECT fencing.next_token()",
 		"SELECT token FROM fencing.take('jobs', '1min', 'me')",
 		"SELECT fencing.renew('jobs', 1, '1min')",
@@ -90,6 +91,7 @@ func TestApplicationRole(t *testing.T) {
 	}
 	for _, sql := range reads {
 		_, err := conn.Exec(t.Context(), sql)
+		require.Error(t, err, sql)
 		requireRefused(t, err, "42501")
 	}
 	requireRefused(t, migrations.Register(t.Context(), roleDSN, migrations.Table{Name: "orders", Mode: migrations.Strict}),
@@ -114,7 +116,10 @@ func TestApplicationRole(t *testing.T) {
 		"SELECT * FROM fencing.incarnation",
 		"SELECT fencing.incarnation_now()",
 		"UPDATE fencing.lease SET token = 1",
+		"INSERT INTO fencing.lease VALUES ('jobs', 'me', 9, 'infinity')",
+		"SELECT token FROM fencing.lease FOR UPDATE",
 		"DELETE FROM fencing.lease",
+		"TRUNCATE fencing.lease",
 		"SELECT fencing.lease_ttl('1s')",
 		"SELECT fencing.register('orders', 'strict')",
 		"SELECT fencing.unregister('orders')",

@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	schedules    = flag.Int("schedules", 100, "how many random schedules TestWallSchedules runs in each mode")
+	schedules    = flag.Int("schedules", 60, "how many random schedules TestWallSchedules, in each mode, and TestSealSchedules run; see make schedules")
 	scheduleSeed = flag.Uint64("schedule.seed", 1, "the seed of the first random schedule")
 )
 
@@ -299,7 +299,7 @@ func TestWallSchedules(t *testing.T) {
 func TestSchedulesWithoutTheWall(t *testing.T) {
 	a := newArena(t, "lease", "off")
 	falls := 0
-	for seed := range uint64(30) {
+	for seed := range uint64(20) {
 		if a.run(t, seed+1) != "" {
 			falls++
 		}

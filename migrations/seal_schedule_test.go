@@ -217,7 +217,7 @@ func TestSealSchedules(t *testing.T) {
 func TestSchedulesWithoutTheSeal(t *testing.T) {
 	a := newSealArena(t, false)
 	var late int64
-	for seed := range uint64(20) {
+	for seed := range uint64(15) {
 		late += a.run(t, seed+1)
 	}
 	require.NotZero(t, late)

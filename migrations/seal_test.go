@@ -19,16 +19,11 @@ import (
 // 60, after 50, and lease s under 70; lease never was never taken.
 func sealed(t testing.TB, level, by string) (dsn string, conn *pgx.Conn) {
 	t.Helper()
-	dsn = localpg.Database(t, installed)
-	conn = open(t, dsn)
-	exec(t, conn, fmt.Sprintf(`CREATE TABLE t (id int PRIMARY KEY, res text NOT NULL DEFAULT 'r', v text NOT NULL DEFAULT '');
+	dsn = localpg.Database(t, prepared(fmt.Sprintf(`CREATE TABLE t (id int PRIMARY KEY, res text NOT NULL DEFAULT 'r', v text NOT NULL DEFAULT '');
 		SELECT fencing.register('t', 'lease'); INSERT INTO t VALUES (1, 'r', 'old', 50), (2, 'r', 'old', 0), (3, 's', 'old', 40);
-		SELECT setval('fencing.write_epoch', 1000); SELECT fencing.wall('t', '%s');`, level))
-	grant(t, conn, "r", 50)
-	grant(t, conn, "r", 60)
-	grant(t, conn, "s", 70)
-	exec(t, conn, "SELECT fencing.seal('t', "+by+")")
-	return dsn, conn
+		SELECT setval('fencing.write_epoch', 1000); SELECT fencing.wall('t', '%s');`, level)+
+		granting("r", 50)+granting("r", 60)+granting("s", 70)+"SELECT fencing.seal('t', "+by+")"))
+	return dsn, open(t, dsn)
 }
 
 // The two ways to seal a table.
@@ -40,8 +35,12 @@ const (
 // grant has a lease taken under a token that the test chooses.
 func grant(t testing.TB, conn *pgx.Conn, resource string, token int) {
 	t.Helper()
-	exec(t, conn, fmt.Sprintf(`INSERT INTO fencing.lease AS l VALUES ('%s', 'h', %d, clock_timestamp() + interval '1 h')
-		ON CONFLICT (resource) DO UPDATE SET token = EXCLUDED.token, expires_at = EXCLUDED.expires_at`, resource, token))
+	exec(t, conn, granting(resource, token))
+}
+
+func granting(resource string, token int) string {
+	return fmt.Sprintf(`INSERT INTO fencing.lease AS l VALUES ('%s', 'h', %d, clock_timestamp() + interval '12 h')
+		ON CONFLICT (resource) DO UPDATE SET token = EXCLUDED.token, expires_at = EXCLUDED.expires_at;`, resource, token)
 }
 
 // Each kind of statement, under the present token of lease r and under others,

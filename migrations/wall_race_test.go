@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -24,26 +26,30 @@ func blocked(t testing.TB, conn, other *pgx.Conn) bool {
 // one, was true when it began.
 func TestWallRaces(t *testing.T) {
 	t.Parallel()
-	const newer = "UPDATE t SET v = 'newer', last_token = 70 WHERE id = 1"
-	for _, level := range []string{"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"} {
-		for _, mode := range []string{"strict", "lease"} {
+	for _, mode := range []string{"strict", "lease"} {
+		dsn, conn := walled(t, mode, "enforce")
+		first, second := open(t, dsn), open(t, dsn)
+		row := 10 // each race has a row of its own
+		for _, level := range []string{"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"} {
 			for name, older := range map[string]string{
-				"update":           "UPDATE t SET v = 'older', last_token = 60 WHERE id = 1",
-				"guarded update":   "UPDATE t SET v = 'older', last_token = 60 WHERE id = 1 AND last_token < 60",
-				"unguarded update": "UPDATE t SET v = 'older' WHERE id = 1",
-				"upsert":           "INSERT INTO t VALUES (1, 'older', 60) ON CONFLICT (id) DO UPDATE SET v = excluded.v, last_token = excluded.last_token",
-				"merge":            "MERGE INTO t USING (VALUES (1)) s(id) ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 'older', last_token = 60",
-				"delete":           "DELETE FROM t WHERE id = 1",
-				"merge, delete":    "MERGE INTO t USING (VALUES (1)) s(id) ON t.id = s.id WHEN MATCHED THEN DELETE",
+				"update":           "UPDATE t SET v = 'older', last_token = 60 WHERE id = {id}",
+				"guarded update":   "UPDATE t SET v = 'older', last_token = 60 WHERE id = {id} AND last_token < 60",
+				"unguarded update": "UPDATE t SET v = 'older' WHERE id = {id}",
+				"upsert":           "INSERT INTO t VALUES ({id}, 'older', 60) ON CONFLICT (id) DO UPDATE SET v = excluded.v, last_token = excluded.last_token",
+				"merge":            "MERGE INTO t USING (VALUES ({id})) s(id) ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 'older', last_token = 60",
+				"delete":           "DELETE FROM t WHERE id = {id}",
+				"merge, delete":    "MERGE INTO t USING (VALUES ({id})) s(id) ON t.id = s.id WHEN MATCHED THEN DELETE",
 			} {
+				row++
 				t.Run(level+" "+mode+" "+name, func(t *testing.T) {
-					dsn, conn := walled(t, mode, "enforce")
-					first, second := open(t, dsn), open(t, dsn)
-					exec(t, first, "BEGIN;"+newer)
-					exec(t, second, fmt.Sprintf("BEGIN ISOLATION LEVEL %s; SET LOCAL fencing.token = '60'; SELECT * FROM t", level))
+					of := func(sql string) string { return strings.ReplaceAll(sql, "{id}", strconv.Itoa(row)) }
+					exec(t, conn, of("INSERT INTO t VALUES ({id}, 'old', 50)"))
+					exec(t, first, of("BEGIN; UPDATE t SET v = 'newer', last_token = 70 WHERE id = {id}"))
+					exec(t, second, of(fmt.Sprintf("BEGIN ISOLATION LEVEL %s; SET LOCAL fencing.token = '60'; SELECT * FROM t WHERE id = {id}", level)))
+					defer exec(t, second, "ROLLBACK")
 					done := make(chan error, 1)
 					go func() {
-						_, err := second.Exec(context.Background(), older)
+						_, err := second.Exec(context.Background(), of(older))
 						if err == nil {
 							_, err = second.Exec(context.Background(), "COMMIT")
 						}
@@ -52,7 +58,7 @@ func TestWallRaces(t *testing.T) {
 					fencetest.Eventually(t, func() bool { return blocked(t, conn, second) })
 					exec(t, first, "COMMIT")
 					err := <-done
-					require.Equal(t, "(1,newer,70)", get[string](t, conn, "SELECT t::text FROM t WHERE id = 1"))
+					require.Equal(t, of("({id},newer,70)"), get[string](t, conn, "SELECT t::text FROM t WHERE id = $1", row))
 					var pg *pgconn.PgError
 					switch {
 					case level != "READ COMMITTED":

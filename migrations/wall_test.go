@@ -22,12 +22,10 @@ import (
 // token has written, puts a wall on it, and has 100 tokens issued.
 func walled(t testing.TB, mode, level string) (dsn string, conn *pgx.Conn) {
 	t.Helper()
-	dsn = localpg.Database(t, installed)
-	conn = open(t, dsn)
-	exec(t, conn, fmt.Sprintf(`CREATE TABLE t (id int PRIMARY KEY, v text NOT NULL DEFAULT '');
+	dsn = localpg.Database(t, prepared(fmt.Sprintf(`CREATE TABLE t (id int PRIMARY KEY, v text NOT NULL DEFAULT '');
 		SELECT fencing.register('t', '%s'); INSERT INTO t VALUES (1, 'old', 50), (2, 'old', 0);
-		SELECT setval('fencing.write_epoch', 100); SELECT fencing.wall('t', '%s')`, mode, level))
-	return dsn, conn
+		SELECT setval('fencing.write_epoch', 100); SELECT fencing.wall('t', '%s')`, mode, level)))
+	return dsn, open(t, dsn)
 }
 
 // refusal is a text with what a refusal says: SQLSTATE, trigger and DETAIL.

@@ -40,7 +40,8 @@ func runTests(run func() int, s *sharedServer, w io.Writer) int {
 // Template is a database that is built once in a test binary and then copied
 // for each test, which takes a few milliseconds.
 type Template struct {
-	Name  string // by which the templates of a test binary are told apart
+	Name  string    // by which the templates of a test binary are told apart
+	From  *Template // what it is a copy of before Setup, or nil for an empty database
 	Setup func(ctx context.Context, dsn string) error
 }
 
@@ -194,9 +195,15 @@ func (s *sharedServer) build(t Template) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	var from string
+	if t.From != nil {
+		if from, err = s.template(*t.From); err != nil {
+			return "", err
+		}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
 	defer cancel()
-	if err := s.server.CreateDatabase(ctx, name, ""); err != nil {
+	if err := s.server.CreateDatabase(ctx, name, from); err != nil {
 		return "", err
 	}
 	if err := t.Setup(ctx, s.server.DSN(name)); err != nil {

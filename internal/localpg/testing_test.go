@@ -79,6 +79,33 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
+func TestTemplateFromAnother(t *testing.T) {
+	var setups atomic.Int32
+	var conns []*pgx.Conn
+	base := counted(fresh("base"), &setups, &conns)
+	more := Template{Name: fresh("more"), From: &base, Setup: func(ctx context.Context, dsn string) error {
+		conn, err := pgx.Connect(ctx, dsn)
+		if err != nil {
+			return err
+		}
+		defer conn.Close(ctx)
+		_, err = conn.Exec(ctx, "INSERT INTO items VALUES ('more')")
+		return err
+	}}
+	for range 2 {
+		require.Equal(t, 2, query[int](t, connect(t, Database(t, more)), "SELECT count(*) FROM items"))
+	}
+	require.Equal(t, 1, query[int](t, connect(t, Database(t, base)), "SELECT count(*) FROM items"))
+	require.EqualValues(t, 1, setups.Load())
+	for _, conn := range conns {
+		_ = conn.Close(t.Context())
+	}
+
+	failing := Template{Name: fresh("failing"), Setup: func(context.Context, string) error { return errors.New("no such thing") }}
+	_, _, err := shared.database([]Template{{Name: fresh("of failing"), From: &failing}})
+	require.ErrorContains(t, err, fmt.Sprintf("template %q: setup: no such thing", failing.Name))
+}
+
 func TestDatabaseErrors(t *testing.T) {
 	calls := 0
 	failing := Template{Name: fresh("failing"), Setup: func(context.Context, string) error {
