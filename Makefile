@@ -17,7 +17,7 @@ SCHEDULES ?= 2000
 PG_MAJORS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-hostile test-pg-all test-pgx compat bench bench-wall chaos schedules fuzz lint postgres
+.PHONY: help demo test test-long test-hostile test-pg-all test-pgx compat bench bench-wall chaos schedules fuzz lint postgres
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,10 @@ demo: postgres ## run the pause scenario on a throwaway PostgreSQL
 
 test: postgres ## run every test of every module, with the race detector
 	@set -e; for m in $(MODULES); do (cd $$m && go test -race -timeout 60m ./...); done
+
+test-long: postgres ## run in full what make test does in part: the longest texts, each write by each way to send it, generated sessions
+	go test ./rewrite -count=1 -timeout 60m -rapid.checks=1000
+	go test ./driver -count=1 -timeout 60m -run '^Test(Told|PresentHolderIsNotAlarmed|DifferentialEnvironments)$$' -told.each -present=100000 -rapid.checks=150
 
 test-hostile: postgres ## run the tests that need a server on one with hostile settings: everything by JIT and parallel workers, generic plans, a statement_timeout
 	FENCEROW_PG_HOSTILE=1 go test -count=1 -timeout 60m $(SERVER_PACKAGES)

@@ -1,6 +1,7 @@
 package driver_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -26,13 +27,18 @@ type bypass struct {
 // bypassHarm tells that the row of orders isn't as bypassSchema has made it.
 const bypassHarm = `SELECT NOT EXISTS (SELECT FROM public.orders WHERE id = 1 AND code = 'ABC' AND n = 9 AND last_token = 9)`
 
+// ofSchema is a database with a schema, for the cases of a table: it is made once.
+func ofSchema(schema string) localpg.Template {
+	return localpg.Template{Name: schema, Setup: func(ctx context.Context, dsn string) error { return fencetest.Exec(ctx, dsn, schema) }}
+}
+
 // checkBypasses shows for each that plain pgx lets it through, and that the
 // driver doesn't.
 func checkBypasses(t *testing.T, schema string, cases map[string]bypass) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			dsn := localpg.Database(t)
-			run(t, dsn, schema+c.setup)
+			dsn := localpg.Database(t, ofSchema(schema))
+			run(t, dsn, c.setup)
 			for _, sql := range c.refused {
 				require.True(t, c.harms(t, dsn, sql), "over a plain connection: %s", sql)
 			}

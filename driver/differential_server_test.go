@@ -214,7 +214,7 @@ func isTold(told []string, after map[string]string) error {
 // A few dozen sessions are the default.
 func init() {
 	if flag.Lookup("rapid.checks") != nil {
-		_ = flag.Set("rapid.checks", "150")
+		_ = flag.Set("rapid.checks", "60")
 	}
 	if flag.Lookup("rapid.nofailfile") != nil {
 		_ = flag.Set("rapid.nofailfile", "true")

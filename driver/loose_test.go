@@ -24,10 +24,8 @@ import (
 // another.
 func openRegistered(t *testing.T, orders, jobs migrations.Level, opts ...driver.Option) (*sql.DB, string) {
 	t.Helper()
-	dsn := localpg.Database(t, fencetest.Installed)
-	run(t, dsn, levelSchema)
+	dsn := localpg.Database(t, levelTemplate)
 	for name, level := range map[string]migrations.Level{"orders": orders, "jobs": jobs} {
-		require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: name, Mode: migrations.Strict}))
 		require.NoError(t, migrations.SetLevel(t.Context(), dsn, name, level))
 	}
 	db, err := driver.Open(dsn, opts...)
@@ -35,6 +33,19 @@ func openRegistered(t *testing.T, orders, jobs migrations.Level, opts ...driver.
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db, dsn
 }
+
+// levelTemplate is a database with levelSchema, the tables of which are registered.
+var levelTemplate = fencetest.InstalledWith("level", func(ctx context.Context, dsn string) error {
+	if err := fencetest.Exec(ctx, dsn, levelSchema); err != nil {
+		return err
+	}
+	for _, name := range []string{"orders", "jobs"} {
+		if err := migrations.Register(ctx, dsn, migrations.Table{Name: name, Mode: migrations.Strict}); err != nil {
+			return err
+		}
+	}
+	return nil
+})
 
 // enforceOrders enforces orders, and makes the handle learn of it.
 func enforceOrders(t *testing.T, db *sql.DB, dsn string) {

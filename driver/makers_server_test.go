@@ -146,8 +146,7 @@ func TestMakers(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			dsn := localpg.Database(t)
-			run(t, dsn, makersSchema)
+			dsn := localpg.Database(t, ofSchema(makersSchema))
 			run(t, dsn, fmt.Sprintf(`INSERT INTO todo VALUES (%s)`, "$ddl$"+c.ddl+"$ddl$"))
 			plain, err := pgx.Connect(t.Context(), dsn)
 			require.NoError(t, err)

@@ -3,6 +3,7 @@ package driver_test
 import (
 	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"strings"
 	"testing"
 
@@ -95,30 +96,32 @@ func TestBareNames(t *testing.T) {
 			t.Parallel()
 			dsn := localpg.Database(t)
 			run(t, dsn, namesSchema)
+			config, err := pgx.ParseConfig(dsn)
+			require.NoError(t, err)
+			options := []driver.Option{driver.Protect("app.accounts", rewrite.Lease)}
+			if change.option != nil {
+				options = append(options, driver.WithPgx(change.option))
+			}
+			connector, err := driver.NewConnector(*config, options...)
+			require.NoError(t, err)
+			db := sql.OpenDB(connector)
+			defer db.Close()
+			db.SetMaxOpenConns(1)
 			for use, text := range nameUses {
 				t.Run(use, func(t *testing.T) {
 					run(t, dsn, namesRows)
-					config, err := pgx.ParseConfig(dsn)
-					require.NoError(t, err)
-					var options []driver.Option
-					options = append(options, driver.Protect("app.accounts", rewrite.Lease))
-					if change.option != nil {
-						options = append(options, driver.WithPgx(change.option))
-					}
-					connector, err := driver.NewConnector(*config, options...)
-					require.NoError(t, err)
-					db := sql.OpenDB(connector)
-					defer db.Close()
-					db.SetMaxOpenConns(1)
 					require.NoError(t, db.Ping())
+					session, err := db.Conn(t.Context()) // the same connection, after the pool's hook
+					require.NoError(t, err)
+					defer session.Raw(func(any) error { return sqldriver.ErrBadConn }) // the next use has a session of its own
 					for _, s := range change.statements {
-						_, err := db.Exec(s)
+						_, err := session.ExecContext(t.Context(), s)
 						require.NoError(t, err)
 					}
 					before, _ := state(t, dsn)
-					_, err = db.Exec(text)
+					_, err = session.ExecContext(t.Context(), text)
 					var path string
-					require.NoError(t, db.QueryRow(`SELECT current_setting('search_path')`).Scan(&path))
+					require.NoError(t, session.QueryRowContext(t.Context(), `SELECT current_setting('search_path')`).Scan(&path))
 					after, _ := state(t, dsn)
 					require.Equal(t, before, after, "the protected table, under the path %s", path)
 					if path == "app" || path == "app, public" {

@@ -101,14 +101,22 @@ func TestCodeOfNoRelation(t *testing.T) {
 	}
 }
 
+// actTemplate is a database with actSchema, whose table orders is registered.
+var actTemplate = fencetest.InstalledWith("act", func(ctx context.Context, dsn string) error {
+	if err := fencetest.Exec(ctx, dsn, actSchema); err != nil {
+		return err
+	}
+	return migrations.Register(ctx, dsn, migrations.Table{Name: "orders", Mode: migrations.Lease})
+})
+
+const actReset = `SELECT setval('fencing.write_epoch', 1000); UPDATE fencing.registry SET driver_level = 'enforce'; DROP VIEW IF EXISTS made`
+
 // acted makes a database with the case's objects, and a plain connection that has what
 // tells the driver's sessions.
 func acted(t *testing.T, c actCase) (string, *pgx.Conn) {
 	t.Helper()
-	dsn := localpg.Database(t, fencetest.Installed)
-	run(t, dsn, actSchema)
-	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
-	run(t, dsn, c.setup, `SELECT setval('fencing.write_epoch', 1000); UPDATE fencing.registry SET driver_level = 'enforce'; DROP VIEW IF EXISTS made`)
+	dsn := localpg.Database(t, actTemplate)
+	run(t, dsn, c.setup, actReset) // what the setup makes may have run
 	plain, err := pgx.Connect(t.Context(), dsn)
 	require.NoError(t, err)
 	t.Cleanup(func() { plain.Close(context.Background()) })

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/fencetest"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
@@ -122,11 +123,10 @@ const driverInterval = 30e9
 
 func requireUntouched(t *testing.T, dsn string, err error) {
 	t.Helper()
-	plain, openErr := sql.Open("pgx", dsn)
-	require.NoError(t, openErr)
-	defer plain.Close()
 	var row string
-	require.NoError(t, plain.QueryRow(`SELECT coalesce(string_agg(o::text, ' '), '') FROM orders o`).Scan(&row))
+	fencetest.With(t, dsn, func(plain *pgx.Conn) {
+		require.NoError(t, plain.QueryRow(t.Context(), `SELECT coalesce(string_agg(o::text, ' '), '') FROM orders o`).Scan(&row))
+	})
 	require.Equal(t, "(1,new,9)", row, "%v", err)
 }
 

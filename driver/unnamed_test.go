@@ -208,8 +208,8 @@ var unnamedWays = map[string]struct {
 func TestCodeThatIsNotNamed(t *testing.T) {
 	for name, c := range unnamedWays {
 		t.Run(name, func(t *testing.T) {
-			dsn := localpg.Database(t)
-			run(t, dsn, unnamedSchema, c.setup, unnamedRow)
+			dsn := localpg.Database(t, ofSchema(unnamedSchema))
+			run(t, dsn, c.setup, unnamedRow)
 			plain, err := pgx.Connect(t.Context(), dsn)
 			require.NoError(t, err)
 			defer plain.Close(context.Background())

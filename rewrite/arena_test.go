@@ -46,7 +46,7 @@ func TestPlansHoldNoNodes(t *testing.T) {
 func TestArenasAreUsedAgain(t *testing.T) {
 	p := casesPolicy(t, Lease)
 	var texts []string
-	for n := range 60 {
+	for n := 0; n < 60; n += shrink {
 		texts = append(texts,
 			fmt.Sprintf(`UPDATE protected_rows SET value = %[1]d, last_token = $2 WHERE id = %[1]d AND last_token <= $2`, n),
 			`DELETE FROM protected_rows WHERE last_token <= $1 AND id IN (`+strings.Repeat("1,", n*40)+`0)`,

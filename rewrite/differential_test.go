@@ -21,13 +21,13 @@ import (
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
-// TestMain makes a thousand generated statements the default, and keeps rapid
+// TestMain makes a few hundred generated statements the default, and keeps rapid
 // from leaving files behind: a counterexample becomes a case by hand.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for name, value := range map[string]string{"rapid.checks": "1000", "rapid.nofailfile": "true"} {
+	for name, value := range map[string]string{"rapid.checks": "400", "rapid.nofailfile": "true"} {
 		if !given[name] {
 			_ = flag.Set(name, value)
 		}

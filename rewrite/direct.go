@@ -67,11 +67,13 @@ func (b *Binder) BindDirect(p *Plan, t tokenctx.Token, args []driver.NamedValue)
 // places returns the placeholders that hold the token of one resource, with a
 // table that takes it.
 func places(tokens []tokenUse) (table *Table, numbers []int64) {
+	var seen set[int64] // there may be as many as rows
 	for _, use := range tokens {
 		if use.param == 0 || table != nil && use.table.Resource != table.Resource {
 			return nil, nil
 		}
-		if table = use.table; !slices.Contains(numbers, use.param) {
+		if table = use.table; !seen.has(use.param) {
+			seen.add(use.param)
 			numbers = append(numbers, use.param)
 		}
 	}

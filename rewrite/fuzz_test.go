@@ -113,7 +113,7 @@ func FuzzQuick(f *testing.F) {
 func TestLongTexts(t *testing.T) {
 	// A text as long as that nests many times deeper than its stack allows: by 260,000
 	// levels where there are 8 MB, by 65,000 on the smallest stack.
-	size := 1 << 19
+	size := 1 << 19 / shrink
 	if sqltext.MaxNesting < sqltext.NestingLimit {
 		size = 1 << 17
 	}
@@ -170,21 +170,21 @@ func TestLongTexts(t *testing.T) {
 		"between is null":    repeat("SELECT protected_rows, a", " BETWEEN 1 AND 1 IS NULL", ""),
 		"columns of a row":   "UPDATE protected_rows SET (" + strings.Repeat("a,", 6000) + "a) = (" + strings.Repeat("1,", 6000) + "1)",
 		"rows in comments":   "UPDATE protected_rows SET/**/(" + strings.Repeat("a[f(1)],", 3000) + "a)/**/=/**/(" + strings.Repeat("1,", 3000) + "1)",
-		"guards by values":   "UPDATE protected_rows t SET last_token = v.k FROM (VALUES (1, 8)" + strings.Repeat(", (1, $1)", 40_000) + ") v(id, k) WHERE true" + strings.Repeat(" AND t.last_token < v.k", 20_000),
-		"own placeholders":   "INSERT INTO protected_rows (id, last_token) VALUES (1, $1)" + numbered(", (1, $%d)", 70_000),
-		"own literals":       "INSERT INTO protected_rows (id, last_token) VALUES (1, 1)" + numbered(", (1, %d)", 70_000),
-		"lists in FROM":      "UPDATE protected_rows t SET last_token = 8 FROM jobs" + numbered(", (VALUES (1)) v%d", 40_000) + " WHERE t.last_token < 8",
-		"unguarded CTEs":     "WITH a AS (SELECT 1)" + numbered(", a%d AS (UPDATE protected_rows SET value = 1)", 20_000) + " SELECT 1",
+		"guards by values":   "UPDATE protected_rows t SET last_token = v.k FROM (VALUES (1, 8)" + strings.Repeat(", (1, $1)", 40_000/shrink) + ") v(id, k) WHERE true" + strings.Repeat(" AND t.last_token < v.k", 20_000/shrink),
+		"own placeholders":   "INSERT INTO protected_rows (id, last_token) VALUES (1, $1)" + numbered(", (1, $%d)", 70_000/shrink),
+		"own literals":       "INSERT INTO protected_rows (id, last_token) VALUES (1, 1)" + numbered(", (1, %d)", 70_000/shrink),
+		"lists in FROM":      "UPDATE protected_rows t SET last_token = 8 FROM jobs" + numbered(", (VALUES (1)) v%d", 40_000/shrink) + " WHERE t.last_token < 8",
+		"unguarded CTEs":     "WITH a AS (SELECT 1)" + numbered(", a%d AS (UPDATE protected_rows SET value = 1)", 20_000/shrink) + " SELECT 1",
 		"unguarded writes":   repeat("", "UPDATE protected_rows SET value = 1;", ""),
-		"many guards":        "DELETE FROM protected_rows WHERE true" + numbered(" AND last_token < $%[1]d AND id = $%[1]d", 20_000),
+		"many guards":        "DELETE FROM protected_rows WHERE true" + numbered(" AND last_token < $%[1]d AND id = $%[1]d", 20_000/shrink),
 		"nested rows":        strings.Repeat("UPDATE protected_rows SET (a,b,c,d)=(SELECT 1 FROM (WITH u AS (", 10) + "SELECT 1" + strings.Repeat(") SELECT 1) z)", 10),
 		"nested pairs":       strings.Repeat("UPDATE protected_rows SET (a,b)/**/=(SELECT 1 FROM (WITH u AS (", 40) + "SELECT 1" + strings.Repeat(") SELECT 1) z)", 40),
 		"rows behind a sign": nested(8, "WITH x AS (UPDATE t SET (a,b,c,d,e,f,g,h,i) = (1)+(", ") RETURNING 1) SELECT 1") + " FROM protected_rows",
 		"rows in brackets":   nested(14, "WITH x AS (UPDATE t SET (a,b) = ARRAY[(1),(", ")] RETURNING 1) SELECT 1") + " FROM protected_rows",
 		"a row of no list":   "UPDATE protected_rows SET (" + strings.Repeat("a,", 4999) + "a) = 1" + strings.Repeat(" OR 1", 4000),
-		"few commas":         strings.Replace(nested(7, "WITH x AS (UPDATE t SET (a,b) = (", ") RETURNING 1) SELECT 1"), "SELECT 1", "SELECT 1 FROM protected_rows WHERE a"+strings.Repeat(" OR b", 30_000), 1),
-		"triggers in a body": "DO $$ BEGIN CREATE TRIGGER t" + strings.Repeat(" EXECUTE FUNCTION", 60_000) + " END $$",
-		"names in WITH":      "WITH v0(a) AS (VALUES (1))" + numbered(", v%[1]d(a) AS (VALUES (1))", 20_000) + " UPDATE protected_rows t SET last_token = 8 FROM v0" + numbered(", v%d", 20_000) + " WHERE t.last_token < 8",
+		"few commas":         strings.Replace(nested(7, "WITH x AS (UPDATE t SET (a,b) = (", ") RETURNING 1) SELECT 1"), "SELECT 1", "SELECT 1 FROM protected_rows WHERE a"+strings.Repeat(" OR b", 30_000/shrink), 1),
+		"triggers in a body": "DO $$ BEGIN CREATE TRIGGER t" + strings.Repeat(" EXECUTE FUNCTION", 60_000/shrink) + " END $$",
+		"names in WITH":      "WITH v0(a) AS (VALUES (1))" + numbered(", v%[1]d(a) AS (VALUES (1))", 20_000/shrink) + " UPDATE protected_rows t SET last_token = 8 FROM v0" + numbered(", v%d", 20_000/shrink) + " WHERE t.last_token < 8",
 		"banners":            repeat("SELECT protected_rows", " /*"+strings.Repeat("=", 200)+"*/ -- "+strings.Repeat("-", 200)+"\n", ""),
 		"dollars":            repeat("SELECT protected_rows, $a$", "$b", ""),
 		"quotes":             repeat("SELECT protected_rows, '", "' '", "'"),
@@ -261,10 +261,10 @@ func TestDeepestTexts(t *testing.T) {
 		"guarded":       "UPDATE protected_rows SET last_token = 8 WHERE id = 1" + strings.Repeat("+1", n) + " AND last_token < 8",
 		"probed":        "UPDATE protected_rows SET last_token = 8 WHERE id = 1" + strings.Repeat("+1", sqltext.MaxDeparseNesting-20) + " AND last_token < 8",
 		"operands":      "UPDATE protected_rows SET last_token = 8 WHERE " + strings.Repeat("(", 3) + "id" + strings.Repeat(strings.Repeat("+1", n/3-slack)+")", 3) + " > 0 AND last_token < 8",
-		"bulk insert":   "INSERT INTO protected_rows (id, last_token) VALUES " + strings.Repeat("(1+1::bigint, 8), ", 30_000) + "(1, 8)",
-		"long or":       "DELETE FROM protected_rows WHERE last_token < 8 AND (id = 1" + strings.Repeat(" OR id = 1", 30_000) + ")",
-		"rows compared": "SELECT 1 FROM protected_rows WHERE (a, b) = (1, 2)" + strings.Repeat(" OR (a, b) = (1, 2)", 10_000),
-		"rows set":      "UPDATE protected_rows SET (value, grp, last_token) = ('a', 1, 8), id = (1) WHERE last_token < 8 AND id IN (1" + strings.Repeat(", 1", 100_000) + ")",
+		"bulk insert":   "INSERT INTO protected_rows (id, last_token) VALUES " + strings.Repeat("(1+1::bigint, 8), ", 30_000/shrink) + "(1, 8)",
+		"long or":       "DELETE FROM protected_rows WHERE last_token < 8 AND (id = 1" + strings.Repeat(" OR id = 1", 30_000/shrink) + ")",
+		"rows compared": "SELECT 1 FROM protected_rows WHERE (a, b) = (1, 2)" + strings.Repeat(" OR (a, b) = (1, 2)", 10_000/shrink),
+		"rows set":      "UPDATE protected_rows SET (value, grp, last_token) = ('a', 1, 8), id = (1) WHERE last_token < 8 AND id IN (1" + strings.Repeat(", 1", 100_000/shrink) + ")",
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := p.fullPlan(sql)

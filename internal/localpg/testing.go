@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 )
 
@@ -44,6 +45,16 @@ type Template struct {
 	From  *Template // what it is a copy of before Setup, or nil for an empty database
 	Setup func(ctx context.Context, dsn string) error
 }
+
+// empty is a database that a session has been in: it has left the caches there that
+// every first session would have to build, which takes longer than to connect.
+var empty = Template{Name: "localpg: empty", Setup: func(ctx context.Context, dsn string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
+}}
 
 // Database returns the connection string of a fresh database of this test,
 // which is dropped when the test ends. It is empty, or a copy of the template
@@ -150,15 +161,17 @@ func (s *sharedServer) database(setup []Template) (dsn string, drop func() error
 	if err != nil {
 		return "", nil, err
 	}
-	var from string
+	from := empty
 	if len(setup) == 1 {
-		if from, err = s.template(setup[0]); err != nil {
-			return "", nil, err
-		}
+		from = setup[0]
+	}
+	template, err := s.template(from)
+	if err != nil {
+		return "", nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
 	defer cancel()
-	if err := s.server.CreateDatabase(ctx, name, from); err != nil {
+	if err := s.server.CreateDatabase(ctx, name, template); err != nil {
 		return "", nil, err
 	}
 	drop = func() error {

@@ -67,7 +67,8 @@ up AS (
       WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = u.oid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass)) e (oid)
    WHERE e.oid BETWEEN '1' AND '4294967295'),
 -- Functions that run the SQL which they are given, or set the sequence which they are given: the server's, and those of extensions
--- and others in C. Any may have been made once more under another name.
+-- and others in C. Any may have been made once more under another name. The language is looked at first, as it is a column: a
+-- source may have to be decompressed.
 builtin_runners AS MATERIALIZED (
   SELECT p.oid, p.prosrc, p.proname = 'setval' AND EXISTS (SELECT FROM pg_catalog.json_array_elements($1::text::pg_catalog.json) w WHERE w->>'Sequence' <> '') AS is_alone FROM pg_catalog.pg_proc p
    WHERE p.oid < 16384 AND p.proname = ANY ('{sql_functions}'::pg_catalog.name[]) AND NOT (p.proname = 'ts_rewrite' AND p.pronargs = 3)),
@@ -77,9 +78,8 @@ runners AS MATERIALIZED (
   SELECT p.oid, NOT f.is_known AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e'),
          p.proname ~ '^dblink' OR p.prosrc ~ '^dblink' OR p.prosrc IN (SELECT prosrc FROM builtin_runners WHERE is_alone)
     FROM pg_catalog.pg_proc p
-    JOIN pg_catalog.pg_language l ON l.oid = p.prolang
    CROSS JOIN LATERAL (SELECT p.proname = ANY ('{sql_functions}'::pg_catalog.name[]) OR p.proname ~ '^dblink' AS is_known) f
-   WHERE p.oid >= 16384 AND l.lanname IN ('c', 'internal')
+   WHERE p.oid >= 16384 AND p.prolang = ANY (ARRAY(SELECT l.oid FROM pg_catalog.pg_language l WHERE l.lanname IN ('c', 'internal')))
      AND (f.is_known OR p.prosrc ~ '^(dblink|crosstab|connectby|xpath_table)' OR p.prosrc IN (SELECT prosrc FROM builtin_runners))),
 -- an aggregate stands as the calls of its functions
 aggregates AS MATERIALIZED (
@@ -94,11 +94,11 @@ aggregates AS MATERIALIZED (
 -- those that an application calls may be.
 others_within AS MATERIALIZED (
   SELECT p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
-   WHERE n.nspname = 'fencing' AND p.proname !~ '^(wall|tomb|seal)_[0-9a-f]{16}_'
+   WHERE p.oid >= 16384 AND n.nspname = 'fencing' AND p.proname !~ '^(wall|tomb|seal)_[0-9a-f]{16}_'
    GROUP BY p.proname HAVING pg_catalog.count(*) > 1 OR p.proname <> ALL ('{fencing_functions}'::pg_catalog.name[])),
 own_functions AS MATERIALIZED (
   SELECT p.oid, p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
-   WHERE n.nspname = 'fencing' AND p.prorettype <> 'pg_catalog.trigger'::pg_catalog.regtype
+   WHERE p.oid >= 16384 AND n.nspname = 'fencing' AND p.prorettype <> 'pg_catalog.trigger'::pg_catalog.regtype
      AND p.proname <> ALL ('{fencing_calls}'::pg_catalog.name[]) AND p.proname NOT IN (SELECT proname FROM others_within)),
 -- defaults of arguments stand behind the body, and a search_path of its own that leads into schema fencing, or how it reads strings and names
 routines AS MATERIALIZED (
@@ -198,18 +198,22 @@ expressions AS MATERIALIZED (
   SELECT 'pg_catalog.pg_cast'::pg_catalog.regclass, c.oid, 0, NULL
     FROM pg_catalog.pg_cast c WHERE c.oid >= 16384 AND c.castfunc IN (SELECT oid FROM runners)),
 -- tables whose defaults, checks, policies, index or partition expressions or statistics call one. Defaults do for rows that are
--- written; the others may also when the table is read or planned for.
+-- written; the others may also when the table is read or planned for. One join each: of outer joins in a row the planner tries
+-- every order, and most of what reading the catalog of a small database costs is planning.
 uses AS MATERIALIZED (
-  SELECT DISTINCT COALESCE(a.adrelid, c.conrelid, p.polrelid, i.indrelid, s.stxrelid, k.oid) AS rel, r.fn,
-         CASE WHEN a.oid IS NOT NULL OR p.polcmd = 'a' THEN '' WHEN p.polcmd = 'd' THEN 'DELETE' ELSE 'READ' END AS event
-    FROM runs r
-    LEFT JOIN pg_catalog.pg_attrdef a ON r.class = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND a.oid = r.oid
-    LEFT JOIN pg_catalog.pg_constraint c ON r.class = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND c.oid = r.oid AND c.conrelid <> 0
-    LEFT JOIN pg_catalog.pg_policy p ON r.class = 'pg_catalog.pg_policy'::pg_catalog.regclass AND p.oid = r.oid
-    LEFT JOIN pg_catalog.pg_index i ON r.class = 'pg_catalog.pg_class'::pg_catalog.regclass AND i.indexrelid = r.oid
-    LEFT JOIN pg_catalog.pg_statistic_ext s ON r.class = 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass AND s.oid = r.oid
-    LEFT JOIN pg_catalog.pg_class k ON r.class = 'pg_catalog.pg_class'::pg_catalog.regclass AND k.oid = r.oid AND k.relkind IN ('r', 'p', 'f')
-   WHERE COALESCE(a.adrelid, c.conrelid, p.polrelid, i.indrelid, s.stxrelid, k.oid) IS NOT NULL),
+  SELECT a.adrelid AS rel, r.fn, '' AS event FROM runs r JOIN pg_catalog.pg_attrdef a ON r.class = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND a.oid = r.oid
+  UNION
+  SELECT c.conrelid, r.fn, 'READ' FROM runs r JOIN pg_catalog.pg_constraint c ON r.class = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND c.oid = r.oid AND c.conrelid <> 0
+  UNION
+  SELECT p.polrelid, r.fn, CASE p.polcmd WHEN 'a' THEN '' WHEN 'd' THEN 'DELETE' ELSE 'READ' END
+    FROM runs r JOIN pg_catalog.pg_policy p ON r.class = 'pg_catalog.pg_policy'::pg_catalog.regclass AND p.oid = r.oid
+  UNION
+  SELECT i.indrelid, r.fn, 'READ' FROM runs r JOIN pg_catalog.pg_index i ON r.class = 'pg_catalog.pg_class'::pg_catalog.regclass AND i.indexrelid = r.oid
+  UNION
+  SELECT s.stxrelid, r.fn, 'READ' FROM runs r JOIN pg_catalog.pg_statistic_ext s ON r.class = 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass AND s.oid = r.oid
+  UNION
+  SELECT k.oid, r.fn, 'READ' FROM runs r JOIN pg_catalog.pg_class k ON r.class = 'pg_catalog.pg_class'::pg_catalog.regclass AND k.oid = r.oid
+   AND k.relkind IN ('r', 'p', 'f')),
 -- triggers and the conditions of triggers, and what rules run, a view's when it is read
 fired AS MATERIALIZED (
   SELECT t.tgrelid AS rel, r.fn, t.tgtype AS type, t.tgenabled <> 'D' AS fires, t.tgfoid <> r.fn AS condition
