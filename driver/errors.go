@@ -66,7 +66,8 @@ func (e *besideError) Unwrap() error { return e.error }
 
 // PartialError is a guarded write that changed some of the rows it meant, while
 // others carried a newer token, or in strict mode the same one. An upsert of several
-// rows ends with it; see [WithPartialCheck] for others. What was changed stays: roll
+// rows, a MERGE and what [WithRewrite] has guarded end with it; see [WithPartialCheck]
+// for others. What was changed stays: roll
 // the transaction back where one without the other would be wrong.
 type PartialError struct {
 	Table   string         // the protected table, as registered
@@ -74,13 +75,17 @@ type PartialError struct {
 	Applied int64          // the rows that were changed
 	Stale   int64          // the rows that carry a newer token
 
-	Replayed int64 // the rows that carry this very token, in strict mode, where that is counted
+	Lease    string // the lease that the token comes from, if nobody has taken it since; see [StaleError]
+	Replayed int64  // the rows that carry this very token, in strict mode, where that is counted
 }
 
 // Error names the table, the counts and what to do.
 func (e *PartialError) Error() string {
 	if e.Stale == 0 {
 		return fmt.Sprintf("token %d on %q changed %d rows, and %d carried it already: a new write needs the lock taken again and its new token; roll back, or leave these rows out", e.Token, e.Table, e.Applied, e.Replayed)
+	}
+	if e.Lease != "" {
+		return fmt.Sprintf("token %d on %q changed %d rows and was stale on %d: their newer token isn't one of lease %q, which is still held, so the rows are written under two leases; roll back, and have one lease protect each row", e.Token, e.Table, e.Applied, e.Stale, e.Lease)
 	}
 	return fmt.Sprintf("token %d on %q changed %d rows and was stale on %d: another holder has taken over some of them; roll back, or stop and take the lock again", e.Token, e.Table, e.Applied, e.Stale)
 }

@@ -40,12 +40,23 @@ func (s *statement) wrote(n int64, first []sqldriver.Value, counts rewrite.Count
 	return wrote
 }
 
-// meant returns how many rows the statement's own write found, 0 if that isn't known.
-func meant(first []sqldriver.Value, counts rewrite.Counts) (n int64) {
-	if counts.IsMeant && len(first) > 0 {
-		n, _ = first[len(first)-1].(int64)
+// meantBy returns how many rows a part found, by its index, 0 if that isn't known.
+func meantBy(part int, first []sqldriver.Value, counts rewrite.Counts) (n int64) {
+	if i := slices.Index(counts.Meant, part); i >= 0 && len(first) >= counts.Hidden() {
+		n, _ = first[len(first)-len(counts.Meant)+i].(int64)
 	}
 	return n
+}
+
+// meantByMain returns how many rows the statement's own write found, 0 if that isn't
+// known.
+func (s *statement) meantByMain(first []sqldriver.Value, counts rewrite.Counts) int64 {
+	for i, part := range s.plan.Parts() {
+		if part.IsMain {
+			return meantBy(i, first, counts)
+		}
+	}
+	return 0
 }
 
 // leastRows is how many rows of a statement tell that its own write left none out: one,
@@ -102,14 +113,11 @@ func (c *Conn) judge(ctx context.Context, s *statement, n int64, first []sqldriv
 			continue
 		}
 		token, _ := c.token(ctx, part.Table())
-		o := &outcome{conn: c, statement: s, part: &part, index: i, token: token, wrote: wrote[i], expects: part.Expects(s.length)}
+		o := &outcome{conn: c, statement: s, part: &part, index: i, token: token, wrote: wrote[i], expects: part.Expects(s.length), atMost: part.AtMost(s.length), meant: meantBy(i, first, counts)}
 		o.isKnown = o.wrote != unknown || c.isInTransaction()
 		o.isAlone = !part.IsBeside(n)
 		for j := range wrote {
 			o.isAlone = o.isAlone && (j == i || wrote[j] == 0)
-		}
-		if part.IsMain {
-			o.meant = meant(first, counts)
 		}
 		if err := o.explain(ctx); err != nil {
 			return err
@@ -127,6 +135,7 @@ type outcome struct {
 	token     tokenctx.Token
 	wrote     int64 // rows, or unknown
 	expects   int64 // rows that it writes unless its guard leaves some out, 0 if that isn't known
+	atMost    int64 // rows that it writes if its source has none that it does nothing for, 0 if that isn't known
 	meant     int64 // rows that it found when it began, 0 if that isn't known
 	isKnown   bool  // a newer token that is found now was there when the part was run
 	isAlone   bool  // the statement writes nothing else
@@ -139,10 +148,21 @@ func (o *outcome) explain(ctx context.Context) error {
 		return o.explainNone(ctx)
 	case o.wrote < o.expects:
 		return o.explainFewer(ctx)
-	case o.wrote < o.meant, o.expects == 0 && o.meant == 0 && o.conn.connector.settings.partial:
+	case o.wrote < o.meant, o.wrote < o.atMost, o.expects+o.meant+o.atMost == 0 && (o.conn.connector.settings.partial || o.isUncounted()):
 		return o.explainPart(ctx)
 	}
 	return nil
+}
+
+// isUncounted reports whether fencerow has guarded the part, which may have left rows
+// out, and nothing has counted them.
+func (o *outcome) isUncounted() bool {
+	return o.meant == 0 && o.statement.plan.Rewritten() && o.part.MayLeaveOut()
+}
+
+// isUncounted reports whether that may be so of the statement's own write.
+func (s *statement) isUncounted() bool {
+	return s.plan.Rewritten() && slices.ContainsFunc(s.plan.Parts(), func(part rewrite.Part) bool { return part.IsMain && part.MayLeaveOut() })
 }
 
 // explainNone asks why a guarded write changed no row. It returns the error for a stale
@@ -160,6 +180,8 @@ func (o *outcome) explainNone(ctx context.Context) error {
 		return isFound && current > int64(o.token)
 	})
 	isByKey := last >= 0 && questions[last].ByKey
+	isOne := slices.ContainsFunc(questions, func(q rewrite.Question) bool { return q.ByKey && !q.Several })
+	o.isAlone = o.isAlone && (o.wrote == 0 || isOne) // else it may have written other rows
 	isNewer, isSame := isFound && current > int64(o.token), isFound && current == int64(o.token)
 	switch {
 	case err != nil && o.wrote == 0 && o.expects > 0 && !o.part.Replays:
@@ -208,6 +230,8 @@ func (o *outcome) explainFewer(ctx context.Context) error {
 func (o *outcome) explainPart(ctx context.Context) error {
 	newer, err := o.countNewer(ctx)
 	switch {
+	case errors.Is(err, errNoQuestion) && (o.meant > 0 || o.isUncounted()):
+		return o.askLock(ctx, false)
 	case errors.Is(err, errNoQuestion):
 		return nil
 	case err != nil:
@@ -246,6 +270,9 @@ func (o *outcome) replay(ctx context.Context) error {
 // caller does.
 func (o *outcome) rejected(ctx context.Context, kind EventKind, err error) error {
 	c, table := o.conn, o.part.Table()
+	if kind == EventStale {
+		o.nameLease(ctx, err)
+	}
 	c.outcome(ctx, kind, table.String(), err)
 	if c.onlyReports(o.part) {
 		return nil
@@ -257,6 +284,25 @@ func (o *outcome) rejected(ctx context.Context, kind EventKind, err error) error
 		return &besideError{err}
 	}
 	return err
+}
+
+// nameLease adds to an error the lease that the token comes from, if nobody has taken
+// that since: then the newer token is none of its next holder's.
+func (o *outcome) nameLease(ctx context.Context, err error) {
+	var stale *StaleError
+	if isStale := errors.As(err, &stale); isStale && stale.Sealed {
+		return
+	}
+	lease := o.lease(ctx)
+	if !lease.isHeld {
+		return
+	}
+	var partial *PartialError
+	if stale != nil {
+		stale.Lease = lease.resource
+	} else if errors.As(err, &partial) {
+		partial.Lease = lease.resource
+	}
 }
 
 // undetermined returns the error of a write whose outcome can't be told, and why.

@@ -4,6 +4,7 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/fencerow/fencerow/rewrite"
@@ -11,14 +12,16 @@ import (
 )
 
 // leaseState is what the database says of the lease that a token comes from. Where
-// nothing is known of it, both are false.
+// nothing is known of it, all but the resource is zero.
 type leaseState struct {
-	isHeld  bool           // nobody has taken it since
-	takenBy tokenctx.Token // the newer token under which it was taken since; 0 if it wasn't
+	resource string         // "" if no lease is known that the token might come from
+	isGone   bool           // the database has no lease of the resource
+	isHeld   bool           // nobody has taken it since
+	takenBy  tokenctx.Token // the newer token under which it was taken since; 0 if it wasn't
 }
 
-// leaseQuery reads the token under which a lease was taken last.
-const leaseQuery = `SELECT token FROM fencing.lease WHERE resource OPERATOR(pg_catalog.=) $1::pg_catalog.text`
+// leaseQuery reads the token under which a lease was taken last, NULL if there is none.
+const leaseQuery = `SELECT pg_catalog.max(token) FROM fencing.lease WHERE resource OPERATOR(pg_catalog.=) $1::pg_catalog.text`
 
 // lease reads the lease that the part's token comes from, if it comes from one in this
 // database: that of the table's resource, or the one whose context carried the token.
@@ -31,20 +34,24 @@ func (o *outcome) lease(ctx context.Context) leaseState {
 		return leaseState{}
 	}
 	var current int64
+	isGone := false
 	question := rewrite.Probe{SQL: leaseQuery}
 	err := c.askWith(ctx, []rewrite.Probe{question}, func(rewrite.Probe) ([]sqldriver.NamedValue, bool) {
 		return []sqldriver.NamedValue{{Ordinal: 1, Value: resource}}, true
 	}, func(_ int, value sqldriver.Value) bool {
 		current, _ = value.(int64)
+		isGone = value == nil
 		return true
 	})
+	state := leaseState{resource: resource, isGone: isGone}
 	switch {
-	case err != nil: // no such lease, none at all in this database, or it can't be read
-		return leaseState{}
+	case err != nil: // there are no leases in this database, or they can't be read
 	case current > int64(o.token):
-		return leaseState{takenBy: tokenctx.Token(current)}
+		state.takenBy = tokenctx.Token(current)
+	default:
+		state.isHeld = current == int64(o.token)
 	}
-	return leaseState{isHeld: current == int64(o.token)}
+	return state
 }
 
 // issuesElsewhere reports whether a registered table takes tokens that come from
@@ -62,7 +69,7 @@ func (p *protection) issuesElsewhere(t *rewrite.Table) bool {
 func (o *outcome) askLock(ctx context.Context, isMissing bool) error {
 	lease := o.lease(ctx)
 	switch {
-	case lease.takenBy > 0 && !o.isKnown:
+	case lease.takenBy > 0 && (!o.isKnown || o.wrote > 0):
 		return o.undetermined(errors.New("its lease was taken under token " + lease.takenBy.String() + " since"))
 	case lease.takenBy > 0:
 		return o.stale(ctx, int64(lease.takenBy), true)
@@ -78,6 +85,8 @@ func (o *outcome) askLock(ctx context.Context, isMissing bool) error {
 	switch {
 	case err != nil:
 		return o.undetermined(err)
+	case isAnywhere && lease.isGone:
+		return o.undetermined(fmt.Errorf("fencing.lease has no row of %q: it was deleted, or the token is none of a lease in this database", lease.resource))
 	case isAnywhere:
 		return o.undetermined(nil)
 	}

@@ -67,3 +67,50 @@ func TestNestedLeases(t *testing.T) {
 	require.ErrorContains(t, err, `token 5 of "one"`)
 	require.NoError(t, tx.Rollback())
 }
+
+// Two leases that write the same rows: each holder is told that the newer token is none
+// of its own lease's, which is still held.
+func TestTwoLeasesOfOneRow(t *testing.T) {
+	dsn := localpg.Database(t, fencetest.Installed)
+	run(t, dsn, `CREATE TABLE orders (id bigint PRIMARY KEY, status text); INSERT INTO orders VALUES (17, 'new'), (18, 'new'), (19, 'new')`)
+	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
+	db, err := driver.Open(dsn, driver.WithRewrite())
+	require.NoError(t, err)
+	defer db.Close()
+	one, err := lease.Take(t.Context(), db, "one", time.Hour, lease.WithoutRenewal())
+	require.NoError(t, err)
+	two, err := lease.Take(t.Context(), db, "two", time.Hour, lease.WithoutRenewal())
+	require.NoError(t, err)
+	_, err = db.ExecContext(two.Context(t.Context()), `UPDATE orders SET status = 'second' WHERE id = 17`)
+	require.NoError(t, err)
+
+	// contexts that don't end with the lease
+	under := tokenctx.WithResource(tokenctx.With(t.Context(), one.Token()), "one", one.Token())
+	_, err = db.ExecContext(under, `UPDATE orders SET status = 'first' WHERE id = 17`)
+	var stale *driver.StaleError
+	require.ErrorAs(t, err, &stale)
+	require.Equal(t, driver.StaleError{Table: "orders", Token: one.Token(), Current: two.Token(), Lease: "one"}, *stale)
+	require.ErrorContains(t, err, `which isn't one of lease "one": that is still held`)
+	require.NotContains(t, err.Error(), "another holder has taken over")
+	_, err = db.ExecContext(under, `UPDATE orders SET status = 'first' WHERE id < 19`)
+	var partial *driver.PartialError
+	require.ErrorAs(t, err, &partial)
+	require.Equal(t, driver.PartialError{Table: "orders", Token: one.Token(), Applied: 1, Stale: 1, Lease: "one"}, *partial)
+	require.ErrorContains(t, err, `lease "one"`)
+
+	ctx := one.Context(t.Context())
+	_, err = db.ExecContext(ctx, `UPDATE orders SET status = 'first' WHERE id = 17`)
+	require.ErrorIs(t, err, driver.ErrStale)
+	require.ErrorIs(t, context.Cause(ctx), lease.ErrLost)
+	require.ErrorContains(t, context.Cause(ctx), "another lease writes the same rows")
+
+	run(t, dsn, `DELETE FROM fencing.lease WHERE resource = 'one'`)
+	_, err = db.ExecContext(under, `UPDATE orders SET status = 'first' WHERE status = 'gone'`)
+	require.ErrorIs(t, err, driver.ErrUndetermined)
+	require.ErrorContains(t, err, `fencing.lease has no row of "one": it was deleted`)
+	run(t, dsn, `INSERT INTO fencing.lease VALUES ('one', 'another', 100, 'infinity')`)
+	_, err = db.ExecContext(under, `UPDATE orders SET status = 'first' WHERE id = 17`)
+	require.ErrorAs(t, err, &stale)
+	require.Empty(t, stale.Lease, "somebody has taken it since")
+	require.ErrorContains(t, err, "another holder has taken over")
+}

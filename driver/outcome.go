@@ -147,14 +147,18 @@ const maxAhead = 10_000
 // first ones tell.
 func (c *Conn) judgeRows(ctx context.Context, s *statement, cursor *cursor, rows sqldriver.Rows, counts rewrite.Counts) (sqldriver.Rows, error) {
 	ended, err := cursor.ahead(rows, s.leastRows())
-	found := meant(cursor.first, counts)
+	found := s.meantByMain(cursor.first, counts)
 	if err == nil && !ended && found <= maxAhead {
 		ended, err = cursor.ahead(rows, int(found))
+	}
+	isUncounted := found == 0 && s.isUncounted()
+	if err == nil && !ended && isUncounted {
+		ended, err = cursor.ahead(rows, maxAhead)
 	}
 	if err == nil && !ended {
 		wrote := s.wrote(unknown, cursor.first, counts)
 		if !c.isOpen(s, wrote) {
-			if c.connector.settings.partial || found > maxAhead {
+			if c.connector.settings.partial || found > maxAhead || isUncounted {
 				cursor.atEnd = func(n int64) error { return c.judge(ctx, s, n, cursor.first, counts) }
 			}
 			return cursor.of(rows), nil

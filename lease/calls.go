@@ -44,14 +44,14 @@ func callTake(ctx context.Context, by interface {
 	return grant{tokenctx.Token(token.Int64), holder.String, time.Duration(seconds * float64(time.Second))}, err
 }
 
-// callRenew extends the lease to its time to live from now on. It returns false if the
-// database answers that the lease is over.
-func (l *Lease) callRenew(ctx context.Context) (held bool, err error) {
+// callRenew extends the lease to its time to live from now on. The database answers
+// false if the lease is over, and NULL if its row is gone.
+func (l *Lease) callRenew(ctx context.Context) (held sql.NullBool, err error) {
 	err = l.db.QueryRowContext(ctx, renewSQL, l.resource, int64(l.token), interval(l.ttl)).Scan(&held)
 	return held, err
 }
 
-func (l *Lease) callRelease(ctx context.Context) (held bool, err error) {
+func (l *Lease) callRelease(ctx context.Context) (held sql.NullBool, err error) {
 	err = l.db.QueryRowContext(ctx, releaseSQL, l.resource, int64(l.token)).Scan(&held)
 	return held, err
 }

@@ -124,7 +124,7 @@ func (l *Lease) outerLease(ctx context.Context) (resource string, ok bool) {
 // they are drawn in different databases.
 func (l *Lease) endIfStale(resource string, t tokenctx.Token) {
 	if t == l.token && (resource == "" || resource == l.resource) {
-		l.end(fmt.Errorf("%w: a write under token %d of %q was stale, so another holder has taken over", ErrLost, l.token, l.resource))
+		l.end(fmt.Errorf("%w: a write under token %d of %q was stale: another holder has taken over, or another lease writes the same rows, as the write's own error says", ErrLost, l.token, l.resource))
 	}
 }
 

@@ -222,3 +222,18 @@ func TestContexts(t *testing.T) {
 	require.NotErrorIs(t, l.Err(), lease.ErrReleased)
 	take(t, db, "billing", long) // released all the same
 }
+
+// A lease whose row was deleted says so, whoever finds out first.
+func TestDeletedLease(t *testing.T) {
+	t.Parallel()
+	db := open(t, localpg.Database(t, installed))
+	renewed, released := take(t, db, "renewed", long, lease.WithRenewEvery(tick)), take(t, db, "released", long)
+	_, err := db.ExecContext(t.Context(), `DELETE FROM fencing.lease`)
+	require.NoError(t, err)
+	err = ended(t, renewed)
+	require.ErrorIs(t, err, lease.ErrLost)
+	require.ErrorContains(t, err, `the row of "renewed" was deleted from fencing.lease`)
+	err = released.Release(t.Context())
+	require.ErrorIs(t, err, lease.ErrLost)
+	require.ErrorContains(t, err, `the row of "released" was deleted from fencing.lease`)
+}

@@ -49,7 +49,9 @@ func (l *Lease) Release(ctx context.Context) error {
 	switch cause := context.Cause(l.base); {
 	case !errors.Is(cause, ErrReleased):
 		l.release.result = cause
-	case !held && !l.release.sent: // else that may have been this lease's own doing
+	case !held.Valid:
+		l.release.result = fmt.Errorf("%w: %w", ErrLost, l.rowDeleted())
+	case !held.Bool && !l.release.sent: // else that may have been this lease's own doing
 		l.release.result = fmt.Errorf("%w: %q had ended in the database before it was released", ErrLost, l.resource)
 	}
 	return l.release.result

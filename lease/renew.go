@@ -33,12 +33,21 @@ func (l *Lease) renew() time.Duration {
 	if err != nil {
 		return l.noteFailure(callError("renew it", "fencing.renew", err))
 	}
-	if !held {
+	if !held.Valid {
+		l.end(fmt.Errorf("%w: %w", ErrLost, l.rowDeleted()))
+		return l.renewInterval
+	}
+	if !held.Bool {
 		l.end(fmt.Errorf("%w: the database refused to renew %q: its time was over, and another may have taken it", ErrLost, l.resource))
 		return l.renewInterval
 	}
 	l.extend(sent)
 	return time.Until(sent.Add(l.renewInterval))
+}
+
+// rowDeleted says that the database doesn't know the lease any more.
+func (l *Lease) rowDeleted() error {
+	return fmt.Errorf("the row of %q was deleted from fencing.lease, so another may take it: leave the rows there to fencing.take and fencing.release", l.resource)
 }
 
 // answerTimeout is how long to wait for the answer to a renewal. It leaves time to try

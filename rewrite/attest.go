@@ -85,7 +85,7 @@ func (p *Plan) Attested() string {
 // still added.
 func (p *proof) attest() (string, Counts) {
 	calls := p.settingCalls()
-	if p.hasParts() || p.countsMeant() {
+	if p.hasParts() || p.countsAnyMeant() {
 		if text, counts, ok := p.sentWith(calls, true); ok {
 			return text, counts
 		}

@@ -20,22 +20,17 @@ const countColumn = "fencerow_count_"
 
 // Counts says where the text of [Plan.Attested] has the numbers of rows that parts have
 // written: Columns has the index of a part for each column, the last ones of each row.
-// With IsMeant, one more column follows: how many rows the statement's own write found
-// by its WHERE without the guard, when it began. HidesRows says that the text returns rows only for these columns; the statement itself
-// returns none.
+// Those of Meant follow: how many rows a part found by its WHERE without the guard, when
+// the statement began. HidesRows says that the text returns rows only for these columns;
+// the statement itself returns none.
 type Counts struct {
 	Columns   []int
-	IsMeant   bool
+	Meant     []int
 	HidesRows bool
 }
 
 // Hidden returns how many columns there are that the statement itself doesn't return.
-func (c Counts) Hidden() int {
-	if c.IsMeant {
-		return len(c.Columns) + 1
-	}
-	return len(c.Columns)
-}
+func (c Counts) Hidden() int { return len(c.Columns) + len(c.Meant) }
 
 // Counts returns where the counts are in the rows of the text of [Plan.Attested].
 func (p *Plan) Counts() Counts {
@@ -55,27 +50,29 @@ func (p *proof) addCounts(f *fixer) (Counts, bool) {
 	var counts Counts
 	var items []*sqltree.Node
 	columns := ""
+	add := func(text string) bool {
+		text += " AS " + countColumn + strconv.Itoa(len(items)+1)
+		item := outputItem(text)
+		items, columns = append(items, item), columns+", "+text
+		return item != nil
+	}
 	for i, part := range p.Parts() {
 		if part.cte == "" || !part.Compares {
 			continue
 		}
-		proven := p.provenOf(part)
-		text := "(SELECT pg_catalog.count(*) FROM " + sqltext.QuoteIfNeeded(part.cte) + ") AS " + countColumn + strconv.Itoa(len(counts.Columns)+1)
-		item := outputItem(text)
-		if item == nil || !f.returnSomething(proven.node) {
+		if !f.returnSomething(p.provenOf(part).node) || !add("(SELECT pg_catalog.count(*) FROM "+sqltext.QuoteIfNeeded(part.cte)+")") {
 			return Counts{}, false
 		}
 		counts.Columns = append(counts.Columns, i)
-		items, columns = append(items, item), columns+", "+text
 	}
-	if p.countsMeant() {
-		text, ok := p.meantCount()
-		item := outputItem(text)
-		if !ok || item == nil {
+	for i, part := range p.Parts() {
+		if !p.countsMeant(part) || p.Looks()[i].meant == "" {
+			continue
+		}
+		if !add("(" + p.Looks()[i].meant + ")") {
 			return Counts{}, false
 		}
-		counts.IsMeant = true
-		items, columns = append(items, item), columns+", "+text
+		counts.Meant = append(counts.Meant, i)
 	}
 	if len(items) == 0 {
 		return Counts{}, false
@@ -111,25 +108,14 @@ func (p *proof) mayWriteRowsTwice() bool {
 	return false
 }
 
-// countsMeant reports whether the rows that the text's own write means are counted: who
-// wrote an UPDATE or DELETE without a guard doesn't expect it to leave rows out.
-func (p *Plan) countsMeant() bool {
-	if p.rewriting == nil || p.gate != nil || p.hasParts() || len(p.Parts()) != 1 {
-		return false
-	}
-	part := p.Parts()[0]
-	return part.Compares && !part.pinsOne && (part.Writes[0].Kind == "UPDATE" || part.Writes[0].Kind == "DELETE")
+// countsMeant reports whether the rows that a part means are counted: who wrote an UPDATE
+// or DELETE without a guard doesn't expect it to leave rows out.
+func (p *Plan) countsMeant(part Part) bool {
+	return p.rewriting != nil && p.gate == nil && part.MayLeaveOut() && (part.cte != "" || part.IsMain)
 }
 
-// meantCount writes the column with the number of rows that the text's own write means.
-// The text has the same placeholders as the statement.
-func (p *proof) meantCount() (string, bool) {
-	looks := p.Looks()
-	if looks[0].meant == "" {
-		return "", false
-	}
-	return "(" + looks[0].meant + ") AS " + countColumn + "meant", true
-}
+// countsAnyMeant reports whether the rows that some part means are counted.
+func (p *Plan) countsAnyMeant() bool { return slices.ContainsFunc(p.Parts(), p.countsMeant) }
 
 // returnSomething has a write in WITH return a row for each that it writes.
 func (f *fixer) returnSomething(write *sqltree.Node) bool {

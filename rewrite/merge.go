@@ -24,6 +24,7 @@ func checkMerge(c *checker, n *sqltree.Node, top bool) {
 		}
 	}
 	var guards []guard
+	doesNothing, takesAll, inserts := false, false, false
 	for _, table := range t.tables {
 		c.write(n, table, "MERGE", top)
 		if c.refuseForm(t, table, nil, "MERGE into", "USING") {
@@ -31,10 +32,18 @@ func checkMerge(c *checker, n *sqltree.Node, top bool) {
 		}
 		read := c.reader(n, "sourceRelation")
 		for _, when := range whens {
-			guards = append(guards, c.proveWhen(n, when, t, table, read)...)
+			found := c.proveWhen(n, when, t, table, read)
+			guards = append(guards, found...)
+			conditions := len(conjuncts(when.Get("condition")))
+			doesNothing = doesNothing || when.Str("commandType") == "CMD_NOTHING"
+			takesAll = takesAll || when.Flag("matched") && len(found) > 0 && len(found) == conditions
+			inserts = inserts || when.Str("commandType") == "CMD_INSERT" && conditions == 0
 		}
 	}
 	c.keep(guards, top)
+	if last := len(c.parts) - 1; last >= 0 && c.parts[last].node == n {
+		c.parts[last].guardsAlone = takesAll && inserts && !doesNothing
+	}
 	c.walkFields(n, "relation")
 }
 

@@ -24,6 +24,7 @@ type Part struct {
 
 	cte     string // its name in WITH, "" if it isn't there
 	pinsOne bool   // it writes one row at most; only known where the table's writes are rewritten
+	skips   bool   // its source may have rows that it does nothing for
 }
 
 // Table returns the table that is written, the first where the name may stand for
@@ -34,6 +35,23 @@ func (p *Part) Table() *Table { return p.Writes[0].Table }
 // that isn't known. length gives the length of the array that is the argument of a
 // placeholder.
 func (p *Part) Expects(length func(placeholder int64) (int64, bool)) int64 {
+	if p.skips {
+		return 0
+	}
+	return p.sourced(length)
+}
+
+// AtMost returns how many rows the part writes if its source has none that it does
+// nothing for, 0 if that isn't known.
+func (p *Part) AtMost(length func(placeholder int64) (int64, bool)) int64 {
+	if !p.skips {
+		return 0
+	}
+	return p.sourced(length)
+}
+
+// sourced returns how many rows the source of the part has, 0 if that isn't known.
+func (p *Part) sourced(length func(placeholder int64) (int64, bool)) int64 {
 	rows := p.rows
 	for _, array := range p.arrays {
 		n, ok := length(array)
@@ -51,6 +69,12 @@ func (p *Part) ManyRows() bool { return p.rows > 1 || len(p.arrays) > 0 }
 // IsBeside reports whether the statement may have written something else than its
 // parts, if it counts n rows.
 func (p *Part) IsBeside(n int64) bool { return p.besideWith || p.besideMain && n != 0 }
+
+// MayLeaveOut reports whether the part is an UPDATE or DELETE that may mean several rows,
+// and leave some of them out for its guard.
+func (p *Part) MayLeaveOut() bool {
+	return p.Compares && !p.pinsOne && (p.Writes[0].Kind == "UPDATE" || p.Writes[0].Kind == "DELETE")
+}
 
 // Parts returns the protected writes that the text runs.
 func (p *Plan) Parts() []Part {
@@ -167,8 +191,13 @@ func (c *checker) outcomes() []Part {
 		makesTable := root.Is("CreateTableAsStmt") || statement.Is("SelectStmt") && statement.Get("intoClause") != nil
 		part.besideMain = proven.node != statement && !statement.Is("SelectStmt")
 		part.besideWith = makesTable || c.writesElse(statement)
-		if proven.guardsAlone && !slices.ContainsFunc(part.Writes, func(w Write) bool { return w.Table.DropsRows }) {
+		dropsRows := slices.ContainsFunc(part.Writes, func(w Write) bool { return w.Table.DropsRows })
+		switch {
+		case proven.node.Is("InsertStmt") && proven.guardsAlone && !dropsRows:
 			part.rows, part.arrays = sourceRows(proven.node.Get("selectStmt"))
+		case proven.node.Is("MergeStmt") && joinsByKey(proven.node, part.Table()):
+			part.rows, part.arrays = rowsOfItem(proven.node.Get("sourceRelation"))
+			part.skips = !proven.guardsAlone || dropsRows
 		}
 		part.pinsOne = proven.pinsOne(part.Table())
 		parts = append(parts, part)
@@ -182,10 +211,39 @@ func (p provenPart) pinsOne(table *Table) bool {
 		return false
 	}
 	members := conjuncts(p.node.Get("whereClause"))
+	columns := columnsOf{targetName(p.node), len(besideTarget(p.node)) == 0}
 	return slices.ContainsFunc(table.keys(), func(key []string) bool {
-		pinned, several := columnsOf{alone: true}.pinned(members, key)
-		return pinned != nil && !several
+		pinned, several := columns.pinned(members, key)
+		return pinned != nil && !several || len(key) == 1 && slices.ContainsFunc(members, func(n *sqltree.Node) bool { return columns.isOneOf(n, key[0]) })
 	})
+}
+
+// targetName returns what the target of a write is called in its conditions.
+func targetName(write *sqltree.Node) string {
+	rel := write.Get("relation")
+	if alias := rel.Get("alias"); alias != nil {
+		return alias.Str("aliasname")
+	}
+	return rel.Str("relname")
+}
+
+// isOneOf reports whether a condition holds a column to the one value of a sub-select, as
+// that of a queue's next row does.
+func (c columnsOf) isOneOf(n *sqltree.Node, column string) bool {
+	query := func(n *sqltree.Node, kind string) *sqltree.Node {
+		if n.Is("SubLink") && n.Str("subLinkType") == kind {
+			return n.Get("subselect")
+		}
+		return nil
+	}
+	if op, left, right, ok := comparison(n); ok && op == "=" {
+		return c.is(left, column) && query(right, "EXPR_SUBLINK") != nil || c.is(right, column) && query(left, "EXPR_SUBLINK") != nil
+	}
+	one := query(n, "ANY_SUBLINK").Get("limitCount")
+	if limit, ok := one.Get("ival").Number("ival"); !ok || limit != 1 {
+		return false
+	}
+	return c.is(n.Get("testexpr"), column) && (len(n.List("operName")) == 0 || isName(n.List("operName"), "="))
 }
 
 // writesElse reports whether an item of a statement's WITH writes, and is no part.
@@ -251,12 +309,27 @@ func sourceRows(source *sqltree.Node) (rows int64, arrays []int64) {
 		return rowsOfList(source.List("targetList"))
 	case len(from) > 1 || expandsRows(source):
 		return 0, nil
-	case from[0].Is("RangeFunction"):
-		return 0, unnested(from[0])
-	case from[0].Is("RangeSubselect"):
-		return sourceRows(from[0].Get("subquery"))
+	}
+	return rowsOfItem(from[0])
+}
+
+// rowsOfItem is sourceRows for an item of FROM.
+func rowsOfItem(item *sqltree.Node) (rows int64, arrays []int64) {
+	switch {
+	case item.Is("RangeFunction"):
+		return 0, unnested(item)
+	case item.Is("RangeSubselect"):
+		return sourceRows(item.Get("subquery"))
 	}
 	return 0, nil
+}
+
+// joinsByKey reports whether each row of a MERGE's source meets one row of the table at
+// most, by a key.
+func joinsByKey(merge *sqltree.Node, table *Table) bool {
+	members := conjuncts(merge.Get("joinCondition"))
+	joins := joinsKey(members, table, targetName(merge))
+	return joins != nil && len(joins) == len(members)
 }
 
 // rowsOfList is sourceRows for a SELECT without FROM: one row, or those of the arrays

@@ -92,9 +92,11 @@ func (p *proof) looks() []Look {
 		}
 		a := &asked{
 			tree: proven.node, stmt: parser.WriteIn(message, part.cte), guards: proven.guards, table: probed(part.Writes),
-			with: proven.node.HasField("withClause") && proven.node.Get("withClause") != nil,
+			with:    proven.node.HasField("withClause") && proven.node.Get("withClause") != nil,
+			isInner: part.cte != "",
 		}
 		looks[i].ask(a.meant())
+		looks[i].meant = a.countMeant()
 	}
 	return looks
 }
@@ -122,9 +124,6 @@ func (l *Look) ask(all []meant) {
 		if count, err := m.countNewer(); err == nil {
 			l.Newer = append(l.Newer, count)
 		}
-		if m.source == nil {
-			l.meant, _ = m.countAll()
-		}
 	}
 }
 
@@ -147,6 +146,7 @@ type asked struct {
 	table  *Table // nil if too little is known of it
 	with   bool   // it has a WITH of its own
 
+	isInner bool // it stands in the WITH of another
 }
 
 // meant returns the conditions that find the rows which a guarded write meant.
@@ -162,7 +162,7 @@ func (a *asked) meant() []meant {
 	case a.tree.Is("InsertStmt"):
 		return a.meantByConflict(a.stmt.GetInsertStmt())
 	case a.tree.Is("MergeStmt") && !a.with:
-		return meantByMerge(a.table, a.tree, a.stmt.GetMergeStmt())
+		return a.meantByMerge(a.stmt.GetMergeStmt())
 	}
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 // constants and placeholders, which can be read again as nothing else can, and
 // ON pins the primary key: then the actions' conditions choose among rows that
 // the source names.
-func meantByMerge(table *Table, tree *sqltree.Node, merge *parser.MergeStmt) []meant {
+func (a *asked) meantByMerge(merge *parser.MergeStmt) []meant {
+	table, tree := a.table, a.tree
 	if !constantSource(tree.Get("sourceRelation")) || !repeatable(tree.Get("joinCondition")) {
 		return nil
 	}
@@ -19,19 +20,36 @@ func meantByMerge(table *Table, tree *sqltree.Node, merge *parser.MergeStmt) []m
 	if joins == nil {
 		return nil
 	}
-	exact := true
-	for _, when := range tree.List("mergeWhenClauses") {
-		if when.Flag("matched") && len(conjuncts(when.Get("condition"))) > 1 {
-			exact = false
-		}
-	}
-	m := meant{table: table, rel: merge.Relation, source: merge.SourceRelation, where: []*parser.Node{merge.JoinCondition}, exact: exact}
-	if len(joins) == len(parser.SplitAnd(merge.JoinCondition)) {
+	m := meant{table: table, rel: merge.Relation, source: merge.SourceRelation, where: []*parser.Node{merge.JoinCondition}}
+	chosen, ok := a.chosenByMerge(merge)
+	m.exact, m.where = ok, append(m.where, chosen...)
+	if len(chosen) == 0 && len(joins) == len(parser.SplitAnd(merge.JoinCondition)) {
 		m.byKey, m.several = true, true
 		return []meant{m}
 	}
 	byKey := meant{table: table, rel: merge.Relation, source: merge.SourceRelation, where: pick(merge.JoinCondition, joins), byKey: true, several: true}
 	return []meant{m, byKey}
+}
+
+// chosenByMerge returns the conditions beside the guard of the one action for rows that
+// are there. It reports false where conditions choose among several actions, or none.
+func (a *asked) chosenByMerge(merge *parser.MergeStmt) (chosen []*parser.Node, ok bool) {
+	matched := 0
+	for i, when := range a.tree.List("mergeWhenClauses") {
+		if !when.Flag("matched") {
+			continue
+		}
+		if matched++; when.Str("commandType") == "CMD_NOTHING" || !repeatable(when.Get("condition")) {
+			return nil, false
+		}
+		chosen = a.unguarded(merge.MergeWhenClauses[i].GetMergeWhenClause().GetCondition())
+	}
+	if matched == 1 {
+		return chosen, true
+	}
+	return nil, len(a.guards) == matched && !slices.ContainsFunc(a.tree.List("mergeWhenClauses"), func(when *sqltree.Node) bool {
+		return when.Flag("matched") && len(conjuncts(when.Get("condition"))) > 1
+	})
 }
 
 // joinsKey returns which members of an AND list compare each column of a key of the

@@ -35,12 +35,6 @@ func (m meant) countNewer() (Probe, error) {
 	return m.query(call, append(slices.Clone(m.where), newer))
 }
 
-// countAll asks for the number of rows, whatever token they carry. Its placeholders are
-// those of the write.
-func (m meant) countAll() (string, error) {
-	return parser.DeparseSelect(m.selects(parser.NewCall(parser.NewNames("pg_catalog", "count")), m.where))
-}
-
 func (m meant) tokenColumn() *parser.Node {
 	return parser.NewColumn(refName(m.rel), m.table.TokenColumn)
 }
@@ -59,17 +53,22 @@ func (m meant) selects(result *parser.Node, where []*parser.Node) *parser.Select
 	if m.with != nil {
 		query.WithClause = proto.CloneOf(m.with)
 	}
-	if m.source != nil {
-		query.FromClause = append(query.FromClause, proto.CloneOf(m.source))
-	}
-	switch len(where) {
-	case 0:
-	case 1:
-		query.WhereClause = proto.CloneOf(where[0])
-	default:
-		query.WhereClause = parser.NewAnd(cloneAll(where))
+	query.WhereClause = all(where)
+	if m.source != nil { // by which a row may be found more than once
+		query.WhereClause = parser.NewExists([]*parser.Node{proto.CloneOf(m.source)}, query.WhereClause)
 	}
 	return query
+}
+
+// all joins conditions, of which there may be none.
+func all(conditions []*parser.Node) *parser.Node {
+	switch len(conditions) {
+	case 0:
+		return nil
+	case 1:
+		return proto.CloneOf(conditions[0])
+	}
+	return parser.NewAnd(cloneAll(conditions))
 }
 
 // renumber makes the placeholders of a query start at $1 without a gap, since

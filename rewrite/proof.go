@@ -29,7 +29,7 @@ func (p *Plan) proof() *proof {
 		return &proof{Plan: p}
 	}
 	root := c.root
-	if root == nil && p.countsMeant() {
+	if root == nil && p.countsAnyMeant() {
 		root = c.stmts[0].Get("stmt")
 	}
 	return &proof{p, c.stmts, c.parts, c.guards, root, c.changes, c.inserts, c.bare, c.lex}

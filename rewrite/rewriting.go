@@ -85,7 +85,7 @@ func (p *Policy) rewritten(plan *Plan, c *checker) (out *Plan) {
 	if f.sharesName() {
 		out.gate = &gate{hasColumn: f.hasGateColumn, hidesRows: f.hidesRows}
 	}
-	if out.direct = false; out.countsMeant() {
+	if out.direct = false; out.countsAnyMeant() {
 		out.attests, out.later.attestOnce = true, sync.Once{} // with what the check was made of, it may be done already
 	}
 	if len(plan.Violations) == 0 {

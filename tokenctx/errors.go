@@ -32,6 +32,7 @@ type StaleError struct {
 	Token   Token  // the token the write carried
 	Current Token  // the token found in the row; 0 if it is not known
 	Sealed  bool   // Current is the token under which the table's lease was taken since; no row need carry it
+	Lease   string // the lease that Token comes from, if nobody has taken it since: Current is another lease's, or comes from elsewhere
 	Err     error  // the server's error, where the server refused the write; else nil
 }
 
@@ -40,6 +41,9 @@ func (e *StaleError) Error() string {
 	current := "a newer token"
 	if e.Current > 0 {
 		current = "token " + e.Current.String()
+	}
+	if e.Lease != "" {
+		return fmt.Sprintf("stale token %d on %q: the row carries %s, which isn't one of lease %q: that is still held under token %d, so the row is written under two leases, or under tokens from elsewhere; have one lease protect each row", e.Token, e.Table, current, e.Lease, e.Token)
 	}
 	has := "the row carries"
 	switch {

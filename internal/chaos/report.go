@@ -52,6 +52,8 @@ func lines() []line {
 		number("tokens granted", func(c check.Counts) int { return c.Grants }),
 		number("take-overs during a pause", func(c check.Counts) int { return c.TakeOvers }),
 		number("writes accepted", func(c check.Counts) int { return c.Accepted }),
+		number("writes of present holders", func(c check.Counts) int { return c.Present }),
+		line{"false alarms among these", func(r *Result) string { return fmt.Sprint(len(violationsOf(r, "alarms"))) }},
 		number("writes rejected as stale", func(c check.Counts) int { return c.Stale }),
 		number("strict writes rejected as stale", func(c check.Counts) int { return c.Late }),
 		number("writes rejected as replays", func(c check.Counts) int { return c.Replays }),

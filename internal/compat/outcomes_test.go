@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
@@ -69,20 +70,42 @@ func TestLastTokenIsRead(t *testing.T) {
 	require.EqualValues(t, holder, read.LastToken)
 }
 
-// Where one row of several is stale the others are written, and the driver says
-// so if it is asked to; where it can't tell, too.
+// Where one row of several is stale the others are written, and the driver says so;
+// where it can't tell, too.
 func TestSomeStale(t *testing.T) {
-	e := open(t, settings["attested"], driver.WithPartialCheck())
-	g, b := openGorm(t, e, gorm.Config{}).WithContext(held(t)), bun.NewDB(e.db, pgdialect.New())
+	e := open(t, settings["attested"])
+	g, b, x := openGorm(t, e, gorm.Config{}).WithContext(held(t)), bun.NewDB(e.db, pgdialect.New()), sqlx.NewDb(e.db, "fencerow")
+	upsert := clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: clause.AssignmentColumns([]string{"status"})}
+	named := []SqlxOrder{{ID: 1, Status: "mine"}, {ID: 2, Status: "mine"}}
 	for name, write := range map[string]func() error{
 		"GORM update": func() error { return g.Model(&Order{}).Where("id < 3").Update("status", "mine").Error },
-		"GORM upsert": func() error { return g.Save(orders(1, 2)).Error },
+		"GORM updates": func() error {
+			return g.Model(&Order{}).Where("id IN ?", []int64{1, 2}).Updates(Order{Status: "mine"}).Error
+		},
+		"GORM delete": func() error { return g.Where("id IN ?", []int64{3, 1}).Delete(&Order{}).Error },
+		"GORM save":   func() error { return g.Save(orders(1, 2)).Error },
+		"GORM upsert": func() error { return g.Clauses(upsert).Create(orders(1, 2)).Error },
 		"bun update": func() error {
 			return ofExec(b.NewUpdate().Model(bunOrder(0)).Set("status = ?", "mine").Where("id < 3").Exec(held(t)))
 		},
 		"bun bulk": func() error { return ofExec(b.NewUpdate().Model(bunOrders(1, 2)).Bulk().Exec(held(t))) },
+		"bun bulk, returning": func() error {
+			return ofExec(b.NewUpdate().Model(bunOrders(1, 2)).Bulk().Returning("status").Exec(held(t)))
+		},
 		"bun upsert": func() error {
 			return ofExec(b.NewInsert().Model(bunOrders(1, 2)).On("CONFLICT (id) DO UPDATE").Exec(held(t)))
+		},
+		"bun delete": func() error { return ofExec(b.NewDelete().Model(bunOrders(3, 1)).WherePK().Exec(held(t))) },
+		"sqlx upsert": func() error {
+			return ofExec(x.NamedExecContext(held(t), "INSERT INTO orders (id, status) VALUES (:id, :status) ON CONFLICT (id) DO UPDATE SET status = EXCLUDED.status", named))
+		},
+		"sqlx values": func() error {
+			return ofExec(x.ExecContext(held(t), "UPDATE orders SET status = v.status FROM (VALUES ($1::bigint, $2::text), ($3, $4)) v(id, status) WHERE orders.id = v.id", 1, "mine", 2, "mine"))
+		},
+		"sqlx list": func() error {
+			query, args, err := sqlx.In("UPDATE orders SET status = ? WHERE id IN (?)", "mine", []int{1, 2})
+			require.NoError(t, err)
+			return ofExec(x.ExecContext(held(t), x.Rebind(query), args...))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -129,6 +129,15 @@ func NewBigintParam(number int32) *Node {
 	}}}
 }
 
+// NewExists returns the condition that a join has a row. The query is its FROM and WHERE.
+func NewExists(from []*Node, where *Node) *Node {
+	query := &SelectStmt{FromClause: from, WhereClause: where, LimitOption: pg_query.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg_query.SetOperation_SETOP_NONE}
+	return &Node{Node: &pg_query.Node_SubLink{SubLink: &pg_query.SubLink{
+		SubLinkType: pg_query.SubLinkType_EXISTS_SUBLINK,
+		Subselect:   &Node{Node: &pg_query.Node_SelectStmt{SelectStmt: query}},
+	}}}
+}
+
 // NewAnd joins conditions by AND, and NewOr by OR.
 func NewAnd(conditions []*Node) *Node {
 	return pg_query.MakeBoolExprNode(pg_query.BoolExprType_AND_EXPR, conditions, -1)

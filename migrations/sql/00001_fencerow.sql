@@ -1125,7 +1125,7 @@ COMMENT ON FUNCTION fencing.disallow_function(regprocedure) IS
 --   A step of the server's clock moves the end of every lease with it. Two may then hold a lease at once, and so they may while one
 --   of them is paused past its end: that is what the tokens are compared for.
 --   Failing over to a standby that lacks the last transactions forgets the leases taken in them. Tokens go on rising in any case.
---   Deleting a row of fencing.lease ends the lease without its holder's knowledge; its next renewal finds out.
+--   Deleting a row of fencing.lease ends the lease without its holder's knowledge; its next renewal finds out, and says so.
 
 CREATE TABLE fencing.lease (
   resource   text        PRIMARY KEY CHECK (length(resource) BETWEEN 1 AND 255),
@@ -1256,6 +1256,9 @@ BEGIN
   UPDATE fencing.lease l SET expires_at = clock_timestamp() + c_ttl
    WHERE l.resource = renew.resource AND l.token = renew.token AND l.expires_at >= clock_timestamp();
   v_held := FOUND;
+  IF NOT v_held AND NOT EXISTS (SELECT 1 FROM fencing.lease x WHERE x.resource = renew.resource) THEN
+    v_held := NULL;
+  END IF;
   IF c_session = 'driver' THEN
     PERFORM set_config('fencing.session', c_session, true);
   END IF;
@@ -1264,7 +1267,7 @@ END $$;
 -- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.renew(text, bigint, interval) IS
-  'Has a lease last for ttl from now on. False if it has ended, or the token isn''t its holder''s.';
+  'Has a lease last for ttl from now on. False if it has ended, or the token isn''t its holder''s; null if its row was deleted.';
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.release(resource text, token bigint) RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -1281,6 +1284,9 @@ BEGIN
   UPDATE fencing.lease l SET holder = NULL, expires_at = '-infinity'
    WHERE l.resource = release.resource AND l.token = release.token AND l.expires_at >= clock_timestamp();
   v_held := FOUND;
+  IF NOT v_held AND NOT EXISTS (SELECT 1 FROM fencing.lease x WHERE x.resource = release.resource) THEN
+    v_held := NULL;
+  END IF;
   IF c_session = 'driver' THEN
     PERFORM set_config('fencing.session', c_session, true);
   END IF;
@@ -1292,7 +1298,7 @@ END $$;
 -- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.release(text, bigint) IS
-  'Ends a lease, and notifies channel fencerow_lease with the resource. False if it had ended before, or the token isn''t its holder''s.';
+  'Ends a lease, and notifies channel fencerow_lease with the resource. False if it had ended before, or the token isn''t its holder''s; null if its row was deleted.';
 
 -- ---- src/40_wall.sql
 
@@ -3939,8 +3945,8 @@ VALUES
   ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '868d04403bdd107caa61a511769df3ab plpgsql c1fd94ce945b430f5d7ce4bccbfa5857'),
   ('function', '', 'registered_above(tbl regclass)', '51c244a9d2b3050cb78087489bfe90f4 plpgsql 642b1a0e64a06536b4ce65001aeb9b8f'),
   ('function', '', 'registry_changed()', '4f48ba5430dcf438d0dbd16e39a904df plpgsql 83d06d69d20df2f3b840bb3d13ae5486'),
-  ('function', '', 'release(resource text, token bigint)', '9d66b5a7684e8c0d8e84dc7ec44a8152 plpgsql d0d9fc5461b488971e6c299a23a95191'),
-  ('function', '', 'renew(resource text, token bigint, ttl interval)', '62c6083377ebedc8adfe9ccf4a73446b plpgsql 6e74c9b01cb5447304651630290e19fe'),
+  ('function', '', 'release(resource text, token bigint)', 'c4485f3a1b47a6c7c3acbd311a8f294b plpgsql d0d9fc5461b488971e6c299a23a95191'),
+  ('function', '', 'renew(resource text, token bigint, ttl interval)', '99ff1db91a3c96b5d641e068680ec52e plpgsql 6e74c9b01cb5447304651630290e19fe'),
   ('function', '', 'repair(tbl regclass, key jsonb, token bigint, reason text)', '7698fb36850e3abae679f9e8157559a9 plpgsql 1b324457810d994b8653843a483602c4'),
   ('function', '', 'seal(tbl regclass, resource text, by_column name)', 'ba8076d52e5f420075c6900abf68bbb1 plpgsql 948154b1725838c7acddae05c1a9f43a'),
   ('function', '', 'seal_apply(tbl regclass)', '29c6c724a1c8505bea7af52799f4c41d plpgsql 595760964e5e7716b3ff5a84a282718a'),

@@ -55,6 +55,7 @@ func Checks() []Check {
 		{"sealed", "of sealed tables: no write of an older holder is acknowledged that was sent after a newer holder had its lease", sealed},
 		{"updates", "between a holder's look at a row and its write no other holder wrote", updates},
 		{"rejected", "what was rejected as stale was late: somebody had sent a newer token", rejected},
+		{"alarms", "no write was rejected as stale while its sender was the present holder of its lease", alarms},
 		{"register", "each row is a linearizable register", registers},
 	}
 }

@@ -119,7 +119,7 @@ func TestChecks(t *testing.T) {
 		"a write that nobody sent":      {func(h *history.History) { h.Writes[6].Op = 99 }, []string{"accepted"}},
 		"a value that nobody sent":      {func(h *history.History) { h.Writes[6].NewValue, h.Final[0].Value = 99, 99 }, []string{"accepted", "register"}},
 		"a token that nobody sent":      {func(h *history.History) { h.Writes[6].NewToken = 9 }, []string{"accepted"}},
-		"a rejected write, applied":     {func(h *history.History) { change(h, 12, ended(history.Stale)) }, []string{"accepted", "register", "rejected"}},
+		"a rejected write, applied":     {func(h *history.History) { change(h, 12, ended(history.Stale)) }, []string{"accepted", "alarms", "register", "rejected"}},
 		"a refused insert, applied":     {func(h *history.History) { h.Entries = append(h.Entries, history.Entry{Op: 14, Token: 8}) }, []string{"accepted"}},
 		"a write of no row, applied":    {func(h *history.History) { change(h, 8, ended(history.None)) }, []string{"accepted", "register"}},
 		"half of a transaction":         {func(h *history.History) { h.Entries = h.Entries[1:] }, []string{"accepted"}},
@@ -155,8 +155,8 @@ func TestChecks(t *testing.T) {
 		"an insert after a grant, sealed":     {func(h *history.History) { late(h); h.Sealed = true }, []string{"sealed"}},
 		"a good history, sealed":              {func(h *history.History) { h.Sealed = true }, nil},
 
-		"a rejection without a newer token": {func(h *history.History) { change(h, 6, func(o *history.Op) { o.Token = 8 }) }, []string{"rejected"}},
-		"a rejection before a newer token":  {func(h *history.History) { change(h, 6, func(o *history.Op) { o.Call, o.End = 9, 10 }) }, []string{"rejected"}},
+		"a rejection without a newer token": {func(h *history.History) { change(h, 6, func(o *history.Op) { o.Token = 8 }) }, []string{"alarms", "rejected"}},
+		"a rejection before a newer token":  {func(h *history.History) { change(h, 6, func(o *history.Op) { o.Call, o.End = 9, 10 }) }, []string{"alarms", "rejected"}},
 
 		"a read of what is older":     {func(h *history.History) { change(h, 10, saw(7)); change(h, 11, saw(7)) }, nil},
 		"a read of what was replaced": {func(h *history.History) { change(h, 10, saw(3)) }, []string{"register"}},
@@ -226,7 +226,7 @@ func TestCount(t *testing.T) {
 	c := Count(good())
 	require.Equal(t, map[string]int{"pause": 1}, c.Faults)
 	c.Faults = nil
-	require.Equal(t, Counts{Time: 100 * sec, Ops: 17, Grants: 3, TakeOvers: 1, Accepted: 7, Reads: 1, Stale: 1, Replays: 1, Refused: 1, Unknown: 3}, c)
+	require.Equal(t, Counts{Time: 100 * sec, Ops: 17, Grants: 3, TakeOvers: 1, Accepted: 7, Present: 7, Reads: 1, Stale: 1, Replays: 1, Refused: 1, Unknown: 3}, c)
 
 	h := good()
 	truncate(h, 3)

@@ -14,6 +14,7 @@ type Counts struct {
 	Grants    int // tokens, with leases and without
 	TakeOvers int // leases taken by another while their holder was paused
 	Accepted  int // writes and inserts
+	Present   int // writes and inserts of present holders of a lease
 	Reads     int
 	Stale     int // writes under leases that were rejected as stale
 	Late      int // and in mode strict
@@ -31,8 +32,12 @@ func Count(h *history.History) Counts {
 	for _, f := range h.Faults {
 		c.Faults[f.Kind]++
 	}
+	all := e.claims()
 	for _, op := range h.Ops {
 		changes := op.Raises() || op.Enters()
+		if isUnderLease(op) && (op.Outcome == history.OK || op.Outcome == history.Stale) && e.isPresent(op, all) {
+			c.Present++
+		}
 		switch {
 		case op.Grants():
 			c.Grants++

@@ -11,7 +11,7 @@
 --   A step of the server's clock moves the end of every lease with it. Two may then hold a lease at once, and so they may while one
 --   of them is paused past its end: that is what the tokens are compared for.
 --   Failing over to a standby that lacks the last transactions forgets the leases taken in them. Tokens go on rising in any case.
---   Deleting a row of fencing.lease ends the lease without its holder's knowledge; its next renewal finds out.
+--   Deleting a row of fencing.lease ends the lease without its holder's knowledge; its next renewal finds out, and says so.
 
 CREATE TABLE fencing.lease (
   resource   text        PRIMARY KEY CHECK (length(resource) BETWEEN 1 AND 255),
@@ -135,6 +135,9 @@ BEGIN
   UPDATE fencing.lease l SET expires_at = clock_timestamp() + c_ttl
    WHERE l.resource = renew.resource AND l.token = renew.token AND l.expires_at >= clock_timestamp();
   v_held := FOUND;
+  IF NOT v_held AND NOT EXISTS (SELECT 1 FROM fencing.lease x WHERE x.resource = renew.resource) THEN
+    v_held := NULL;
+  END IF;
   IF c_session = 'driver' THEN
     PERFORM set_config('fencing.session', c_session, true);
   END IF;
@@ -142,7 +145,7 @@ BEGIN
 END $$;
 
 COMMENT ON FUNCTION fencing.renew(text, bigint, interval) IS
-  'Has a lease last for ttl from now on. False if it has ended, or the token isn''t its holder''s.';
+  'Has a lease last for ttl from now on. False if it has ended, or the token isn''t its holder''s; null if its row was deleted.';
 
 CREATE FUNCTION fencing.release(resource text, token bigint) RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
@@ -158,6 +161,9 @@ BEGIN
   UPDATE fencing.lease l SET holder = NULL, expires_at = '-infinity'
    WHERE l.resource = release.resource AND l.token = release.token AND l.expires_at >= clock_timestamp();
   v_held := FOUND;
+  IF NOT v_held AND NOT EXISTS (SELECT 1 FROM fencing.lease x WHERE x.resource = release.resource) THEN
+    v_held := NULL;
+  END IF;
   IF c_session = 'driver' THEN
     PERFORM set_config('fencing.session', c_session, true);
   END IF;
@@ -168,4 +174,4 @@ BEGIN
 END $$;
 
 COMMENT ON FUNCTION fencing.release(text, bigint) IS
-  'Ends a lease, and notifies channel fencerow_lease with the resource. False if it had ended before, or the token isn''t its holder''s.';
+  'Ends a lease, and notifies channel fencerow_lease with the resource. False if it had ended before, or the token isn''t its holder''s; null if its row was deleted.';
