@@ -183,23 +183,26 @@ func (c *checker) plan() *Plan {
 	if plan.compares = len(c.guards) > 0; plan.compares {
 		plan.replays = slices.ContainsFunc(c.guards, func(g guard) bool { return !g.equal })
 	}
-	if len(c.bare) > 0 {
+	if len(c.bare)+len(c.casts) > 0 {
 		c.requireQualified(plan)
 	}
 	return plan
 }
 
 // requireQualified refuses a text whose comparisons aren't sent as those of
-// pg_catalog although the database has others.
+// pg_catalog although the database has others, or whose casts aren't.
 func (c *checker) requireQualified(plan *Plan) {
 	plan.later.attestOnce.Do(func() {
-		plan.later.attested, plan.later.counts = (&proof{plan, c.stmts, c.parts, c.guards, c.root, c.changes, c.inserts, c.bare, c.lex}).attest()
+		plan.later.attested, plan.later.counts = (&proof{plan, c.stmts, c.parts, c.guards, c.root, c.changes, c.inserts, c.bare, c.casts, c.lex}).attest()
 	})
 	if plan.later.attested != plan.text {
 		return // what is sent is proved to be the text with them qualified
 	}
 	t := plan.writes[0].Table
-	v := violation(UnsafePath, c.bare[0], "write to protected table %s compares by an operator that may be somebody's own, since the database has one for integers: write OPERATOR(pg_catalog.<) or OPERATOR(pg_catalog.<=)", quoted(t))
+	v := violation(UnsafePath, slices.Concat(c.bare, c.casts)[0], "write to protected table %s casts the token to a type by its bare name, which may be somebody's own: write $n::bigint", quoted(t))
+	if len(c.bare) > 0 {
+		v.Message = fmt.Sprintf("write to protected table %s compares by an operator that may be somebody's own, since the database has one for integers: write OPERATOR(pg_catalog.<) or OPERATOR(pg_catalog.<=)", quoted(t))
+	}
 	c.found = append(c.found, v.on(t))
 	c.locate()
 	plan.Violations = append(plan.Violations, *v)

@@ -14,6 +14,7 @@ type rewriting struct {
 	text  string         // the caller's
 	given int64          // its placeholders
 	plain *Plan          // of the text as it was given, if it may be sent
+	later func() *Plan   // makes that plan, where it isn't made before it is asked for
 	added int            // placeholders that it has more now, at the end: tokens all
 	taken map[int64]bool // placeholders whose argument gives way to the token, whatever it is
 }
@@ -111,10 +112,16 @@ func (p *Plan) withArguments(how *rewriting) *Plan {
 // Plain returns the plan of the text as it was given where that is guarded by
 // itself, nil where it isn't or nothing was rewritten.
 func (p *Plan) Plain() *Plan {
-	if p.rewriting == nil {
+	switch {
+	case p.rewriting == nil:
 		return nil
+	case p.rewriting.later == nil:
+		return p.rewriting.plain
 	}
-	return p.rewriting.plain
+	if plain := p.rewriting.later(); len(plain.Violations) == 0 {
+		return plain
+	}
+	return nil
 }
 
 // mayBeRewritten reports whether a plan is for writes to tables whose statements

@@ -115,7 +115,7 @@ func (f *fixer) takeItem(at, value *sqltree.Node, place [2]int, table *Table, ca
 	if !ok {
 		return false
 	}
-	if o, isToken := tokenOperand(value); isToken && o.param > 0 && o.spelled() == token {
+	if o, isToken := tokenOperand(value); isToken && o.param > 0 && o.cast == nil && o.spelled() == token {
 		return true
 	}
 	item := f.placeholder(token + cast)
