@@ -114,7 +114,7 @@ func (g *gen) column(t genTable, ref string, alone bool) string {
 func (g *gen) comparison(t genTable, ref string, alone bool) string {
 	c, tok := g.column(t, ref, alone), g.token()
 	if !g.odds(3) {
-		return g.pick(c+" < "+tok, tok+" > "+c, c+" <= "+tok, c+" OPERATOR(pg_catalog.<) "+tok, "("+c+" < "+tok+")")
+		return g.pick(c+" < "+tok, tok+" > "+c, c+" <= "+tok, c+" OPERATOR(pg_catalog.<) "+tok, "("+c+" < "+tok+")", c+" BETWEEN 0 AND "+tok, "NOT "+c+" >= "+tok)
 	}
 	return g.pick(c+" >= "+tok, c+" <> "+tok, c+" = "+tok, tok+" < "+c, tok+" >= "+c, c+" OPERATOR(other.<) "+tok, c+" OPERATOR(pg_catalog.<=) "+tok,
 		"NOT "+c+" >= "+tok, "NOT ("+c+" < "+tok+")", "NOT ("+c+" > "+tok+")", "NOT "+tok+" < "+c, "NOT (NOT "+c+" > "+tok+")", "NOT ("+c+" > "+tok+" AND "+t.key+" = 1)", c+" BETWEEN SYMMETRIC 0 AND "+tok, c+" BETWEEN "+tok+" AND N", "NOT "+c+" BETWEEN 0 AND "+tok, tok+" BETWEEN 0 AND "+c, "("+c+" < "+tok+") IS NOT NULL", "("+c+" < "+tok+") IS NOT FALSE", "("+c+" < "+tok+") = true", "COALESCE("+c+" < "+tok+", true)",

@@ -42,7 +42,7 @@ var holes = []hole{
 	{"a star before the token in an INSERT is not looked at", "insert.go", `		if expands(item) {`, `		if false {`},
 	{"NOT turns nothing around", "guard.go", `return negated[op], left, right, at, ok`, `return op, left, right, at, ok`},
 	{"NOT turns < into >", "guard.go", `"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "<>", "<>": "="`, `"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "<>", "<>": "="`},
-	{"any kind of BETWEEN counts", "guard.go", `n.Str("kind") == "AEXPR_BETWEEN": // not`, `strings.Contains(n.Str("kind"), "BETWEEN"): // not`},
+	{"any kind of BETWEEN counts", "guard.go", `n.Str("kind") == "AEXPR_BETWEEN": // not`, `n.Str("kind") == "AEXPR_BETWEEN" || n.Str("kind") == "AEXPR_BETWEEN_SYM" || n.Str("kind") == "AEXPR_NOT_BETWEEN": // not`},
 	{"a BETWEEN whose comparisons may be somebody's own counts", "guard.go", `if c.policy.closure.HasComparisons && at.Str`, `if false && at.Str`},
 	{"a type by its bare name is taken for the built-in one", "guard.go", `if o.cast != nil && `, `if false && `},
 	{"a call casts whatever it is given", "operand.go", `	if len(args) != 1 || n.Str("funcformat")`, `	for args[0].Is("A_Expr") && args[0].Get("lexpr") != nil {

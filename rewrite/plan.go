@@ -1,12 +1,10 @@
 package rewrite
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
-	"github.com/fencerow/fencerow/internal/parser"
 	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/internal/sqltree"
 )
@@ -261,7 +259,7 @@ func (c *checker) text() {
 	}
 	stmts, err := c.arena.Parse(c.sql)
 	if err != nil {
-		c.found = append(c.found, parseViolation(&c.lex, err))
+		c.found = append(c.found, c.policy.unreadViolation(&c.lex, err))
 		return
 	}
 	if c.stmts = stmts; c.madeBy != nil && !c.madeBy.made(stmts) {
@@ -287,25 +285,4 @@ func (c *checker) checkText() *sqltext.Fault {
 		return c.lex.Check(c.madeBy.IsTooDeep)
 	}
 	return c.lex.Check(c.lex.IsTooDeep)
-}
-
-// parseViolation names the place of a syntax error. The parser's own text is
-// left out where it may quote a literal.
-func parseViolation(l *sqltext.Text, err error) *Violation {
-	v := &Violation{Rule: Unparsable, offset: -1}
-	near := ""
-	var perr *parser.Error
-	if errors.As(err, &perr) && perr.Character > 0 {
-		v.offset = sqltext.ByteOffset(l.SQL, perr.Character-1)
-		near = l.WordAt(v.offset)
-	}
-	advice := "correct the syntax, or send it over a plain connection if the server's grammar is newer and it touches no protected table"
-	if near != "" {
-		near = fmt.Sprintf(" (syntax error at or near %q)", near)
-	}
-	if l.HasOtherPlaceholders() {
-		advice = "write placeholders as $1, $2, or pass pgx.NamedArgs for @name"
-	}
-	v.Message = "SQL text cannot be parsed, so it cannot be checked" + near + ": " + advice
-	return v
 }
