@@ -142,7 +142,7 @@ func (c *Conn) check(ctx context.Context, sql string, known looked) (verdict, er
 		}
 	}
 	if found != nil && v.view.enforces {
-		return v, c.refuse(ctx, sql, found)
+		return v, c.refuse(ctx, sql, c.askParser(ctx, sql, found))
 	}
 	widest := v.enforced
 	if v.view.watched != nil {

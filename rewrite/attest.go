@@ -95,7 +95,7 @@ func (p *proof) attest() (string, Counts) {
 			return text, Counts{}
 		}
 	}
-	if text, ok := qualified(p.text, p.bare); ok {
+	if text, ok := qualified(p.text, p.bare); ok && len(p.casts) == 0 {
 		return text, Counts{}
 	}
 	if text, _, ok := p.sentWith(nil, false); ok {
@@ -145,7 +145,7 @@ func (p *proof) sentWith(calls map[*sqltree.Node]string, counted bool) (string, 
 	f := newFixer(p.policy, p.text, p.root, &p.lex)
 	var counts Counts
 	var ok bool
-	if f.growth, ok = callGrowth(calls); !ok || !f.qualifyComparisons(p.bare) {
+	if f.growth, ok = callGrowth(calls); !ok || !f.qualifyComparisons(p.bare) || !f.qualifyCasts(p.casts) {
 		return "", counts, false
 	}
 	done := make(map[*sqltree.Node]bool, len(calls))
@@ -195,6 +195,46 @@ func (f *fixer) qualifyComparisons(bare []*sqltree.Node) bool {
 		f.growth.addFirst(n, "name", like.List("name")[0])
 	}
 	return true
+}
+
+// qualifyCasts writes the types of casts as those of pg_catalog: a bare one may be
+// somebody's own, such as a temporary table's.
+func (f *fixer) qualifyCasts(casts []*sqltree.Node) bool {
+	if len(casts) == 0 {
+		return true
+	}
+	like := f.expression("1::pg_catalog.int8")
+	if like == nil {
+		return false
+	}
+	schema := like.Get("typeName").List("names")[0]
+	places := make(map[int]bool, len(casts))
+	for _, n := range casts {
+		at := f.TokenAt(n.Offset())
+		if at < 0 {
+			return false
+		}
+		if !places[n.Offset()] {
+			f.Insert(f.Tokens[at].Start, "pg_catalog.")
+		}
+		places[n.Offset()] = true
+	}
+	f.growCasts(f.root, places, schema)
+	return true
+}
+
+// growCasts notes the schema of the casts at the given places, wherever the tree has
+// them: it repeats the source of "(a, b) = (x, y)".
+func (f *fixer) growCasts(n *sqltree.Node, places map[int]bool, schema *sqltree.Node) {
+	switch {
+	case n.Is("TypeName") && places[n.Offset()]:
+		f.growth.addFirst(n, "names", schema)
+	case n.Is("FuncCall") && places[n.Offset()]:
+		f.growth.addFirst(n, "funcname", schema)
+	}
+	for _, k := range n.Kids {
+		f.growCasts(k, places, schema)
+	}
 }
 
 // proves makes the edits, and reports whether nothing but those was made.

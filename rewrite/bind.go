@@ -131,7 +131,7 @@ func (b *Binder) bindOne(p *Plan, use tokenUse, t tokenctx.Token, args []driver.
 		return nil
 	}
 	if use.param > int64(len(bound)) {
-		return p.tokenViolation(MissingArgument, use, "token position $%d of protected table %s has no argument: pass tokenctx.Arg or the token", use.param, quoted(use.table))
+		return p.tokenViolation(MissingArgument, use, "mismatched param and argument count: token position $%d of protected table %s has no argument among the %d that were passed: pass tokenctx.Arg or the token", use.param, quoted(use.table), len(args))
 	}
 	i := use.param - 1
 	if !p.replaces(use.param) && args[i].Value != (any)(tokenctx.Arg) {

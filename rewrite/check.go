@@ -48,6 +48,7 @@ type checker struct {
 	changes []change
 	inserts []insertion
 	bare    []*sqltree.Node // comparisons of guards whose operator could be somebody's own
+	casts   []*sqltree.Node // casts of tokens to a type that could be somebody's own, by its bare name
 }
 
 // tokenKey and rowsKey say what has been noted in tokens already.
@@ -67,6 +68,8 @@ type paramUse struct {
 	number int64
 	at     *sqltree.Node
 	bigint bool // it is the direct operand of a cast to bigint
+
+	cast *sqltree.Node // the type's bare name, if it is cast to bigint by that
 }
 
 // maxFound bounds the violations that are told of one text.
@@ -105,7 +108,7 @@ func (c *checker) walk(n, parent *sqltree.Node) {
 		return
 	case "ParamRef":
 		number, _ := n.Number("number")
-		c.params = append(c.params, paramUse{number, n, isBigintCast(parent)})
+		c.params = append(c.params, paramUse{number, n, isBigintCast(parent), bareBigint(parent)})
 		return
 	case "JsonObjectConstructor", "JsonArrayConstructor", "JsonArrayQueryConstructor", "JsonObjectAgg", "JsonArrayAgg":
 		checkConstructor(c, n)
@@ -182,7 +185,7 @@ func (c *checker) afterwards(stmts []*sqltree.Node) {
 		c.report((&Violation{Rule: SeveralStatements, Message: "write to protected table " + quoted(t) + " stands beside other statements in one text: send it by itself", offset: -1}).on(t))
 	}
 	c.checkTokenReuse()
-	if len(stmts) == 1 && (len(c.changes)+len(c.inserts)+len(c.bare) > 0 || c.hasCountable(stmts[0].Get("stmt"))) {
+	if len(stmts) == 1 && (len(c.changes)+len(c.inserts)+len(c.bare)+len(c.casts) > 0 || c.hasCountable(stmts[0].Get("stmt"))) {
 		c.root = stmts[0].Get("stmt")
 	}
 }
@@ -206,7 +209,11 @@ func (c *checker) checkTokenReuse() {
 		if tables == nil {
 			table = lastTable(c.tokens, use.number)
 		}
-		if table != nil {
+		switch {
+		case table == nil:
+		case use.cast != nil:
+			c.casts = append(c.casts, use.cast)
+		default:
 			c.report(violation(TokenReuse, use.at,
 				"token placeholder $%d of protected table %s is used elsewhere in the statement, where it may take another type than bigint: use a placeholder of its own there, or write $%d::bigint",
 				use.number, quoted(table), use.number).on(table))

@@ -50,10 +50,11 @@ var casesTemplate = localpg.Template{Name: "cases", Setup: func(ctx context.Cont
 }}
 
 // pathSchema has what an unseen search path can lead to: comparisons that let
-// every token through, and a function that sets the path as an application's
-// would.
+// every token through, a type int8 in which a newer token is equal, and a function
+// that sets the path as an application's would.
 const pathSchema = `
 	CREATE SCHEMA evil;
+	CREATE DOMAIN evil.int8 AS float8;
 	CREATE FUNCTION evil.both(bigint, bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
 	CREATE FUNCTION evil.small(bigint, int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
 	CREATE FUNCTION evil.large(int, bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
@@ -486,11 +487,16 @@ func firstDifference(a, b string) string {
 // of -rapid.checks.
 func TestDifferential(t *testing.T) {
 	l := newLab(t)
-	policies := map[Mode]*Policy{Strict: casesPolicy(t, Strict), Lease: casesPolicy(t, Lease)}
+	own := map[Mode]*Policy{Strict: casesPolicy(t, Strict), Lease: casesPolicy(t, Lease)}
+	ordinary := map[Mode]*Policy{Strict: withoutComparisons(own[Strict]), Lease: withoutComparisons(own[Lease])}
 	start := time.Now()
 	rapid.Check(t, func(t *rapid.T) {
 		s := trim(genStatement.Draw(t, "statement"))
 		s.path, s.misled = genPath.Draw(t, "path"), rapid.Bool().Draw(t, "misled")
+		policies := own
+		if s.path == "" && rapid.Bool().Draw(t, "ordinary") {
+			policies = ordinary
+		}
 		if what := l.try(policies, s); what != "" {
 			l.recover(t)
 			t.Fatalf("%s\n%s", what, s)
@@ -500,6 +506,14 @@ func TestDifferential(t *testing.T) {
 		l.generated, l.accepted, l.guarded, l.ran, l.failed, l.waited, l.changed, time.Since(start).Round(time.Millisecond))
 	require.NotZero(t, l.waited, "no statement waited: the race was not exercised")
 	require.NotZero(t, l.changed)
+}
+
+// withoutComparisons is the policy of a database that has no comparisons of its own, or
+// has them where no session's path leads to.
+func withoutComparisons(p *Policy) *Policy {
+	view := *p
+	view.closure.HasComparisons = false
+	return &view
 }
 
 // recover brings the lab back after a statement that broke something.

@@ -78,6 +78,14 @@ type fixer struct {
 	taken     map[int64]bool // the placeholders whose argument is not looked at
 
 	hasGateColumn, hidesRows bool // see gate
+
+	why string // what keeps the text from being guarded, if that is known
+}
+
+// cannot notes why the text can't be guarded.
+func (f *fixer) cannot(why string) bool {
+	f.why = defaultTo(f.why, why)
+	return false
 }
 
 // fixer returns a fixer for the text that a checker has read, nil if it isn't one

@@ -17,9 +17,11 @@ func (f *fixer) guardInsert(n *sqltree.Node, t target, c sqledit.Clauses) bool {
 	ok := false
 	switch {
 	case c.Source < 0:
+		return f.cannot(plainSourceOnly)
 	case n.Get("selectStmt") == nil:
 		ok = f.insteadOfDefaults(n, table, c)
 	case len(cols) == 0:
+		return f.cannot("an INSERT needs a column list to be given the token")
 	case position < 0:
 		ok = f.addColumn(n, table, c)
 	case why == "":
@@ -29,13 +31,30 @@ func (f *fixer) guardInsert(n *sqltree.Node, t target, c sqledit.Clauses) bool {
 	if !ok || conflict == nil || conflict.Str("action") != "ONCONFLICT_UPDATE" {
 		return ok
 	}
-	if f.takeover && position < 0 && namesExcluded(conflict, table.TokenColumn) {
-		return false // it would mean another token than it did
+	if f.takeover && f.readsExcluded(conflict, t, position) {
+		return f.cannot("EXCLUDED." + table.TokenColumn + " is used as a value, and would be the token instead of what the row was given")
 	}
 	if f.policy.changesExcluded(table) {
 		return c.Action >= 0 && f.guardUpdate(conflict, t, c, tokenOperand, nil)
 	}
 	return c.Action >= 0 && f.guardUpdate(conflict, t, c, excludedReader(table), &operand{name: "EXCLUDED." + sqltext.QuoteIfNeeded(table.TokenColumn)})
+}
+
+const plainSourceOnly = "the source of an INSERT has to be VALUES or one SELECT, without brackets, WITH or a set operation, to be given the token"
+
+// readsExcluded reports whether the action of an upsert takes what was to be inserted in
+// the place of the token for something else than the token: the row would have the token
+// there instead.
+func (f *fixer) readsExcluded(conflict *sqltree.Node, t target, position int) bool {
+	column := t.tables[0].TokenColumn
+	if position < 0 {
+		return namesExcluded(conflict, column)
+	}
+	return slices.ContainsFunc(conflict.List("targetList"), func(item *sqltree.Node) bool {
+		return item.Str("name") != column && namesExcluded(item, column)
+	}) || slices.ContainsFunc(conjuncts(conflict.Get("whereClause")), func(n *sqltree.Node) bool {
+		return namesExcluded(n, column) && len(f.findGuards(t, t.tables[0], []*sqltree.Node{n}, excludedReader(t.tables[0]))) == 0
+	})
 }
 
 // insteadOfDefaults writes a row of the token in the place of DEFAULT VALUES.
@@ -111,7 +130,7 @@ func hasConstant(n *sqltree.Node) bool {
 // SELECT.
 func (f *fixer) addToSource(source *sqltree.Node, c sqledit.Clauses, table *Table) bool {
 	if !isPlainSource(source) {
-		return false
+		return f.cannot(plainSourceOnly)
 	}
 	rows, cast := source.List("valuesLists"), ""
 	if rows == nil {

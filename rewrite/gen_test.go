@@ -73,7 +73,7 @@ func (g *gen) param(v any) string {
 func (g *gen) token() string {
 	if g.odds(5) {
 		return g.pick("T::bigint", "CAST(T AS bigint)", "8::int", "T.4", "T.4", "'T'", "'N'", "9", "N", "-T", "0x20000000000000", "1e1", "T::double precision", "NULL",
-			"(SELECT T)", "greatest(T, N)", "9223372036854775807", "T::numeric", "currval('write_epoch')", "T::int8", "(T)", "+T")
+			"(SELECT T)", "greatest(T, N)", "9223372036854775807", "T::numeric", "currval('write_epoch')", "T::int8", "(T)", "+T", "int8(T)", "int8(T + 1)", "CAST(T AS int8)", "T::int8[]")
 	}
 	if g.odds(4) {
 		return "T"
@@ -91,7 +91,7 @@ func (g *gen) token() string {
 	}
 	p := fmt.Sprintf("$%d", g.tok)
 	if g.odds(4) {
-		return g.pick(p+"::bigint", p+"::double precision", "("+p+")", p+"::float8", p+"::numeric", p+"::text::bigint", p+" + 1", p+" * 10", "greatest("+p+", N)", "-"+p, p+"::int8", "CAST("+p+" AS bigint)")
+		return g.pick(p+"::bigint", p+"::double precision", "("+p+")", p+"::float8", p+"::numeric", p+"::text::bigint", p+" + 1", p+" * 10", "greatest("+p+", N)", "-"+p, p+"::int8", "CAST("+p+" AS bigint)", "CAST("+p+" AS int8)", "int8("+p+")", "float8("+p+")")
 	}
 	return p
 }
@@ -114,10 +114,10 @@ func (g *gen) column(t genTable, ref string, alone bool) string {
 func (g *gen) comparison(t genTable, ref string, alone bool) string {
 	c, tok := g.column(t, ref, alone), g.token()
 	if !g.odds(3) {
-		return g.pick(c+" < "+tok, tok+" > "+c, c+" <= "+tok, c+" OPERATOR(pg_catalog.<) "+tok, "("+c+" < "+tok+")")
+		return g.pick(c+" < "+tok, tok+" > "+c, c+" <= "+tok, c+" OPERATOR(pg_catalog.<) "+tok, "("+c+" < "+tok+")", c+" BETWEEN 0 AND "+tok, "NOT "+c+" >= "+tok)
 	}
 	return g.pick(c+" >= "+tok, c+" <> "+tok, c+" = "+tok, tok+" < "+c, tok+" >= "+c, c+" OPERATOR(other.<) "+tok, c+" OPERATOR(pg_catalog.<=) "+tok,
-		"NOT "+c+" >= "+tok, "NOT ("+c+" < "+tok+")", "("+c+" < "+tok+") IS NOT NULL", "("+c+" < "+tok+") IS NOT FALSE", "("+c+" < "+tok+") = true", "COALESCE("+c+" < "+tok+", true)",
+		"NOT "+c+" >= "+tok, "NOT ("+c+" < "+tok+")", "NOT ("+c+" > "+tok+")", "NOT "+tok+" < "+c, "NOT (NOT "+c+" > "+tok+")", "NOT ("+c+" > "+tok+" AND "+t.key+" = 1)", c+" BETWEEN SYMMETRIC 0 AND "+tok, c+" BETWEEN "+tok+" AND N", "NOT "+c+" BETWEEN 0 AND "+tok, tok+" BETWEEN 0 AND "+c, "("+c+" < "+tok+") IS NOT NULL", "("+c+" < "+tok+") IS NOT FALSE", "("+c+" < "+tok+") = true", "COALESCE("+c+" < "+tok+", true)",
 		c+" < ANY (ARRAY["+tok+", N])", c+" < ALL (ARRAY["+tok+"])", c+" BETWEEN 0 AND "+tok, c+" NOT BETWEEN 0 AND "+tok, c+" IS DISTINCT FROM "+tok,
 		"("+c+", "+t.key+") < ("+tok+", 0)", "ROW("+c+") <= ROW("+tok+")", "(SELECT "+c+" < "+tok+")",
 		"EXISTS (SELECT 1 FROM "+t.name+" q WHERE q."+t.key+" = 1 AND q."+t.token+" < "+tok+")",
@@ -212,7 +212,8 @@ func (g *gen) beside(t genTable) string {
 	tok := g.token()
 	return g.pick("plain_rows s", "plain_rows s JOIN jobs j ON j.id = s.id", "(VALUES (1, "+tok+"), (2, "+tok+")) AS x(id, tok)", "(SELECT 1 AS id, 0::bigint AS last_token, 0::bigint AS fence) AS s",
 		"other.protected_rows", "LATERAL (SELECT 0::bigint AS tok) x", "plain_rows AS "+t.ref, "(plain_rows a JOIN jobs b USING (id)) AS "+t.ref, t.name+" AS s", "generate_series(1, 3) x(tok)", "x",
-		"(VALUES (1, "+tok+"), (2, N)) AS x(id, tok)", "(VALUES ("+tok+")) AS x(tok) LEFT JOIN jobs ON false")
+		"(VALUES (1, "+tok+"), (2, N)) AS x(id, tok)", "(VALUES ("+tok+")) AS x(tok) LEFT JOIN jobs ON false",
+		"(SELECT 1 AS id, "+tok+"::bigint AS tok) x", "(SELECT N::bigint AS id, "+tok+"::bigint AS tok) AS x(tok)", "(SELECT "+tok+"::bigint AS tok FROM jobs) x", "jobs LEFT JOIN (SELECT "+tok+"::bigint AS tok) x ON false")
 }
 
 // with returns a WITH clause, "" for none.
@@ -224,7 +225,9 @@ func (g *gen) with(t genTable, depth int) string {
 	if depth < 2 && g.odds(2) {
 		return "WITH w AS (" + g.write(depth+1) + ") "
 	}
-	return g.pick("WITH x(id, tok) AS (VALUES (1, "+tok+"), (2, "+tok+")) ", "WITH x AS (SELECT 1 AS id, N::bigint AS tok) ", "WITH "+t.ref+" AS (SELECT 1 AS id) ", "WITH RECURSIVE x(tok) AS (VALUES ("+tok+")) ", "WITH x(tok) AS (VALUES (N::bigint)) ")
+	return g.pick("WITH x(id, tok) AS (VALUES (1, "+tok+"), (2, "+tok+")) ", "WITH x AS (SELECT 1 AS id, N::bigint AS tok) ", "WITH "+t.ref+" AS (SELECT 1 AS id) ", "WITH RECURSIVE x(tok) AS (VALUES ("+tok+")) ", "WITH x(tok) AS (VALUES (N::bigint)) ",
+		"WITH x AS (SELECT 1 AS id, "+tok+" AS tok) ", "WITH x AS (SELECT 1 AS id, "+tok+"::bigint AS tok) ", "WITH x(id) AS (SELECT N::bigint AS tok, "+tok+"::bigint AS tok) ", "WITH x AS (SELECT "+tok+"::bigint AS tok UNION ALL SELECT N) ",
+		"WITH x AS (SELECT "+tok+"::bigint AS tok GROUP BY ROLLUP (1)) ")
 }
 
 func (g *gen) returning(t genTable) string {
@@ -286,7 +289,7 @@ func (g *gen) insert(t genTable, depth int) string {
 	}
 	columns := " (" + names + ") "
 	if g.odds(12) {
-		columns = g.pick(" ", " ("+names+", "+t.token+") ", " ("+names+") OVERRIDING SYSTEM VALUE ")
+		columns = g.pick(" ", " ("+names+", "+t.token+") ", " ("+names+") OVERRIDING SYSTEM VALUE ", " ("+names+") OVERRIDING USER VALUE ")
 	}
 	source := g.pick("VALUES ("+row+")", "VALUES ("+row+")", "VALUES ("+row+"), ("+strings.Join(row2, ", ")+")", "SELECT "+row, "SELECT "+row+" FROM plain_rows WHERE id = 1",
 		"SELECT "+row+" UNION ALL SELECT "+strings.Join(row2, ", "), "(VALUES ("+row+")) ORDER BY 1 LIMIT 1", "DEFAULT VALUES", "TABLE "+t.name, "SELECT * FROM (VALUES ("+row+")) v",
@@ -321,7 +324,7 @@ func insertAt(list []string, at int, s string) []string {
 func (g *gen) merge(t genTable, depth int) string {
 	with := g.with(t, depth)
 	written, ref := g.aliased(t)
-	source := g.pick("plain_rows s", "(VALUES (1, 'm'), (60, 'm')) AS s(id, value)", "plain_rows AS "+t.ref, "other.protected_rows", "(VALUES (1, "+g.token()+"), (2, "+g.token()+")) AS x(id, tok)")
+	source := g.pick("plain_rows s", "(VALUES (1, 'm'), (60, 'm')) AS s(id, value)", "plain_rows AS "+t.ref, "other.protected_rows", "(VALUES (1, "+g.token()+"), (2, "+g.token()+")) AS x(id, tok)", "(SELECT 1 AS id, "+g.token()+"::bigint AS tok) x")
 	on := g.pick("s.id = "+ref+"."+t.key, "true", "s.id = "+ref+"."+t.key+" AND "+g.comparison(t, ref, false), "x.id = "+ref+"."+t.key)
 	value := "'stale'"
 	if t.number {
@@ -335,7 +338,7 @@ func (g *gen) merge(t genTable, depth int) string {
 		case "delete":
 			sql += " WHEN MATCHED" + clause(" AND ", g.condition(t, ref, false)) + " THEN DELETE"
 		case "nothing":
-			sql += g.pick(" WHEN MATCHED THEN DO NOTHING", " WHEN NOT MATCHED THEN DO NOTHING")
+			sql += g.pick(" WHEN MATCHED THEN DO NOTHING", " WHEN NOT MATCHED THEN DO NOTHING", " WHEN MATCHED AND "+ref+"."+t.token+" > "+g.token()+" THEN DO NOTHING", " WHEN MATCHED AND "+ref+"."+t.key+" > "+g.token()+" THEN DO NOTHING")
 		case "insert":
 			cols, vals := []string{t.key, t.value}, []string{g.pick("60", "s.id + 100"), value}
 			for i := 0; i+1 < len(t.more); i += 2 {

@@ -33,12 +33,12 @@ type guard struct {
 }
 
 // findGuards returns the guards in the AND list of a condition: "C < T" or
-// "T > C", in lease mode with "=" too. Its placeholders, and those of any
+// "T > C", in lease mode with "=" too, or what says the same; see boundOf. Its placeholders, and those of any
 // other plain comparison of C, stand where PostgreSQL types them as bigint.
 func (c *checker) findGuards(t target, table *Table, members []*sqltree.Node, read operandReader) []guard {
 	var out []guard
 	for i, n := range members {
-		op, left, right, ok := comparison(n)
+		op, left, right, at, ok := boundOf(n)
 		if !ok {
 			continue
 		}
@@ -54,9 +54,12 @@ func (c *checker) findGuards(t target, table *Table, members []*sqltree.Node, re
 		}
 		c.markToken(value)
 		if op == "<" || op == "<=" && table.Mode == Lease {
+			if c.policy.closure.HasComparisons && at.Str("kind") == "AEXPR_BETWEEN" {
+				continue // its operators can't be written as those of pg_catalog
+			}
 			out = append(out, guard{value, i, op == "<="})
-			if c.policy.closure.HasComparisons && len(n.List("name")) == 1 && !slices.Contains(c.bare, n) {
-				c.bare = append(c.bare, n)
+			if c.policy.closure.HasComparisons && len(at.List("name")) == 1 && !slices.Contains(c.bare, at) {
+				c.bare = append(c.bare, at)
 			}
 		}
 	}
@@ -65,6 +68,29 @@ func (c *checker) findGuards(t target, table *Table, members []*sqltree.Node, re
 
 // mirrored turns "T op C" into "C op T".
 var mirrored = map[string]string{"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "<>": "<>"}
+
+// negated turns "NOT C op T" into "C op T". Where one of them is NULL, neither is true.
+var negated = map[string]string{"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "<>", "<>": "="}
+
+// boundOf returns the comparison that holds wherever the member n of an AND list
+// does: n itself, that of NOT with the operator turned around, or the upper one of
+// BETWEEN. at is the node that has the operator.
+func boundOf(n *sqltree.Node) (op string, left, right, at *sqltree.Node, ok bool) {
+	switch {
+	case n.Is("BoolExpr") && n.Str("boolop") == "NOT_EXPR" && len(n.List("args")) == 1:
+		at = n.List("args")[0]
+		op, left, right, ok = comparison(at)
+		return negated[op], left, right, at, ok
+	case n.Is("A_Expr") && n.Str("kind") == "AEXPR_BETWEEN": // not BETWEEN SYMMETRIC, whose bounds may be the other way round
+		bounds := n.Get("rexpr")
+		if !bounds.Is("List") || len(bounds.List("items")) != 2 {
+			return "", nil, nil, nil, false
+		}
+		return "<=", n.Get("lexpr"), bounds.List("items")[1], n, true
+	}
+	op, left, right, ok = comparison(n)
+	return op, left, right, n, ok
+}
 
 // comparison splits n if it is a plain comparison by a built-in operator.
 func comparison(n *sqltree.Node) (op string, left, right *sqltree.Node, ok bool) {
@@ -93,7 +119,10 @@ func (c *checker) markToken(o operand) {
 			c.markToken(row)
 		}
 	}
-	if o.param > 0 {
+	if o.cast != nil && !c.tokenPos.has(o.at.Offset()) {
+		c.casts = append(c.casts, o.cast)
+	}
+	if o.param > 0 || o.cast != nil {
 		c.tokenPos.add(o.at.Offset())
 	}
 }

@@ -40,6 +40,16 @@ var holes = []hole{
 			c.proveUpsert(conflict, t, table, top)`},
 	{"an action of a MERGE needs no guard", "merge.go", `case (kind == "CMD_UPDATE" || kind == "CMD_DELETE") && when.Flag("matched"):`, "case when.Flag(\"matched\"):\n\t\treturn nil\n\tcase kind == \"\":"},
 	{"a star before the token in an INSERT is not looked at", "insert.go", `		if expands(item) {`, `		if false {`},
+	{"NOT turns nothing around", "guard.go", `return negated[op], left, right, at, ok`, `return op, left, right, at, ok`},
+	{"NOT turns < into >", "guard.go", `"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "<>", "<>": "="`, `"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "<>", "<>": "="`},
+	{"any kind of BETWEEN counts", "guard.go", `n.Str("kind") == "AEXPR_BETWEEN": // not`, `n.Str("kind") == "AEXPR_BETWEEN" || n.Str("kind") == "AEXPR_BETWEEN_SYM" || n.Str("kind") == "AEXPR_NOT_BETWEEN": // not`},
+	{"a BETWEEN whose comparisons may be somebody's own counts", "guard.go", `if c.policy.closure.HasComparisons && at.Str`, `if false && at.Str`},
+	{"a type by its bare name is taken for the built-in one", "guard.go", `if o.cast != nil && `, `if false && `},
+	{"a call casts whatever it is given", "operand.go", `	if len(args) != 1 || n.Str("funcformat")`, `	for args[0].Is("A_Expr") && args[0].Get("lexpr") != nil {
+		args[0] = args[0].Get("lexpr")
+	}
+	if len(args) != 1 || n.Str("funcformat")`},
+	{"the columns of a SELECT of constants are not counted", "valueslist.go", `list.columns = append(list.columns, item.Str("name"))`, `list.columns = append([]string{item.Str("name")}, list.columns...)`},
 	{"a view is written like a table", "indirect.go", `if r.view {`, `if false {`},
 	{"a writing function may be called", "function.go", `case c.writesProtected(schema, name):`, `case false:`},
 	{"another token than the context's is sent", "bind.go", `if v != int64(t) {`, `t = tokenctx.Token(v)
@@ -53,7 +63,7 @@ var holes = []hole{
 	var hits []*relation
 	for _, r := range candidates {
 		if r.Schema == schema {`},
-	{"comparisons are not qualified", "guard.go", `if c.policy.closure.HasComparisons && `, `if false && `},
+	{"comparisons are not qualified", "guard.go", `if c.policy.closure.HasComparisons && len(`, `if false && len(`},
 	{"a cascade is not looked at", "indirect.go", `return f.Delete`, `return false`},
 }
 

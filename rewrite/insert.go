@@ -40,8 +40,8 @@ func (c *checker) insertedTokens(n *sqltree.Node, t target, table *Table) ([]ope
 	position, why := tokenPosition(n.List("cols"), table.TokenColumn)
 	switch {
 	case why != "":
-	case n.Str("override") != "" && n.Str("override") != "OVERRIDING_NOT_SET":
-		why = "uses OVERRIDING"
+	case overriding(n, table) != "":
+		why = overriding(n, table)
 	default:
 		rows, ok := c.sourceTokens(n.Get("selectStmt"), position, false, n.Get("withClause"))
 		if ok {
@@ -53,6 +53,16 @@ func (c *checker) insertedTokens(n *sqltree.Node, t target, table *Table) ([]ope
 	v.Fix = fmt.Sprintf("name %s in the column list, and put the token's placeholder at its place in every row ($n::bigint in a SELECT with UNION)", sqltext.QuoteIfNeeded(table.TokenColumn))
 	c.report(v.on(table))
 	return nil, false
+}
+
+// overriding says why the OVERRIDING of an INSERT may leave the token out, "" if it
+// can't: OVERRIDING USER VALUE has an identity column take its own value.
+func overriding(n *sqltree.Node, table *Table) string {
+	switch n.Str("override") {
+	case "", "OVERRIDING_NOT_SET", "OVERRIDING_SYSTEM_VALUE":
+		return ""
+	}
+	return "uses OVERRIDING USER VALUE, by which " + table.TokenColumn + " would get a value of its own if it were an identity column: leave that out, or write OVERRIDING SYSTEM VALUE"
 }
 
 // tokenPosition finds the token column in a column list, -1 if it isn't there.

@@ -3,6 +3,7 @@ package rewrite
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/fencerow/fencerow/internal/sqledit"
 	"github.com/fencerow/fencerow/internal/sqltext"
@@ -45,8 +46,8 @@ func (p *Policy) rewrittenLong(sql string) (out *Plan, args *rewriting, tried bo
 		return nil, nil, true
 	case len(f.Edits) == 0:
 		return nil, how, true
-	case len(plan.Violations) == 0: // the plan of the text as it was given is needed, too
-		return nil, nil, false
+	case len(plan.Violations) == 0: // the plan of the text as it was given may be needed, too
+		how.later = sync.OnceValue(func() *Plan { return p.fullPlan(sql) })
 	}
 	if out = f.plan(); len(out.Violations) > 0 {
 		return nil, nil, true

@@ -58,10 +58,11 @@ func (c *checker) proveWhen(n, when *sqltree.Node, t target, table *Table, read 
 	}
 	switch kind := when.Str("commandType"); {
 	case kind == "CMD_NOTHING":
+		c.findGuards(t, table, conjuncts(when.Get("condition")), read) // its placeholders get the column's type
 	case kind == "CMD_INSERT" && !when.Flag("matched"):
 		position, why := tokenPosition(when.List("targetList"), table.TokenColumn)
-		if why == "" && when.Str("override") != "" && when.Str("override") != "OVERRIDING_NOT_SET" {
-			why = "uses OVERRIDING"
+		if why == "" {
+			why = overriding(when, table)
 		}
 		if why != "" {
 			refuse("its INSERT %s", why)

@@ -1,12 +1,10 @@
 package rewrite
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
-	"github.com/fencerow/fencerow/internal/parser"
 	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/internal/sqltree"
 )
@@ -183,23 +181,26 @@ func (c *checker) plan() *Plan {
 	if plan.compares = len(c.guards) > 0; plan.compares {
 		plan.replays = slices.ContainsFunc(c.guards, func(g guard) bool { return !g.equal })
 	}
-	if len(c.bare) > 0 {
+	if len(c.bare)+len(c.casts) > 0 {
 		c.requireQualified(plan)
 	}
 	return plan
 }
 
 // requireQualified refuses a text whose comparisons aren't sent as those of
-// pg_catalog although the database has others.
+// pg_catalog although the database has others, or whose casts aren't.
 func (c *checker) requireQualified(plan *Plan) {
 	plan.later.attestOnce.Do(func() {
-		plan.later.attested, plan.later.counts = (&proof{plan, c.stmts, c.parts, c.guards, c.root, c.changes, c.inserts, c.bare, c.lex}).attest()
+		plan.later.attested, plan.later.counts = (&proof{plan, c.stmts, c.parts, c.guards, c.root, c.changes, c.inserts, c.bare, c.casts, c.lex}).attest()
 	})
 	if plan.later.attested != plan.text {
 		return // what is sent is proved to be the text with them qualified
 	}
 	t := plan.writes[0].Table
-	v := violation(UnsafePath, c.bare[0], "write to protected table %s compares by an operator that may be somebody's own, since the database has one for integers: write OPERATOR(pg_catalog.<) or OPERATOR(pg_catalog.<=)", quoted(t))
+	v := violation(UnsafePath, slices.Concat(c.bare, c.casts)[0], "write to protected table %s casts the token to a type by its bare name, which may be somebody's own: write $n::bigint", quoted(t))
+	if len(c.bare) > 0 {
+		v.Message = fmt.Sprintf("write to protected table %s compares by an operator that may be somebody's own, since the database has one for integers: write OPERATOR(pg_catalog.<) or OPERATOR(pg_catalog.<=)", quoted(t))
+	}
 	c.found = append(c.found, v.on(t))
 	c.locate()
 	plan.Violations = append(plan.Violations, *v)
@@ -258,7 +259,7 @@ func (c *checker) text() {
 	}
 	stmts, err := c.arena.Parse(c.sql)
 	if err != nil {
-		c.found = append(c.found, parseViolation(&c.lex, err))
+		c.found = append(c.found, c.policy.unreadViolation(&c.lex, err))
 		return
 	}
 	if c.stmts = stmts; c.madeBy != nil && !c.madeBy.made(stmts) {
@@ -284,25 +285,4 @@ func (c *checker) checkText() *sqltext.Fault {
 		return c.lex.Check(c.madeBy.IsTooDeep)
 	}
 	return c.lex.Check(c.lex.IsTooDeep)
-}
-
-// parseViolation names the place of a syntax error. The parser's own text is
-// left out where it may quote a literal.
-func parseViolation(l *sqltext.Text, err error) *Violation {
-	v := &Violation{Rule: Unparsable, offset: -1}
-	near := ""
-	var perr *parser.Error
-	if errors.As(err, &perr) && perr.Character > 0 {
-		v.offset = sqltext.ByteOffset(l.SQL, perr.Character-1)
-		near = l.WordAt(v.offset)
-	}
-	advice := "correct the syntax, or send it over a plain connection if the server's grammar is newer and it touches no protected table"
-	if near != "" {
-		near = fmt.Sprintf(" (syntax error at or near %q)", near)
-	}
-	if l.HasOtherPlaceholders() {
-		advice = "write placeholders as $1, $2, or pass pgx.NamedArgs for @name"
-	}
-	v.Message = "SQL text cannot be parsed, so it cannot be checked" + near + ": " + advice
-	return v
 }

@@ -17,6 +17,7 @@ type proof struct {
 	changes []change        // the places where it changes rows whose token goes into a setting
 	inserts []insertion     // the places where it inserts such rows
 	bare    []*sqltree.Node // the guards whose operator has to be qualified
+	casts   []*sqltree.Node // the casts of tokens whose type has to be
 	lex     sqltext.Text
 }
 
@@ -32,5 +33,5 @@ func (p *Plan) proof() *proof {
 	if root == nil && p.countsAnyMeant() {
 		root = c.stmts[0].Get("stmt")
 	}
-	return &proof{p, c.stmts, c.parts, c.guards, root, c.changes, c.inserts, c.bare, c.lex}
+	return &proof{p, c.stmts, c.parts, c.guards, root, c.changes, c.inserts, c.bare, c.casts, c.lex}
 }

@@ -14,6 +14,7 @@ type rewriting struct {
 	text  string         // the caller's
 	given int64          // its placeholders
 	plain *Plan          // of the text as it was given, if it may be sent
+	later func() *Plan   // makes that plan, where it isn't made before it is asked for
 	added int            // placeholders that it has more now, at the end: tokens all
 	taken map[int64]bool // placeholders whose argument gives way to the token, whatever it is
 }
@@ -66,9 +67,15 @@ func (p *Policy) rewritten(plan *Plan, c *checker) (out *Plan) {
 	}()
 	f := p.fixer(c)
 	if f == nil || !takesPlaceholders[f.root.Kind()] {
+		plan.sayWhyNot(whyNotText(c.stmts))
 		return nil
 	}
 	f.takeover = true
+	defer func() {
+		if out == nil {
+			plan.sayWhyNot(f.why)
+		}
+	}()
 	switch {
 	case !f.guard() || len(f.Edits)+len(f.taken) == 0:
 		return nil
@@ -94,6 +101,24 @@ func (p *Policy) rewritten(plan *Plan, c *checker) (out *Plan) {
 	return out
 }
 
+// whyNotText says why a text is of no kind that is rewritten.
+func whyNotText(stmts []*sqltree.Node) string {
+	switch {
+	case len(stmts) != 1:
+		return "a text of several statements isn't"
+	case stmts[0].Get("stmt").Is("MergeStmt"):
+		return "a MERGE isn't"
+	}
+	return statementName(stmts[0].Get("stmt").Kind()) + " takes no placeholder for the token"
+}
+
+// sayWhyNot adds to the first violation why the text wasn't rewritten.
+func (p *Plan) sayWhyNot(why string) {
+	if len(p.Violations) > 0 && why != "" {
+		p.Violations[0].Message += " (not rewritten: " + why + ")"
+	}
+}
+
 // sharesName reports whether a protected write's bare name may stand for a table
 // that isn't protected.
 func (f *fixer) sharesName() bool {
@@ -111,10 +136,16 @@ func (p *Plan) withArguments(how *rewriting) *Plan {
 // Plain returns the plan of the text as it was given where that is guarded by
 // itself, nil where it isn't or nothing was rewritten.
 func (p *Plan) Plain() *Plan {
-	if p.rewriting == nil {
+	switch {
+	case p.rewriting == nil:
 		return nil
+	case p.rewriting.later == nil:
+		return p.rewriting.plain
 	}
-	return p.rewriting.plain
+	if plain := p.rewriting.later(); len(plain.Violations) == 0 {
+		return plain
+	}
+	return nil
 }
 
 // mayBeRewritten reports whether a plan is for writes to tables whose statements
@@ -145,7 +176,7 @@ func (p *Plan) extend(args *[]driver.NamedValue) *Violation {
 	}
 	switch given := len(*args); {
 	case int64(given) != p.rewriting.given:
-		return violation(MissingArgument, nil, "a statement that is sent with a token added has %d placeholders, and was passed %d arguments: pass one for each", p.rewriting.given, given)
+		return violation(MissingArgument, nil, "mismatched param and argument count: a statement that is sent with a token added has %d placeholders, and was passed %d arguments: pass one for each", p.rewriting.given, given)
 	case given+p.rewriting.added > maxArguments:
 		return violation(TokenArgument, nil, "a statement that is sent with a token added has no room for it among %d arguments: write fewer rows at once", given)
 	}

@@ -40,7 +40,7 @@ func (c *checker) noteRead(query *sqltree.Node) {
 		return
 	}
 	for _, n := range conjuncts(query.Get("whereClause")) {
-		_, left, right, ok := comparison(n)
+		_, left, right, _, ok := boundOf(n)
 		if !ok {
 			continue
 		}

@@ -115,7 +115,7 @@ func (f *fixer) takeItem(at, value *sqltree.Node, place [2]int, table *Table, ca
 	if !ok {
 		return false
 	}
-	if o, isToken := tokenOperand(value); isToken && o.param > 0 && o.spelled() == token {
+	if o, isToken := tokenOperand(value); isToken && o.param > 0 && o.cast == nil && o.spelled() == token {
 		return true
 	}
 	item := f.placeholder(token + cast)
@@ -133,7 +133,7 @@ func (f *fixer) takeItem(at, value *sqltree.Node, place [2]int, table *Table, ca
 // replaceSet has the value of a SET entry give way to the token.
 func (f *fixer) replaceSet(item *sqltree.Node, c sqledit.Clauses, token string) bool {
 	if item.Get("val").Is("MultiAssignRef") {
-		return false
+		return f.cannot("the token column is set among several, as (a, b) = ...: set it by itself")
 	}
 	for first := c.Target; first < c.SetEnd; first++ {
 		if f.Tokens[first].Start != item.Offset() {

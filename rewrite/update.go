@@ -102,7 +102,7 @@ func (c *checker) noGuard(where *sqltree.Node, t target, table *Table, verb stri
 		rule, why := GuardPosition, "where it does not decide alone"
 		if left, isOp := exprSides(n); isOp && (comparesColumn(n, column) || !hasKind(n, "SubLink")) {
 			rule, why = GuardComparison, "in a way that does not prove "+column+" "+op+" token"
-			if !t.alone && left {
+			if !t.alone && left && !t.isColumn(n.Get("lexpr"), column) && !t.isColumn(n.Get("rexpr"), column) {
 				rule, why = AmbiguousTarget, "without naming the table it belongs to, or on another table"
 			}
 		}

@@ -1,18 +1,21 @@
 package rewrite
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
-// valuesList is a list of VALUES that a statement reads in FROM under a name.
+// valuesList is a list of VALUES that a statement reads in FROM under a name, or a
+// SELECT of nothing but constants and placeholders, which is such a list of one row.
 type valuesList struct {
 	tokens  map[int]*operand // what has been read of a column; nil: it holds no token
 	ref     string
 	columns []string // names that are given, the rest is column1, column2, ...
 	rows    []*sqltree.Node
+	isQuery bool // its row is the list of a SELECT, in which a bare placeholder is text
 }
 
 // valuesSources are the lists that a statement can refer to.
@@ -76,7 +79,32 @@ func valuesItem(item *sqltree.Node, queries map[string]*sqltree.Node) (valuesLis
 		return valuesList{}, false
 	}
 	list.rows = query.List("valuesLists")
+	if list.isQuery = isConstantRow(query); list.isQuery {
+		list.rows = []*sqltree.Node{query}
+		for i, item := range query.List("targetList") {
+			if i >= len(list.columns) {
+				list.columns = append(list.columns, item.Str("name"))
+			}
+		}
+	}
 	return list, len(list.rows) > 0 && list.ref != ""
+}
+
+// isConstantRow reports whether a query is a SELECT of constants and placeholders, and
+// nothing else: it has one row.
+func isConstantRow(query *sqltree.Node) bool {
+	for _, k := range query.Kids {
+		switch k.Field() {
+		case "op", "limitOption":
+		case "targetList":
+			if slices.ContainsFunc(k.Kids, func(item *sqltree.Node) bool { return !constant(item.Get("val")) }) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return len(query.List("targetList")) > 0
 }
 
 func aliasOf(item *sqltree.Node) *sqltree.Node {
@@ -118,7 +146,7 @@ func (lists valuesSources) token(n *sqltree.Node) (operand, bool) {
 func (l valuesList) column(position int) *operand {
 	o := &operand{rows: make([]operand, 0, len(l.rows))}
 	for _, row := range l.rows {
-		token, ok := itemToken(row.List("items"), position, false, tokenOperand)
+		token, ok := itemToken(l.items(row), position, l.isQuery, tokenOperand)
 		if !ok {
 			return nil
 		}
@@ -127,9 +155,17 @@ func (l valuesList) column(position int) *operand {
 	return o
 }
 
+// items returns what a row has in its columns.
+func (l valuesList) items(row *sqltree.Node) []*sqltree.Node {
+	if l.isQuery {
+		return row.List("targetList")
+	}
+	return row.List("items")
+}
+
 // position finds a column of the list by its name.
 func (l valuesList) position(column string) (int, bool) {
-	width := len(l.rows[0].List("items"))
+	width := len(l.items(l.rows[0]))
 	found := -1
 	for i := range width {
 		name := "column" + strconv.Itoa(i+1)

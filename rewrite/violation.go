@@ -36,7 +36,8 @@ type Violation struct {
 	// Err is the database's own error, where it refused the statement.
 	Err error
 
-	offset int // where in the text, -1 if nowhere; resolved by locate
+	newer  string // the message instead, where the server can parse the text; see NewerGrammar
+	offset int    // where in the text, -1 if nowhere; resolved by locate
 }
 
 // Is reports whether target is ErrRefused, or tokenctx.ErrNoToken for a

@@ -83,7 +83,7 @@ func TestSpelling(t *testing.T) {
   fix:  UPDATE orders SET a = :'a', last_token = :token WHERE id = :id AND last_token <= :token
   docs: rewrite/rules/FR101.md`},
 		{"a variable for a table", "UPDATE :t SET a = (SELECT b FROM orders)",
-			`q.sql:1:8: SQL text cannot be parsed, so it cannot be checked (syntax error at or near ":t"): correct the syntax, or send it over a plain connection if the server's grammar is newer and it touches no protected table (FR901 unparsable)
+			`q.sql:1:8: SQL text cannot be parsed, so it cannot be checked (syntax error at or near ":t"), and it is checked because it has the name or word "orders": correct the syntax, or, if it is newer than the grammar of PostgreSQL 16 that fencerow reads, write it in the older grammar, or send it over a plain connection if it writes no protected table (FR901 unparsable)
     1 | UPDATE :t SET a = (SELECT b FROM orders)
       |        ^^
   docs: rewrite/rules/FR901.md`},
