@@ -48,7 +48,6 @@ var ddlByBareName = map[string]string{
 	"policy":           `CREATE POLICY p ON orders USING (true)`,
 	"index":            `CREATE INDEX ON orders (v)`,
 	"statistics":       `CREATE STATISTICS other.st ON id, v FROM orders`,
-	"materialized":     `CREATE MATERIALIZED VIEW other.mv AS SELECT * FROM orders`,
 	"disabled trigger": `ALTER TABLE orders DISABLE TRIGGER ALL`,
 }
 
@@ -132,24 +131,26 @@ func TestStructureByABareNameBehindOthers(t *testing.T) {
 	require.NoError(t, err)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	for text, isAccepted := range map[string]bool{
-		`SELECT other.setpath('public'); ALTER TABLE orders DROP COLUMN v`:                                                     false,
-		`ALTER TABLE other.plain ADD COLUMN c text DEFAULT other.setpath('public')::text; DROP TABLE orders`:                   false,
-		`SELECT other.setpath('public'); GRANT ALL ON orders TO PUBLIC`:                                                        false,
-		`GRANT ALL ON orders TO PUBLIC`:                                                                                        true,
-		`SET LOCAL search_path = arch; ALTER TABLE orders DROP COLUMN v`:                                                       false,
-		`BEGIN; ALTER TABLE orders ADD COLUMN a int; CREATE INDEX ON orders (a); COMMENT ON TABLE other.plain IS ''; COMMIT`:   true,
-		`ALTER TABLE orders DROP COLUMN a; SELECT other.setpath('arch')`:                                                       true,
-		`BEGIN; SELECT set_config('search_path', 'arch', true); ROLLBACK; ALTER TABLE orders DROP COLUMN v`:                    false,
-		`DO $$ BEGIN PERFORM other.setpath('public'); END $$; CREATE VIEW other.vv AS SELECT * FROM orders`:                    false,
-		`CREATE SCHEMA more; CREATE TABLE more.orders (id int); ALTER TABLE orders ADD COLUMN b int; DROP SCHEMA more CASCADE`: true,
+	for _, one := range []struct {
+		text       string
+		isAccepted bool
+	}{
+		{`SELECT other.setpath('public'); ALTER TABLE orders DROP COLUMN v`, false},
+		{`ALTER TABLE other.plain ADD COLUMN c text DEFAULT other.setpath('public')::text; DROP TABLE orders`, false},
+		{`SELECT other.setpath('public'); GRANT ALL ON orders TO PUBLIC`, false},
+		{`GRANT ALL ON orders TO PUBLIC`, true},
+		{`BEGIN; ALTER TABLE orders ADD COLUMN a int; CREATE INDEX ON orders (a); COMMENT ON TABLE other.plain IS ''; COMMIT`, true},
+		{`DO $$ BEGIN PERFORM other.setpath('public'); END $$; CREATE VIEW other.vv AS SELECT * FROM orders`, false},
+		{`CREATE SCHEMA more; CREATE TABLE more.orders (id int); ALTER TABLE orders ADD COLUMN b int`, true},
+		{`ALTER TABLE orders DROP COLUMN a; SELECT other.setpath('arch')`, true},
+		{`BEGIN; SELECT set_config('search_path', 'arch', true); ROLLBACK; ALTER TABLE orders DROP COLUMN v`, false},
 	} {
-		_, err := db.Exec(text)
-		if isAccepted {
-			require.NoError(t, err, text)
+		_, err := db.Exec(one.text)
+		if one.isAccepted {
+			require.NoError(t, err, one.text)
 			continue
 		}
-		require.ErrorIs(t, err, rewrite.ErrRefused, text)
+		require.ErrorIs(t, err, rewrite.ErrRefused, one.text)
 	}
 }
 

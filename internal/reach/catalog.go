@@ -18,17 +18,26 @@ var (
 	//go:embed catalog.sql
 	catalogTemplate string
 	//go:embed stamp.sql
-	stampQuery string
+	stampTemplate string
+	stampQuery    = strings.ReplaceAll(stampTemplate, "{columns_first}", columnsFirst)
 
 	catalogQuery = func() string {
 		functions, calls, relations := rewrite.FencingNames()
 		list := func(names []string) string { return "{" + strings.Join(names, ",") + "}" }
-		return strings.NewReplacer("{sql_functions}", list(rewrite.SQLFunctions()), "{fencing_functions}", list(functions), "{fencing_calls}", list(calls), "{fencing_relations}", list(relations)).Replace(catalogTemplate)
+		return strings.NewReplacer("{columns_first}", columnsFirst, "{sql_functions}", list(rewrite.SQLFunctions()), "{fencing_functions}", list(functions), "{fencing_calls}", list(calls), "{fencing_relations}", list(relations)).Replace(catalogTemplate)
 	}()
 
 	// In one round trip. Rules and bodies are shown under locks of what they name.
 	readingQuery = "SELECT " + StampColumns + ", (" + catalogQuery + ")"
 )
+
+// columnsFirst asks whether names in functions may be the columns' where they could be the
+// variables' as well: in this session, or in another of this database by what the role or the
+// database sets.
+const columnsFirst = `(COALESCE(pg_catalog.lower(pg_catalog.current_setting('plpgsql.variable_conflict', true)) = 'use_column', false)
+   OR EXISTS (SELECT FROM pg_catalog.pg_db_role_setting s CROSS JOIN LATERAL pg_catalog.unnest(s.setconfig) c (setting)
+               WHERE s.setdatabase IN (0, (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()))
+                 AND pg_catalog.lower(c.setting) = 'plpgsql.variable_conflict=use_column'))`
 
 // catalog is what catalogQuery found. It doesn't depend on levels, so that the
 // closure of each policy comes from one reading.

@@ -350,6 +350,6 @@ SELECT pg_catalog.json_build_object(
                      JOIN pg_catalog.pg_namespace n ON n.nspname = s.schema::pg_catalog.name
                      JOIN pg_catalog.pg_class c ON c.relname = s.name::pg_catalog.name AND c.relnamespace = n.oid AND c.relkind = 'S'
                      JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.objid = c.oid AND d.refclassid = d.classid AND d.refobjsubid > 0 AND d.deptype IN ('a', 'i')),
-  'columnsfirst', pg_catalog.current_setting('plpgsql.variable_conflict', true) = 'use_column',
+  'columnsfirst', {columns_first},
   'epoch', EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'fencing' AND c.relname = 'write_epoch')
 )::text
