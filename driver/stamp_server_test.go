@@ -15,7 +15,7 @@ import (
 // What others change of the names that the closure goes by is known with the next look.
 func TestRenamesByOthers(t *testing.T) {
 	dsn := localpg.Database(t, fencetest.Installed)
-	run(t, dsn, textsSchema, `CREATE SCHEMA oth; CREATE SEQUENCE toks; CREATE SEQUENCE moved; CREATE SEQUENCE owned; CREATE TABLE issued (id bigint, last_token bigint NOT NULL DEFAULT 0)`,
+	run(t, dsn, textsSchema, `ALTER TABLE plain ADD COLUMN n int; CREATE SCHEMA oth; CREATE SEQUENCE toks; CREATE SEQUENCE moved; CREATE SEQUENCE owned; CREATE TABLE issued (id bigint, last_token bigint NOT NULL DEFAULT 0)`,
 		`CREATE TABLE moving (id bigint, last_token bigint NOT NULL DEFAULT 0); CREATE TABLE owning (id bigint, last_token bigint NOT NULL DEFAULT 0)`,
 		`SELECT fencing.register('orders', 'lease'), fencing.register('issued', 'lease', issued_by => 'toks'), fencing.register('moving', 'lease', issued_by => 'moved'), fencing.register('owning', 'lease', issued_by => 'owned')`,
 		`CREATE FUNCTION member() RETURNS void LANGUAGE plpgsql AS $$ BEGIN UPDATE orders SET v = 'HIT'; END $$; ALTER EXTENSION plpgsql ADD FUNCTION member()`,
@@ -27,7 +27,7 @@ func TestRenamesByOthers(t *testing.T) {
 	for name, change := range map[string]struct{ before, change, after string }{
 		"a sequence that is renamed":        {`SELECT setval('toks', 1)`, `ALTER SEQUENCE toks RENAME TO toks_2`, `SELECT setval('toks_2', 1)`},
 		"a sequence that is moved":          {`SELECT setval('moved', 1)`, `ALTER SEQUENCE moved SET SCHEMA oth; ALTER SEQUENCE oth.moved RENAME TO moved_2`, `ALTER SEQUENCE oth.moved_2 RESTART`},
-		"a sequence that becomes a table's": {``, `ALTER TABLE plain ADD COLUMN n int; ALTER SEQUENCE owned OWNED BY plain.n`, `TRUNCATE plain RESTART IDENTITY`},
+		"a sequence that becomes a table's": {``, `ALTER SEQUENCE owned OWNED BY plain.n`, `TRUNCATE plain RESTART IDENTITY`},
 		"an extension's function no more":   {``, `ALTER EXTENSION plpgsql DROP FUNCTION member()`, `SELECT member()`},
 		"a setting of the database":         {``, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET plpgsql.variable_conflict = use_column', current_database()); END $$`, `SELECT columns_first('plain')`},
 	} {

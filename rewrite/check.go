@@ -89,6 +89,8 @@ func (c *checker) statement(n *sqltree.Node) {
 	}
 	c.checkEvents(n)
 	c.checkUnseen(n)
+	c.checkGuardedNames(n)
+	c.checkTypes(n)
 	kind.check(c, n, true)
 }
 

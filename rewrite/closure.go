@@ -66,6 +66,9 @@ type Closure struct {
 	// GuardedFunctions may be called although they are among Functions: they
 	// carry a guard of their own.
 	GuardedFunctions []Name
+	// Types are the types that columns of protected tables are of, and those that these are made
+	// of: a change of one of them may change what every row has.
+	Types []Name
 	// OwnCallers are functions and procedures that write or call something by a bare
 	// name which the schema fencing has, too.
 	OwnCallers []Name

@@ -90,9 +90,13 @@ func SQLFunctions() []string {
 	return append(slices.Sorted(maps.Keys(sqlFunctions)), "setval")
 }
 
+// writesProtected reports whether a call may be of a function that writes a protected table
+// without a guard of its own.
 func (c *checker) writesProtected(schema, name string) bool {
-	closure := c.policy.closure
-	return matches(closure.Functions, schema, name) && !matches(closure.GuardedFunctions, schema, name)
+	closure := &c.policy.closure
+	return slices.ContainsFunc(closure.Functions, func(f Name) bool {
+		return f.Name == name && (schema == "" || schema == f.Schema) && !slices.Contains(closure.GuardedFunctions, f)
+	})
 }
 
 func (c *checker) reportFunction(n *sqltree.Node, schema, name string) {

@@ -10,7 +10,7 @@ SELECT pg_catalog.concat_ws('-',
   (SELECT pg_catalog.sum(pg_catalog.hashint8extended(xmin::text::pg_catalog.int8, oid::pg_catalog.int8)) FROM pg_catalog.pg_cast WHERE oid >= 16384),
   (SELECT pg_catalog.sum(pg_catalog.hashint8extended(xmin::text::pg_catalog.int8, oid::pg_catalog.int8)) FROM pg_catalog.pg_attrdef WHERE oid >= 16384),
   (SELECT pg_catalog.sum(pg_catalog.hashint8extended(xmin::text::pg_catalog.int8, oid::pg_catalog.int8)) FROM pg_catalog.pg_policy WHERE oid >= 16384),
-  (SELECT pg_catalog.sum(pg_catalog.hashint8extended(xmin::text::pg_catalog.int8, oid::pg_catalog.int8)) FROM pg_catalog.pg_type WHERE oid >= 16384 AND (typtype IN ('d', 'r', 'm') OR typtype = 'b' AND typinput <> 'pg_catalog.array_in'::pg_catalog.regproc)),
+  (SELECT pg_catalog.sum(pg_catalog.hashint8extended(xmin::text::pg_catalog.int8, oid::pg_catalog.int8)) FROM pg_catalog.pg_type WHERE oid >= 16384 AND (typtype IN ('d', 'e', 'r', 'm') OR typtype = 'b' AND typinput <> 'pg_catalog.array_in'::pg_catalog.regproc)),
   (SELECT pg_catalog.sum(pg_catalog.hashint8extended(xmin::text::pg_catalog.int8, oid::pg_catalog.int8)) FROM pg_catalog.pg_event_trigger WHERE oid >= 16384),
   (SELECT pg_catalog.sum(pg_catalog.hashint8extended(xmin::text::pg_catalog.int8, oid::pg_catalog.int8)) FROM pg_catalog.pg_amproc WHERE oid >= 16384),
   (SELECT pg_catalog.sum(pg_catalog.hashint8extended(xmin::text::pg_catalog.int8, oid::pg_catalog.int8)) FROM pg_catalog.pg_amop WHERE oid >= 16384),
@@ -22,7 +22,7 @@ SELECT pg_catalog.concat_ws('-',
     WHERE c.oid >= 16384 AND a.attrelid >= 16384 AND a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c') AND (c.relpersistence <> 't' OR c.relhasrules OR c.relhastriggers)),
   (SELECT pg_catalog.sum(pg_catalog.hashint8extended(inhrelid::pg_catalog.int8, inhparent::pg_catalog.int8)) FROM pg_catalog.pg_inherits),
   (SELECT pg_catalog.sum(pg_catalog.hashtextextended(relname::text, (relnamespace::pg_catalog.int8 << 32) + oid::pg_catalog.int8)) FROM pg_catalog.pg_class
-    WHERE oid >= 16384 AND relkind IN ('r', 'p', 'v', 'm', 'f', 'i', 'I', 'S')
+    WHERE oid >= 16384 AND relkind IN ('r', 'p', 'v', 'm', 'f', 'i', 'I', 'S', 'c')
       AND (relpersistence <> 't' OR relchecks > 0 OR relhasrules OR relhastriggers OR relrowsecurity
            OR EXISTS (SELECT FROM pg_catalog.pg_attrdef a WHERE a.adrelid = pg_class.oid)
            OR EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = pg_class.oid AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))
