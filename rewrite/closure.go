@@ -31,6 +31,8 @@ type Closure struct {
 	// Functions are functions, procedures and aggregates that write protected
 	// tables.
 	Functions []Name
+	// FunctionTables has one of the tables that each of Functions may write, for messages.
+	FunctionTables map[Name]Name
 	// TextFunctions are functions and procedures that write protected tables if what
 	// they are given names them: they run SQL that they make of it.
 	TextFunctions []TextFunction
@@ -349,8 +351,12 @@ func matches(list []Name, schema, name string) bool {
 	})
 }
 
-// String returns the name for messages, without the schema public.
+// String returns the name for messages, without the schema public. That of the session's temporary
+// objects is shown as a statement writes it.
 func (n Name) String() string {
+	if strings.HasPrefix(n.Schema, "pg_temp_") {
+		return "pg_temp." + n.Name
+	}
 	if n.Schema == "public" || n.Schema == "" {
 		return n.Name
 	}

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fencerow/fencerow/internal/sqltree"
@@ -114,6 +115,9 @@ func (c *checker) checkSchemas(n *sqltree.Node) {
 
 func (c *checker) reportDDL(n, at *sqltree.Node) {
 	v := violation(ProtectedDDL, n, "%s names %q, which is a protected table or what its protection rests on: change its structure over a plain connection, as migrations do", statementName(n.Kind()), at.Text)
+	if k := &c.policy.closure; len(c.policy.byName[at.Text]) == 0 && (matches(k.Functions, "", at.Text) || c.policy.isBound(at.Text)) {
+		v.Message = statementName(n.Kind()) + " names function " + strconv.Quote(at.Text) + ", which may write a protected table without a proof: what calls or fires it, and what it is, is changed over a plain connection, as migrations do"
+	}
 	if c.byPath && c.mayBeMoved {
 		v.Message += "; if another is meant, write its schema, or send the statement by itself: one before it may change the search_path"
 	}
@@ -176,7 +180,9 @@ func movesPath(n *sqltree.Node) bool {
 	switch n.Kind() {
 	case "TransactionStmt":
 		return n.Str("kind") != "TRANS_STMT_BEGIN" && n.Str("kind") != "TRANS_STMT_START" && n.Str("kind") != "TRANS_STMT_SAVEPOINT"
-	case "AlterTableStmt", "CreateStmt", "IndexStmt":
+	case "CreateStmt":
+		return n.Get("partbound") != nil && callsFunction(n) // the rest is only stored
+	case "AlterTableStmt", "IndexStmt":
 		return callsFunction(n)
 	}
 	return !writesNothing(n) && !runsNothing[n.Kind()]

@@ -137,9 +137,13 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 	writes := func(function oid) bool {
 		return b.routines[function] != nil && !b.routines[function].fromAnywhere().isEmpty()
 	}
+	out.FunctionTables = make(map[rewrite.Name]rewrite.Name)
 	for i := range b.facts.Routines {
 		if r := b.routines[b.facts.Routines[i].OID]; !r.writes.isEmpty() {
 			out.Functions = append(out.Functions, r.name())
+			if _, isNoted := out.FunctionTables[r.name()]; !isNoted {
+				out.FunctionTables[r.name()] = b.tableName(r.writes.next(0))
+			}
 		} else if !r.open.isEmpty() {
 			out.TextFunctions = append(out.TextFunctions, r.textFunction())
 		}
