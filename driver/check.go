@@ -120,6 +120,9 @@ func (c *Conn) check(ctx context.Context, sql string, known looked) (verdict, er
 	if known.plan == nil || known.view != v.view {
 		v.enforced = c.planned(ctx, v.view, sql)
 	}
+	if err := c.askPath(ctx, &v, sql); err != nil {
+		return v, err
+	}
 	if err := c.askNames(ctx, &v); err != nil {
 		return v, err
 	}
@@ -137,7 +140,7 @@ func (c *Conn) check(ctx context.Context, sql string, known looked) (verdict, er
 	}
 	c.noteMakers(sql, makes || v.enforced.Makes)
 	if found == nil && v.enforced.NamesOwn {
-		if found, err = c.askPath(ctx, v.enforced); err != nil {
+		if found, err = c.askOwnPath(ctx, v.enforced); err != nil {
 			return v, err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -51,20 +53,53 @@ func (c *Conn) meant(ctx context.Context, plan *rewrite.Plan) (*rewrite.Plan, er
 	return shared.Plan(answers), nil
 }
 
-// pathQuestion asks whether the session's search path leads into the schema
+// askPath has a change of structure that the session's search path cleared checked by the
+// path that the session has now: code in the database may have set another one, and no
+// text shows that. Only a statement with a protected table's bare name costs this round trip.
+func (c *Conn) askPath(ctx context.Context, v *verdict, sql string) error {
+	isWatched := false
+	if v.view.watched != nil {
+		plan, _ := v.view.plan(ctx, sql, watchedTables)
+		isWatched = plan.ByPath
+	}
+	if !v.enforced.ByPath && !isWatched || c.std == nil || c.std.Conn().PgConn().TxStatus() == 'E' {
+		return nil
+	}
+	var setting, user string
+	if err := c.askRow(ctx, "SELECT pg_catalog.current_setting('search_path'), current_user::pg_catalog.text").Scan(&setting, &user); err != nil {
+		return fmt.Errorf("fencerow: ask for the session's search_path: %w", err)
+	}
+	path, err := searchPath(setting, user)
+	if err != nil {
+		return fmt.Errorf("fencerow: the session's search_path %q cannot be read: %w", setting, err)
+	}
+	if slices.Equal(path, c.session.path) {
+		return nil
+	}
+	v.view = v.view.once(path)
+	if v.enforced, _ = v.view.plan(ctx, sql, enforcedTables); len(v.enforced.Violations) > 0 {
+		same := *v.enforced
+		same.Violations = slices.Clone(same.Violations)
+		same.Violations[0].Message += fmt.Sprintf("; the session's search_path is %s by now, which code in the database has set: if another object is meant, write its schema", strconv.Quote(setting))
+		v.enforced = &same
+	}
+	return nil
+}
+
+// ownPathQuestion asks whether the session's search path leads into the schema
 // fencing. It also marks the session as the driver's again, for what the statement
 // calls: code in the database may have reset all settings.
-const pathQuestion = `SELECT pg_catalog.set_config('fencing.session', 'driver', false) IS NOT NULL AND 'fencing' OPERATOR(pg_catalog.=) ANY (pg_catalog.current_schemas(false))`
+const ownPathQuestion = `SELECT pg_catalog.set_config('fencing.session', 'driver', false) IS NOT NULL AND 'fencing' OPERATOR(pg_catalog.=) ANY (pg_catalog.current_schemas(false))`
 
-// askPath refuses a statement that changes or calls something by a bare name which
+// askOwnPath refuses a statement that changes or calls something by a bare name which
 // the schema fencing has, too, if the name may mean that. Only a statement with such
 // a name costs this round trip.
-func (c *Conn) askPath(ctx context.Context, plan *rewrite.Plan) (*rewrite.Violation, error) {
+func (c *Conn) askOwnPath(ctx context.Context, plan *rewrite.Plan) (*rewrite.Violation, error) {
 	if c.std == nil || c.std.Conn().PgConn().TxStatus() == 'E' {
 		return nil, nil
 	}
 	var isOwn bool
-	if err := c.askRow(ctx, pathQuestion).Scan(&isOwn); err != nil {
+	if err := c.askRow(ctx, ownPathQuestion).Scan(&isOwn); err != nil {
 		return nil, fmt.Errorf("fencerow: ask whether the search_path leads into the schema fencing: %w", err)
 	}
 	if !isOwn || plan.OwnName() == "" {

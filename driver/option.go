@@ -96,7 +96,7 @@ func WithProbeTimeout(d time.Duration) Option {
 // if there are any; an upsert of several rows does so without it. It costs one more
 // query after each guarded write that changed a row. Rows that a newer holder takes over in between count as stale too;
 // rows that it changed so that the statement no longer means them do not. A
-// write with RETURNING gives the error when its last row has been read.
+// write with RETURNING gives the error when its last row has been read, or from Close before that.
 func WithPartialCheck() Option {
 	return func(s *settings) error {
 		s.partial = true

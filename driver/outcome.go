@@ -159,7 +159,7 @@ func (c *Conn) judgeRows(ctx context.Context, s *statement, cursor *cursor, rows
 		wrote := s.wrote(unknown, cursor.first, counts)
 		if !c.isOpen(s, wrote) {
 			if c.connector.settings.partial || found > maxAhead || isUncounted {
-				cursor.atEnd = func(n int64) error { return c.judge(ctx, s, n, cursor.first, counts) }
+				cursor.atEnd = func(ctx context.Context, n int64) error { return c.judge(ctx, s, n, cursor.first, counts) }
 			}
 			return cursor.of(rows), nil
 		}

@@ -160,3 +160,77 @@ func TestDeleteCarriesItsToken(t *testing.T) {
 	require.NoError(t, db.QueryRow(`SELECT COALESCE(current_setting('fencing.token_a$2fb', true), '')`).Scan(&left))
 	require.Empty(t, left, "nothing of it stays in the session")
 }
+
+// Whoever ends the rows before the last one learns of those that were left out, too.
+func TestPartialCheckOfRowsThatEndEarly(t *testing.T) {
+	const write = `UPDATE orders SET status = 'x', last_token = $1 WHERE last_token <= $1 RETURNING id`
+	ctx := tokenctx.With(t.Context(), 7)
+	db := openOutcome(t, driver.WithPartialCheck())
+	db.SetMaxOpenConns(1)
+	for name, read := range map[string]func(t *testing.T, db *sql.DB) error{
+		"Close at once": func(t *testing.T, db *sql.DB) error {
+			rows, err := db.QueryContext(ctx, write, tokenctx.Arg)
+			require.NoError(t, err)
+			return rows.Close()
+		},
+		"Close after a row": func(t *testing.T, db *sql.DB) error {
+			rows, err := db.QueryContext(ctx, write, tokenctx.Arg)
+			require.NoError(t, err)
+			require.True(t, rows.Next())
+			return rows.Close()
+		},
+		"Close after a row of a prepared statement": func(t *testing.T, db *sql.DB) error {
+			stmt, err := db.PrepareContext(ctx, write)
+			require.NoError(t, err)
+			defer stmt.Close()
+			rows, err := stmt.QueryContext(ctx, tokenctx.Arg)
+			require.NoError(t, err)
+			require.True(t, rows.Next())
+			return rows.Close()
+		},
+		"QueryRow": func(t *testing.T, db *sql.DB) error {
+			return db.QueryRowContext(ctx, write, tokenctx.Arg).Scan(new(int))
+		},
+		"Close after an error of Scan": func(t *testing.T, db *sql.DB) error {
+			rows, err := db.QueryContext(ctx, write, tokenctx.Arg)
+			require.NoError(t, err)
+			require.True(t, rows.Next())
+			require.Error(t, rows.Scan(new(bool), new(bool)))
+			return rows.Close()
+		},
+		"in a transaction": func(t *testing.T, db *sql.DB) error {
+			tx, err := db.BeginTx(ctx, nil)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, tx.Rollback()) }()
+			rows, err := tx.Query(write, tokenctx.Arg)
+			require.NoError(t, err)
+			require.True(t, rows.Next())
+			return rows.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var partial *driver.PartialError
+			require.ErrorAs(t, read(t, db), &partial)
+			require.Equal(t, driver.PartialError{Table: "orders", Token: 7, Applied: 5, Stale: 5}, *partial)
+			var n int
+			require.NoError(t, db.QueryRow(`SELECT 1`).Scan(&n), "the connection is free")
+		})
+	}
+	t.Run("a context that ends", func(t *testing.T) {
+		ending, cancel := context.WithCancel(ctx)
+		rows, err := db.QueryContext(ending, write, tokenctx.Arg)
+		require.NoError(t, err)
+		require.True(t, rows.Next())
+		cancel()
+		for rows.Next() {
+		}
+		err = errors.Join(rows.Err(), rows.Close())
+		require.Error(t, err)
+	})
+	t.Run("none is left out", func(t *testing.T) {
+		rows, err := db.QueryContext(tokenctx.With(t.Context(), 1000), write, tokenctx.Arg)
+		require.NoError(t, err)
+		require.True(t, rows.Next())
+		require.NoError(t, rows.Close())
+	})
+}

@@ -237,6 +237,21 @@ func (p *protection) anyPath(first []string) *view {
 	return p.viewAs("any\x00"+strings.Join(first, "\x00"), true, func(r *rewrite.Policy) *rewrite.Policy { return r.ForPath(first...).ForAnyPath() })
 }
 
+// once returns the view for one statement under a path that code in the database has set. There
+// may be many such paths, so nothing is kept for them.
+func (v *view) once(path []string) *view {
+	other := &view{protection: v.protection, id: unkept, pathless: v.pathless}
+	for i, policy := range v.policies {
+		if policy != nil {
+			other.policies[i] = policy.ForPath(path...)
+		}
+	}
+	return other
+}
+
+// unkept is the number of a view whose plans aren't kept.
+const unkept = -1
+
 func (p *protection) viewAs(key string, pathless bool, under func(*rewrite.Policy) *rewrite.Policy) *view {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -257,7 +272,7 @@ func (p *protection) viewAs(key string, pathless bool, under func(*rewrite.Polic
 // once, and whether it was known.
 func (v *view) plan(ctx context.Context, sql string, s scope) (plan *rewrite.Plan, hit bool) {
 	policy := v.policies[s]
-	if len(sql) > keptText {
+	if v.id == unkept || len(sql) > keptText {
 		return policy.Plan(sql), false
 	}
 	key := planKey{v.id, s, sql}

@@ -94,7 +94,8 @@ type cursor struct {
 	first  []sqldriver.Value // the first row
 	hidden int               // the last columns that the caller doesn't know of: counts, and a gate
 	total  int64             // the rows that were read
-	atEnd  func(int64) error // gives the error that a result ends with; nil once it was called
+	// gives the error that a result of so many rows ends with; nil once it was called
+	atEnd func(context.Context, int64) error
 
 	// for the error that stands for the server's
 	conn      *Conn
@@ -103,9 +104,39 @@ type cursor struct {
 	sql       string
 }
 
+// close ends the statement. One whose outcome is told with the last row tells it here if
+// nobody has asked for that row: what was left out doesn't show in the rows before.
 func (r *cursor) close(rows sqldriver.Rows) error {
 	defer r.conn.noteChanges()
-	return rows.Close()
+	if r.atEnd == nil {
+		return rows.Close()
+	}
+	row := make([]sqldriver.Value, len(rows.Columns()))
+	err := rows.Next(row)
+	for ; err == nil; err = rows.Next(row) {
+		r.total++
+	}
+	closeErr := rows.Close()
+	switch {
+	case err != io.EOF:
+		return r.conn.fromServer(r.ctx, r.statement, err)
+	case closeErr != nil:
+		return r.conn.fromServer(r.ctx, r.statement, closeErr)
+	}
+	ctx := r.ctx
+	if ctx.Err() != nil { // the statement has run, whatever became of its context
+		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitPatience)
+		defer cancel()
+		ctx = detached
+	}
+	return r.outcome(ctx)
+}
+
+// outcome returns the error that the result ends with, if there is one.
+func (r *cursor) outcome(ctx context.Context) error {
+	atEnd := r.atEnd
+	r.atEnd = nil
+	return atEnd(ctx, r.total)
 }
 
 // ahead reads rows until there are as many as given, or all if that is negative. It
@@ -192,9 +223,7 @@ func (r *cursor) counted(err error) error {
 	case r.atEnd == nil:
 		return err
 	}
-	atEnd := r.atEnd
-	r.atEnd = nil
-	if partial := atEnd(r.total); partial != nil {
+	if partial := r.outcome(r.ctx); partial != nil {
 		return partial
 	}
 	return err

@@ -11,9 +11,7 @@ import (
 
 // refusedCaptures are the captured statements that are refused although they
 // touch no protected table, with the reason. Their white space is that of one line.
-var refusedCaptures = map[string]Rule{
-	"DISCARD TEMP": SQLPrepare, // every DISCARD is: ALL removes statements under their names
-}
+var refusedCaptures = map[string]Rule{}
 
 // meaningOther are the answers of a server on which shared names mean tables that
 // aren't protected.

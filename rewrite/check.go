@@ -18,6 +18,8 @@ type checker struct {
 
 	several        bool // more than one statement in the text
 	changesPath    bool
+	byPath         bool // a bare name was told from a protected one's by the search path
+	mayBeMoved     bool // a statement before may have led the session to another search path
 	changesCatalog bool // a statement may change what a closure is read from
 	stored         bool // what is walked is stored in an object, and runs later
 
@@ -90,6 +92,8 @@ func (c *checker) statement(n *sqltree.Node) {
 	}
 	c.checkEvents(n)
 	c.checkUnseen(n)
+	c.checkGuardedNames(n)
+	c.checkTypes(n)
 	kind.check(c, n, true)
 }
 

@@ -31,6 +31,8 @@ type Closure struct {
 	// Functions are functions, procedures and aggregates that write protected
 	// tables.
 	Functions []Name
+	// FunctionTables has one of the tables that each of Functions may write, for messages.
+	FunctionTables map[Name]Name
 	// TextFunctions are functions and procedures that write protected tables if what
 	// they are given names them: they run SQL that they make of it.
 	TextFunctions []TextFunction
@@ -70,6 +72,9 @@ type Closure struct {
 	// are not among Functions. If the name is, that is for an overload which isn't
 	// allowed: a text doesn't show which of them it calls.
 	AllowedFunctions []Name
+	// Types are the types that columns of protected tables are of, and those that these are made
+	// of: a change of one of them may change what every row has.
+	Types []Name
 	// OwnCallers are functions and procedures that write or call something by a bare
 	// name which the schema fencing has, too.
 	OwnCallers []Name
@@ -350,8 +355,12 @@ func matches(list []Name, schema, name string) bool {
 	})
 }
 
-// String returns the name for messages, without the schema public.
+// String returns the name for messages, without the schema public. That of the session's temporary
+// objects is shown as a statement writes it.
 func (n Name) String() string {
+	if strings.HasPrefix(n.Schema, "pg_temp_") {
+		return "pg_temp." + n.Name
+	}
 	if n.Schema == "public" || n.Schema == "" {
 		return n.Name
 	}

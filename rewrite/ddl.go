@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fencerow/fencerow/internal/sqltree"
@@ -37,6 +38,7 @@ func (c *checker) checkReach(n *sqltree.Node) {
 		if n.Str("renameType") == "OBJECT_LANGUAGE" {
 			refuseDDL(c, n, false)
 		}
+		c.byPath = c.byPath || c.policy.known && n.Str("renameType") == "OBJECT_SCHEMA"
 		if n.Str("renameType") == "OBJECT_SCHEMA" && (!c.policy.known || slices.Contains(c.policy.path, n.Str("newname"))) {
 			c.report(violation(ProtectedDDL, n, "a schema called %q would come first in this session's search_path, and its tables in the place of protected ones: use a plain connection", n.Str("newname")))
 		}
@@ -113,6 +115,12 @@ func (c *checker) checkSchemas(n *sqltree.Node) {
 
 func (c *checker) reportDDL(n, at *sqltree.Node) {
 	v := violation(ProtectedDDL, n, "%s names %q, which is a protected table or what its protection rests on: change its structure over a plain connection, as migrations do", statementName(n.Kind()), at.Text)
+	if k := &c.policy.closure; len(c.policy.byName[at.Text]) == 0 && (matches(k.Functions, "", at.Text) || c.policy.isBound(at.Text)) {
+		v.Message = statementName(n.Kind()) + " names function " + strconv.Quote(at.Text) + ", which may write a protected table without a proof: what calls or fires it, and what it is, is changed over a plain connection, as migrations do"
+	}
+	if c.byPath && c.mayBeMoved {
+		v.Message += "; if another is meant, write its schema, or send the statement by itself: one before it may change the search_path"
+	}
 	if v.offset < 0 {
 		v.offset = sqltree.FirstOffset(n)
 	}
@@ -150,7 +158,38 @@ func (c *checker) namesProtected(n *sqltree.Node) *sqltree.Node {
 	if n.Kind() == "RenameStmt" || n.Kind() == "AlterObjectSchemaStmt" {
 		return findName(n, c.policy.isWord, nil)
 	}
-	return findName(n, c.policy.isWord, c.policy.elsewhere)
+	return findName(n, c.policy.isWord, c.elsewhere)
+}
+
+// elsewhere is what the policy says of a name. It notes where that rests on the path that the
+// session is said to have: code in the database may have led it to another one.
+func (c *checker) elsewhere(schema, name string) bool {
+	if !c.policy.elsewhere(schema, name) {
+		return false
+	}
+	if schema == "" && c.policy.isWord(name) {
+		c.byPath = true
+		return !c.mayBeMoved
+	}
+	return true
+}
+
+// movesPath reports whether a statement may leave the session with another search path than
+// before: by a SET, by the end of a transaction, or by code that it calls or fires.
+func movesPath(n *sqltree.Node) bool {
+	switch n.Kind() {
+	case "TransactionStmt":
+		return n.Str("kind") != "TRANS_STMT_BEGIN" && n.Str("kind") != "TRANS_STMT_START" && n.Str("kind") != "TRANS_STMT_SAVEPOINT"
+	case "CreateStmt":
+		return n.Get("partbound") != nil && callsFunction(n) // the rest is only stored
+	case "AlterTableStmt", "IndexStmt":
+		return callsFunction(n)
+	}
+	return !writesNothing(n) && !runsNothing[n.Kind()]
+}
+
+func callsFunction(n *sqltree.Node) bool {
+	return n.Is("FuncCall") || slices.ContainsFunc(n.Kids, callsFunction)
 }
 
 // columnFields hold names of columns, constraints and the like.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
@@ -90,9 +91,13 @@ func SQLFunctions() []string {
 	return append(slices.Sorted(maps.Keys(sqlFunctions)), "setval")
 }
 
+// writesProtected reports whether a call may be of a function that writes a protected table
+// without a guard of its own.
 func (c *checker) writesProtected(schema, name string) bool {
-	closure := c.policy.closure
-	return matches(closure.Functions, schema, name) && !matches(closure.GuardedFunctions, schema, name)
+	closure := &c.policy.closure
+	return slices.ContainsFunc(closure.Functions, func(f Name) bool {
+		return f.Name == name && (schema == "" || schema == f.Schema) && !slices.Contains(closure.GuardedFunctions, f)
+	})
 }
 
 func (c *checker) reportFunction(n *sqltree.Node, schema, name string) {
@@ -101,10 +106,21 @@ func (c *checker) reportFunction(n *sqltree.Node, schema, name string) {
 		return
 	}
 	if matches(c.policy.closure.Untold, schema, name) {
-		c.report(violation(UnsafeFunction, n, "function %s may write a protected table: it, or what it calls, runs SQL that it makes, with names that cannot be told; write the names as constants in the function and quote all else that it puts in (by %%I and %%L of format), put up the wall on the protected tables, use a plain connection, or, if the function carries a guard of its own, name it in driver.WithGuardedFunctions", quotedName(schema, name)))
+		c.report(violation(UnsafeFunction, n, "function %s may write protected table %s: it, or what it calls, runs SQL that it makes, with names that cannot be told; write the names as constants in the function and quote all else that it puts in (by %%I and %%L of format), put up the wall on the protected tables, use a plain connection, or, if the function carries a guard of its own, name it in driver.WithGuardedFunctions", quotedName(schema, name), c.tableOf(schema, name)))
 		return
 	}
-	c.report(violation(UnsafeFunction, n, "function %s writes a protected table or the schema fencing, or gives the name of a protected table to something else, as far as its code can be read: use a plain connection, or name it in driver.WithGuardedFunctions if it carries a guard of its own", quotedName(schema, name)))
+	c.report(violation(UnsafeFunction, n, "function %s writes table %s, or gives that name to something else, in its own code or by what it calls or fires, as far as code can be read: use a plain connection, or name it in driver.WithGuardedFunctions if it carries a guard of its own", quotedName(schema, name), c.tableOf(schema, name)))
+}
+
+// tableOf names a table that a function without a guard may write.
+func (c *checker) tableOf(schema, name string) string {
+	closure := &c.policy.closure
+	for _, f := range closure.Functions {
+		if into, ok := closure.FunctionTables[f]; ok && f.Name == name && (schema == "" || schema == f.Schema) && !slices.Contains(closure.GuardedFunctions, f) {
+			return strconv.Quote(into.String())
+		}
+	}
+	return "that is protected"
 }
 
 // checkFieldCall refuses a writing function in the notation of a column:

@@ -41,6 +41,12 @@ type Plan struct {
 	// while the session's search path doesn't lead into that schema.
 	NamesOwn bool
 
+	// ByPath reports whether a change of structure in the text passed because of the
+	// search path that the policy is for: by another one, it may be that of a protected
+	// table. It may be sent only if the session has that path when it is sent; see
+	// [Policy.ForPath].
+	ByPath bool
+
 	policy *Policy // that the text was checked under; nil if it was cleared
 	text   string
 	writes []Write
@@ -163,7 +169,7 @@ func (p *Policy) planIn(a *workspace, sql string) *Plan {
 func (c *checker) plan() *Plan {
 	p, sql := c.policy, c.sql
 	c.text()
-	plan := &Plan{ChangesPath: c.changesPath, ChangesCatalog: c.changesCatalog, NamesOwn: c.own != nil || c.callsOwn != "" || c.givesOwn, ownName: defaultTo(c.ownName, c.callsOwn), policy: p, text: sql, writes: c.writes, tokens: c.tokens}
+	plan := &Plan{ChangesPath: c.changesPath, ByPath: c.byPath, ChangesCatalog: c.changesCatalog, NamesOwn: c.own != nil || c.callsOwn != "" || c.givesOwn, ownName: defaultTo(c.ownName, c.callsOwn), policy: p, text: sql, writes: c.writes, tokens: c.tokens}
 	if len(c.found) > 0 {
 		c.locate()
 		for _, v := range c.found {
@@ -177,7 +183,7 @@ func (c *checker) plan() *Plan {
 		plan.later.parts, plan.later.compared = c.outcomes(), c.compared
 	}
 	plan.attests = c.root != nil
-	plan.direct = !plan.hasParts() && !plan.ChangesPath && !plan.ChangesCatalog && !plan.NamesOwn && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
+	plan.direct = !plan.hasParts() && !plan.ChangesPath && !plan.ByPath && !plan.ChangesCatalog && !plan.NamesOwn && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
 	if plan.compares = len(c.guards) > 0; plan.compares {
 		plan.replays = slices.ContainsFunc(c.guards, func(g guard) bool { return !g.equal })
 	}
@@ -270,6 +276,7 @@ func (c *checker) text() {
 	c.changesCatalog = slices.ContainsFunc(stmts, func(raw *sqltree.Node) bool { return changesCatalog(raw.Get("stmt")) })
 	for _, raw := range stmts {
 		c.statement(raw.Get("stmt"))
+		c.mayBeMoved = c.mayBeMoved || c.several && movesPath(raw.Get("stmt"))
 		if c.changesPath {
 			c.policy = c.policy.ForAnyPath() // what follows is looked up in another path
 		}

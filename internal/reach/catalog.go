@@ -65,6 +65,7 @@ type catalog struct {
 	Allowed          []oid             // functions that the registry allows
 	Namesakes        []catalogRelation // relations of the bare name of a protected one or its family, these among them
 	SystemViews      []catalogRelation // views over system catalogs or schema fencing, and what else leads to the latter
+	Types            []rewrite.Name    // users' types that the protected tables' columns are of, or that these are made of
 	Comparisons      bool              // there is a user's own < <= > >= over integers
 	Epoch            bool              // fencing.write_epoch is there
 	ColumnsFirst     bool              // in PL/pgSQL a name that may be a column's or a variable's is the column's

@@ -357,5 +357,22 @@ SELECT pg_catalog.json_build_object(
   -- functions that the registry allows as they are now
   'allowed', (SELECT pg_catalog.json_agg(a.oid) FROM ({allowed}) a (oid)),
   'columnsfirst', pg_catalog.current_setting('plpgsql.variable_conflict', true) = 'use_column',
+  -- the types of users that the columns of the protected tables are of, and what these are made of
+  'types', (WITH RECURSIVE used AS (
+              SELECT a.atttypid AS oid
+                FROM pg_catalog.unnest(ARRAY(SELECT oid FROM down)) d (oid)
+                JOIN pg_catalog.pg_attribute a ON a.attrelid = d.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384
+               WHERE d.oid BETWEEN '1' AND '4294967295'
+              UNION
+              SELECT e.oid
+                FROM used u
+                JOIN pg_catalog.pg_type t ON t.oid = u.oid
+               CROSS JOIN LATERAL pg_catalog.unnest(ARRAY(
+                 SELECT t.typelem UNION ALL SELECT t.typbasetype
+                 UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+                 UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE r.rngtypid = t.oid OR r.rngmultitypid = t.oid)) e (oid)
+               WHERE e.oid >= 16384)
+            SELECT pg_catalog.json_agg(pg_catalog.json_build_object('schema', n.nspname, 'name', t.typname) ORDER BY t.oid)
+              FROM used u JOIN pg_catalog.pg_type t USING (oid) JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace),
   'epoch', EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'fencing' AND c.relname = 'write_epoch')
 )::text

@@ -11,6 +11,7 @@ import (
 // The stamp changes with whatever the reading depends on, and with little else.
 func TestStamp(t *testing.T) {
 	setup := connected(t, attackSchema+`CREATE DOMAIN touched AS bigint; CREATE VIEW av AS SELECT region AS r FROM area; CREATE TYPE pair AS (a bigint, b int); CREATE TRIGGER tt AFTER UPDATE ON plain FOR EACH ROW EXECUTE FUNCTION nop();
+		CREATE FUNCTION set_database(q text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format(q, current_database()); END $$;
 		CREATE FUNCTION et() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN END $$`)
 	before := stampOf(t, setup)
 	for _, step := range []struct {
@@ -49,6 +50,36 @@ func TestStamp(t *testing.T) {
 		{`CREATE TYPE own (INPUT = own_in, OUTPUT = own_out, LIKE = int4)`, true},
 		{`ALTER TYPE own SET (SEND = own_send)`, true},
 		{`CREATE TEMP TABLE made (id int, t text NOT NULL)`, false},
+		{`ALTER TABLE made RENAME TO made_otherwise`, false},
+		{`CREATE TRIGGER tt BEFORE UPDATE ON made_otherwise FOR EACH ROW EXECUTE FUNCTION nop()`, true},
+		{`ALTER TABLE made_otherwise RENAME TO made`, true},
+		{`CREATE TEMP TABLE defaulted (id int DEFAULT 1)`, true},
+		{`ALTER TABLE defaulted RENAME TO defaulted_otherwise`, true},
+		{`CREATE TEMP TABLE checked (id int CHECK (id > 0))`, true},
+		{`ALTER TABLE checked RENAME TO checked_otherwise`, true},
+		{`CREATE TEMP TABLE indexed (id int); CREATE INDEX ON indexed ((id + 1))`, true},
+		{`ALTER TABLE indexed RENAME TO indexed_otherwise`, true},
+		{`CREATE TEMP TABLE child () INHERITS (area)`, true},
+		{`ALTER TABLE child RENAME TO child_otherwise`, true},
+		{`CREATE TEMP VIEW tv AS SELECT id FROM area`, true},
+		{`ALTER VIEW tv RENAME TO tv_otherwise`, true},
+		{`ALTER VIEW tv_otherwise RENAME COLUMN id TO identity`, true},
+		{`CREATE TYPE mood AS ENUM ('a')`, true},
+		{`ALTER TYPE mood RENAME TO moods`, true},
+		{`ALTER TYPE pair RENAME TO pairs`, true},
+		{`CREATE SEQUENCE tokens`, true},
+		{`ALTER SEQUENCE tokens RENAME TO tokens_otherwise`, true},
+		{`ALTER SEQUENCE tokens_otherwise SET SCHEMA far`, true},
+		{`ALTER SEQUENCE far.tokens_otherwise OWNED BY far.orders.id`, true},
+		{`SELECT nextval('far.tokens_otherwise'); SELECT setval('far.tokens_otherwise', 9); TRUNCATE far.orders RESTART IDENTITY`, false},
+		{`ALTER SEQUENCE far.tokens_otherwise OWNED BY NONE`, true},
+		{`ALTER EXTENSION plpgsql ADD FUNCTION nop()`, true},
+		{`ALTER EXTENSION plpgsql DROP FUNCTION nop()`, true},
+		{`ALTER LANGUAGE plpgsql RENAME TO other`, true},
+		{`ALTER LANGUAGE other RENAME TO plpgsql`, true},
+		{`SELECT set_database('ALTER DATABASE %I SET plpgsql.variable_conflict = use_column')`, true},
+		{`SELECT set_database('ALTER DATABASE %I SET work_mem = 9999')`, false},
+		{`SELECT set_database('ALTER DATABASE %I RESET plpgsql.variable_conflict')`, true},
 		{`INSERT INTO plain VALUES (1, 'x'); ANALYZE plain; VACUUM plain`, false},
 	} {
 		for _, sql := range strings.Split(step.sql, ";") {

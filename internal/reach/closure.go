@@ -70,7 +70,7 @@ func (c *catalog) closureOf(tables []Table, guarded []rewrite.Name) rewrite.Clos
 	out := b.relationsFound()
 	b.namesFound(&out)
 	b.codeFound(&out)
-	out.GuardedFunctions, out.FoldsNames = guarded, c.folds
+	out.GuardedFunctions, out.FoldsNames, out.Types = guarded, c.folds, c.Types
 	out.Makers = c.makers()
 	return out
 }

@@ -137,11 +137,15 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 	writes := func(function oid) bool {
 		return b.routines[function] != nil && !b.routines[function].fromAnywhere().isEmpty()
 	}
+	out.FunctionTables = make(map[rewrite.Name]rewrite.Name)
 	for i := range b.facts.Routines {
 		if r := b.routines[b.facts.Routines[i].OID]; b.allowed[r.OID] && !(r.writes.isEmpty() && r.open.isEmpty()) {
 			out.AllowedFunctions = append(out.AllowedFunctions, r.name())
 		} else if !r.writes.isEmpty() {
 			out.Functions = append(out.Functions, r.name())
+			if _, isNoted := out.FunctionTables[r.name()]; !isNoted {
+				out.FunctionTables[r.name()] = b.tableName(r.writes.next(0))
+			}
 		} else if !r.open.isEmpty() {
 			out.TextFunctions = append(out.TextFunctions, r.textFunction())
 		}
