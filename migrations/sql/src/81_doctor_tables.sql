@@ -292,8 +292,7 @@ BEGIN
                 unsettled boolean)
             LEFT JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped
             LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-            CROSS JOIN LATERAL (SELECT NOT a.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can
-              SELECT FROM pg_constraint u WHERE u.conrelid = a.attrelid AND u.contype = 'n' AND u.conkey[1] = a.attnum AND NOT u.convalidated)) v(nullable)
+            CROSS JOIN LATERAL (SELECT fencing.doctor_nullable(f.oid, a.attnum)) v(nullable)
            WHERE a.attname IS NULL OR a.atttypid <> 'int8'::regtype OR a.attidentity <> '' OR a.attgenerated <> '' OR v.nullable
                AND NOT f.unsettled
               OR pg_get_expr(d.adbin, d.adrelid) NOT IN ('0', '''0''::bigint', '(0)::bigint')) x,
@@ -302,7 +301,7 @@ BEGIN
                FROM (SELECT string_agg(format('UPDATE ONLY %s SET %I = 0 WHERE %2$I IS NULL', f.name, f.col), '; ')
                            || '; ' || string_agg(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.col), '; ') AS sql
                FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name)
-               JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped AND (NOT a.attnotnull OR EXISTS (SELECT FROM pg_constraint u WHERE u.conrelid = f.oid AND u.contype = 'n' AND u.conkey[1] = a.attnum AND NOT u.convalidated))
+               JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped AND fencing.doctor_nullable(f.oid, a.attnum)
               WHERE x.code LIKE 'D107%' AND f.root = x.root) u) y(fix);
 
   RETURN QUERY

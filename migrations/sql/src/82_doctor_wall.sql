@@ -108,7 +108,7 @@ BEGIN
                    FROM jsonb_to_recordset(family) AS m(root oid, oid oid, name text) JOIN pg_trigger u ON u.tgrelid = m.oid JOIN pg_proc g ON g.oid = u.tgfoid
                   WHERE m.root = w.root AND u.tgparentid = 0 AND g.pronamespace <> c_schema
                     AND u.tgname ~ CASE WHEN w.tomb THEN '^~fencing_(bury|vacate|tomb|rekey[12])$'
-                      ELSE '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert|bury|vacate|tomb|rekey[12]|zseal))$' END
+                      ELSE '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert|bury|vacate|tomb|rekey[12]|zseal(_column)?))$' END
                   ORDER BY m.name, u.tgname) AS drops
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
