@@ -3165,6 +3165,18 @@ ALTER TABLE fencing.tombstone ENABLE ALWAYS TRIGGER refuse_driver;
 
 COMMENT ON TABLE fencing.tombstone IS 'Deleted keys with the tokens that deleted them. Written by the triggers of fencing.tombstones().';
 
+-- The expression that writes a column of the primary key as text, and %1$s for the row.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_key_text(col name, type regtype) RETURNS text LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+  RETURN replace(CASE
+    WHEN type = 'numeric'::regtype THEN 'trim_scale(@)::text'
+    WHEN type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
+    ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(col), '%', '%%')));
+END $$;
+-- +goose StatementEnd
+
 -- The columns of the primary key, each with the expression that writes it as text; %1$s is the row. Two keys have to be equal as text
 -- if and only if they are equal, whatever the session's settings.
 -- +goose StatementBegin
@@ -3211,10 +3223,7 @@ BEGIN
     END IF;
     cols := cols || v_column.attname;
     types := types || v_column.type;
-    texts := texts || replace(CASE
-      WHEN v_column.type = 'numeric'::regtype THEN 'trim_scale(@)::text'
-      WHEN v_column.type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
-      ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(v_column.attname), '%', '%%')));
+    texts := texts || fencing.doctor_key_text(v_column.attname, v_column.type);
   END LOOP;
   IF cols IS NULL THEN
     RAISE EXCEPTION 'fencing: no tombstones for %: it has no primary key', v_table.name
@@ -3398,6 +3407,38 @@ END $body$)
 $$;
 -- +goose StatementEnd
 
+-- What the values of the columns of a primary key are: see fencing.tombstone_rekey.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_key_columns(cols name[], types regtype[]) RETURNS jsonb LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN (SELECT jsonb_agg(jsonb_build_array(u.col, CASE WHEN u.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype) THEN 'number'
+              WHEN u.type = 'varchar'::regtype THEN 'text' ELSE u.type::text END) ORDER BY u.n)
+            FROM unnest(cols, types) WITH ORDINALITY u(col, type, n));
+END $$;
+-- +goose StatementEnd
+
+-- The bodies of the trigger functions for a table, as they run.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.tombstone_key_bodies(cols name[], types regtype[], token_column name, mode text, resource text, seq text)
+RETURNS TABLE (suffix text, body text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
+#variable_conflict use_column
+DECLARE
+  c_keys  CONSTANT text := 'ARRAY[' || (SELECT string_agg(fencing.doctor_key_text(u.col, u.type), ', ' ORDER BY u.n)
+      FROM unnest(tombstone_key_bodies.cols, tombstone_key_bodies.types) WITH ORDINALITY u(col, type, n)) || ']';
+  c_types CONSTANT text := (SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
+        FROM unnest(tombstone_key_bodies.cols, tombstone_key_bodies.types::text[]) WITH ORDINALITY u(c, t, n))
+      || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(tombstone_key_bodies.token_column), '%', '%%'));
+BEGIN
+  RETURN QUERY
+  SELECT b.suffix, format(b.body, tombstone_key_bodies.token_column, tombstone_key_bodies.mode, tombstone_key_bodies.resource,
+           fencing.setting_name(tombstone_key_bodies.resource), tombstone_key_bodies.seq, format(c_keys, 'OLD'), format(c_keys, 'NEW'), format(c_types, 'OLD'),
+           format(c_types, 'NEW'), fencing.doctor_key_columns(tombstone_key_bodies.cols, tombstone_key_bodies.types))
+    FROM fencing.tombstone_bodies() b;
+END $$;
+-- +goose StatementEnd
+
 -- Makes the trigger functions and returns what their names begin with; compare fencing.wall_functions. A type other than the one they
 -- were made for isn't looked at, because its cast would run as the owner of the schema. look: makes none, and returns null where tombstones
 -- stand under other columns.
@@ -3411,8 +3452,6 @@ DECLARE
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE c.oid = issued_by);
   v_prefix text;
-  v_types  text;
-  v_keys   text;
   v_columns jsonb;
   v_sql    text;
   v_function record;
@@ -3420,10 +3459,7 @@ BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_functions()');
   PERFORM fencing.check_sequence(issued_by);
   SELECT * INTO v_key FROM fencing.tombstone_key(tbl);
-  SELECT jsonb_agg(jsonb_build_array(u.col, CASE WHEN u.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype)
-      THEN 'number'
-                                                 WHEN u.type = 'varchar'::regtype THEN 'text' ELSE u.type::text END) ORDER BY u.n)
-    INTO v_columns FROM unnest(v_key.cols, v_key.types) WITH ORDINALITY u(col, type, n);
+  v_columns := fencing.doctor_key_columns(v_key.cols, v_key.types);
   IF NOT look THEN
     PERFORM fencing.tombstone_rekey(tbl, v_columns);
   ELSIF EXISTS (SELECT FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns <> v_columns AND jsonb_array_length(d.columns) > 0) THEN
@@ -3433,20 +3469,15 @@ BEGIN
   IF look THEN
     RETURN v_prefix;
   END IF;
-  SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
-    INTO v_types FROM unnest(v_key.cols, v_key.types::text[]) WITH ORDINALITY u(c, t, n);
-  v_types := v_types || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(token_column), '%', '%%'));
-  v_keys := 'ARRAY[' || array_to_string(v_key.texts, ', ') || ']';
   FOR v_function IN
-    SELECT b.suffix, b.body FROM fencing.tombstone_bodies() b
+    SELECT b.suffix, b.body FROM fencing.tombstone_key_bodies(v_key.cols, v_key.types, token_column, mode, resource, v_seq) b
   LOOP
     IF to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NULL THEN
       -- a sequential scan of fencing.tombstone is a read of all keys to SERIALIZABLE, and it is chosen while the table is small
       EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off '
                      'SET TimeZone = ''UTC'' SET DateStyle = ''ISO, YMD'' SET IntervalStyle = ''postgres'' SET bytea_output = ''hex'' SET extra_float_digits = 1 AS %L',
                      v_prefix || v_function.suffix,
-                     format(v_function.body, token_column, mode, resource, fencing.setting_name(resource), v_seq,
-                            format(v_keys, 'OLD'), format(v_keys, 'NEW'), format(v_types, 'OLD'), format(v_types, 'NEW'), v_columns));
+                     v_function.body);
     END IF;
   END LOOP;
   FOR v_sql IN SELECT r FROM fencing.function_rights(v_prefix, 'fencing.tombstones(regclass, boolean)'::regprocedure) r LOOP
@@ -4000,6 +4031,9 @@ VALUES
   ('function', '', 'doctor_columns(family jsonb, apps jsonb)', 'ecd754f19c58a047b6045b697ae8f1b3 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_differences()', '540494276fdefc7699f89ae7f143d652 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_family()', 'd608a340cba7568b4ed1a4344424c55a plpgsql df36624d779f6462da19a6724f0ba137'),
+  ('function', '', 'doctor_given(acl aclitem[], grantee oid, grantor oid, owner oid)', '9505e072ec5db5063305d4cfd597a137 plpgsql 095e9845a66d8e368df03bb6f3cbf9b7'),
+  ('function', '', 'doctor_key_columns(cols name[], types regtype[])', '5b247e0f5813c4fa438edf62d05e0a22 plpgsql 4d660d8c0a6b1fecfed77b84b359bfcf'),
+  ('function', '', 'doctor_key_text(col name, type regtype)', 'c95d707d8a0bfc64ea72bb9d97e31ce5 plpgsql 7235ae20da970a275bbcc7d8703b7144'),
   ('function', '', 'doctor_less()', 'a8b2d3cc2cd5a5ab85640c6833ae2db6 plpgsql ac2ba55746ee191cfdb16a588c2e0afd'),
   ('function', '', 'doctor_lost_tokens(tbl regclass)', '8efb630ca62f92f2ef2dfa3b0bbbffdf plpgsql 4d779cb17eecc1400891b102f2fb255c'),
   ('function', '', 'doctor_nullable(rel oid, num smallint)', 'b7e2e59a4337642518a26dd4887bba57 plpgsql e0552a4b2dc70054ea9da73a35fac80a'),
@@ -4009,11 +4043,11 @@ VALUES
   ('function', '', 'doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass)', 'c2b602733d157783fd62827ac72627c8 plpgsql 3e814fd0573b5022590579cbd88d96fe'),
   ('function', '', 'doctor_registered_less(former jsonb, present jsonb)', 'c41440749b0da641c6a0c72955dadb25 plpgsql d03f82d1bbd689948d48d7ae8eb137f4'),
   ('function', '', 'doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid)', 'ad86c6b7f1d7e41b5717a759cd22f4f9 plpgsql 34a66fa262db83d5c3ba004b5cb07031'),
-  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', '94f50a416740d4cd11ced2b5bf644e7a plpgsql 53d872ae380b60c0960287f91f187d47'),
+  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', 'aeccfaf5d9aeaf83ce7c5f18c1a977fc plpgsql 53d872ae380b60c0960287f91f187d47'),
   ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '05818fd9d572e92a7a01199ee2352977 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '64fa3b800b771d4575e2a9e1090aafc6 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
+  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '517ac7c3e2943e7490c198c2fbf3027c plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
   ('function', '', 'doctor_sealed_by(tbl regclass)', '7a19e3d8203106761c0c72cfc2158263 plpgsql fc39903b32cbe861b0a301fe78202d7e'),
-  ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '596dac743c871a278248ddc47872be42 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '4f0769f85e9a1c961565f0f565166cfa plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_sets(source text, language name, token_column name, arguments text)', '4f35eebca38865f4e4ddda6af3e9f67b plpgsql 4358f4873eaaa8cdb828d25db0a54423'),
   ('function', '', 'doctor_settings(family jsonb, apps jsonb)', '4ae8a48f38331459ecabbe90af2e4f7a plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_subscriptions(family jsonb, apps jsonb)', 'f7367fb580b5217f9570e9690bd3b840 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
@@ -4021,7 +4055,7 @@ VALUES
   ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '9ce56da7eb1db91d3cf66369a53fb0c5 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
   ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', 'b32ec3655474cc723a6fa267392f820f plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', '0faa1151d29ab77ac8208af1379a5646 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', 'babe6db2419a48e8a84aec1e3a2bb1e6 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', 'f6742a0ae4a452b4db6b5fbeefde2cdc plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_without_wall(tbl text, sql text)', '97c9c9416bc7e67096ebe8e3a29373cc plpgsql 8c1a5e1950b7aa42bf68eb05de08b846'),
   ('function', '', 'doctor_words(source text, token_column name)', 'b6aaa41f5533c09bb0813514ad5cdc38 plpgsql 56d8652339a9032f7ec376391d514be6'),
   ('function', '', 'driver_level(tbl regclass, level text)', 'd3b80d27026a68c6f3c95512d8819002 plpgsql dac5d67990532fce4617e27cc0743bd5'),
@@ -4062,8 +4096,9 @@ VALUES
   ('function', '', 'tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean)', '9219e100abb2edfd6dd27bde499cc99b plpgsql 8fd3f4e3754db9b79711f76502681908'),
   ('function', '', 'tombstone_bodies()', 'df85760a229ca4ca8dc83dce7d1f86fc sql 2225e7bc8acf4e4c09c2b8e3c2fcf62a'),
   ('function', '', 'tombstone_copy(former regclass, tbl regclass)', 'd0f4395c65a18bc5d6b70b60b71cb50a plpgsql ef1ddfbf0f7f51e140b9d39ff86da796'),
-  ('function', '', 'tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass, look boolean)', 'bf837e300c50033c3003657dab82c9ea plpgsql a16b212cff90829ee9500395375ade74'),
-  ('function', '', 'tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[])', '502d6bb9089735874691c43668dc92ae plpgsql 09ed46ba30ee34edbd63ab56b4f56d8f'),
+  ('function', '', 'tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass, look boolean)', 'a9b691fc4400daca79f8b6a9a4e33c52 plpgsql a16b212cff90829ee9500395375ade74'),
+  ('function', '', 'tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[])', '253433d9636137dd4d4ef060de046395 plpgsql 09ed46ba30ee34edbd63ab56b4f56d8f'),
+  ('function', '', 'tombstone_key_bodies(cols name[], types regtype[], token_column name, mode text, resource text, seq text)', '1a07b92cc6b2ef7ce6c8d4ea706015ab plpgsql 46badcb6fbb855d2189fe127e8d3ca0b'),
   ('function', '', 'tombstone_rekey(tbl regclass, columns jsonb)', '2cb529c6da262bcc4bbc40b2afedc0bf plpgsql 412632e9aa0a337b5e8efed1b79df02d'),
   ('function', '', 'tombstone_sweep(prefixes text[])', 'abb8bcbc6f50847237487630645a1518 plpgsql b368e9b0ca3ee173eeb08dc789336cf5'),
   ('function', '', 'tombstones(tbl regclass, keep boolean)', 'a5266576c3034f3aa2ecd0b755bbfb10 plpgsql 1d9e62e9ee72ddd1721dcc8931c071b2'),
@@ -4708,6 +4743,8 @@ DECLARE
   c_owner  CONSTANT oid := fencing.doctor_owner();
   c_bodies CONSTANT jsonb := (SELECT jsonb_agg(to_jsonb(b)) FROM (SELECT * FROM fencing.wall_update_bodies() UNION ALL SELECT * FROM fencing.wall_insert_bodies()
       UNION ALL SELECT * FROM fencing.wall_delete_bodies() UNION ALL SELECT * FROM fencing.wall_other_bodies()) b);
+  -- of tombstones' functions, as in fencing.tombstone_functions
+  c_settings CONSTANT text[] := '{"search_path=pg_catalog, pg_temp",enable_seqscan=off,TimeZone=UTC,"DateStyle=ISO, YMD",IntervalStyle=postgres,bytea_output=hex,extra_float_digits=1}';
   -- as in fencing.wall_apply
   c_noted CONSTANT text :=
       'WHEN ((set_config((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), (new.%1$I)::text, true) IS NULL)) ';
@@ -4738,6 +4775,23 @@ BEGIN
     ('~fencing_vacate', 'bury', 'BEFORE UPDATE', true, 'vacate'), ('~fencing_tomb', 'check', 'AFTER INSERT', true, ''),
         ('~fencing_rekey1', 'bury', 'AFTER UPDATE', true, 'rekey'),
     ('~fencing_rekey2', 'check', 'AFTER UPDATE', true, 'rekey')),
+  -- the primary keys, and the bodies of the functions that tombstones have for them
+  keyed AS MATERIALIZED (
+    SELECT f.root, y.*, (SELECT jsonb_object_agg(b.suffix, b.body) FROM fencing.tombstone_key_bodies(y.cols, y.types::regtype[], f.col, f.mode, f.resource, q.seq) b
+             WHERE f.tombs AND y.cols IS NOT NULL) AS bodies
+      FROM jsonb_to_recordset(family) AS f(root oid, oid oid, col name, mode text, resource text, issued oid, tombs boolean)
+      LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+          WHERE c.oid = f.issued AND c.relkind = 'S') q ON true
+      CROSS JOIN LATERAL (SELECT bool_or(a.attgenerated <> '') AS generated, array_agg(a.attname ORDER BY u.ord) AS cols,
+          array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
+                                string_agg(format(CASE a.atttypid WHEN 'varchar'::regtype
+                                    THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
+                                                                  ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, a.attname), ' OR '
+                                                                      ORDER BY u.ord) AS changed
+                           FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, ord), pg_attribute a
+                          WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num
+                              AND u.ord <= i.indnkeyatts) y
+     WHERE f.root = f.oid),
   wanted AS (
     -- the names of the functions, as fencing.wall_functions and fencing.tombstone_functions build them
     SELECT f.*, k.name AS trg, k.suffix, k.tomb, q.seq, g.lost, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
@@ -4756,8 +4810,8 @@ BEGIN
            CASE WHEN k.tomb THEN 'tomb_' || left(md5(convert_to(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_' || k.suffix
                 ELSE 'wall_' || left(md5(convert_to(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_' || k.suffix
                      || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func,
-           -- its body, as fencing.wall_functions makes it; of tombstones' it takes more than is known here
-           CASE WHEN NOT k.tomb THEN (SELECT format(b.body, f.col, f.mode, f.resource, fencing.setting_name(f.resource), q.seq)
+           -- its body, as fencing.wall_functions and fencing.tombstone_functions make it
+           CASE WHEN k.tomb THEN y.bodies ->> k.suffix ELSE (SELECT format(b.body, f.col, f.mode, f.resource, fencing.setting_name(f.resource), q.seq)
                FROM jsonb_to_recordset(c_bodies) AS b(suffix text, mode text, is_bounded boolean, body text)
               WHERE b.suffix = k.suffix || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END
                 AND coalesce(b.mode = f.mode, true) AND coalesce(b.is_bounded = (q.seq IS NOT NULL), true)) END AS source
@@ -4767,15 +4821,7 @@ BEGIN
       LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE c.oid = f.issued AND c.relkind = 'S') q ON true
       CROSS JOIN LATERAL (SELECT fencing.doctor_lost_tokens(f.root) AS lost) g
-      LEFT JOIN LATERAL (SELECT bool_or(a.attgenerated <> '') AS generated, array_agg(a.attname ORDER BY u.ord) AS cols,
-          array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
-                                string_agg(format(CASE a.atttypid WHEN 'varchar'::regtype
-                                    THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
-                                                                  ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, a.attname), ' OR '
-                                                                      ORDER BY u.ord) AS changed
-                           FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, ord), pg_attribute a
-                          WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num
-                              AND u.ord <= i.indnkeyatts) y ON true, kind k
+      LEFT JOIN keyed y ON y.root = f.root, kind k
      WHERE f.wall <> 'off' AND (k.suffix <> 'named' OR f.mode = 'lease')
        AND (NOT k.tomb OR f.tombs AND y.cols IS NOT NULL AND (f.oid = f.root OR f.part))  -- D212 has the other children, and D217 what has no key
        AND NOT f.torn AND NOT f.unsettled),  -- D213, and D102, D103 and D105
@@ -4785,9 +4831,8 @@ BEGIN
              WHEN t.oid IS NULL THEN 'D202 trigger-missing'
              -- which functions it is to run only a sequence says, and none is to be made without one
              WHEN p.pronamespace <> c_schema OR NOT w.unbounded AND p.proname <> w.func OR w.unbounded AND p.proname !~ CASE WHEN w.tomb
-                 THEN '^tomb_' ELSE '^wall_' END OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR (p.proconfig IS NOT NULL) <> w.tomb
-                  OR p.prosecdef <> (w.suffix NOT IN ('mark', 'named')) OR CASE WHEN w.source IS NULL THEN position('PERFORM fencing.fail(' IN p.prosrc) = 0
-                      ELSE NOT w.unbounded AND p.prosrc <> w.source END THEN 'D204 trigger-function'
+                 THEN '^tomb_' ELSE '^wall_' END OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR p.proconfig IS DISTINCT FROM CASE WHEN w.tomb THEN c_settings END
+                  OR p.prosecdef <> (w.suffix NOT IN ('mark', 'named')) OR NOT w.unbounded AND p.prosrc IS DISTINCT FROM w.source THEN 'D204 trigger-function'
              WHEN t.tgenabled <> 'A' AND NOT (w.subscribed AND t.tgenabled = 'O') THEN 'D203 trigger-disabled'
              WHEN NOT w.unbounded AND pg_get_triggerdef(t.oid) IS DISTINCT FROM w.def || format('%I(%L)', w.func, w.wall)
                   -- triggers follow a column that is renamed, and D106 says so
@@ -4868,15 +4913,17 @@ BEGIN
               ELSE coalesce((
                 -- registered alike, it takes on the rest
                 SELECT format('if it is to be protected as %s, %s, or, if not, SELECT fencing.wall(%L, ''off'')', string_agg(a.relid::text, ' or ' ORDER BY a.relid),
-                         min(fencing.doctor_register(c.oid::regclass::text, a.mode, a.token_column, a.resource, a.issued_by)), c.oid::regclass::text)
+                         min(fencing.doctor_register(root.name, a.mode, a.token_column, a.resource, a.issued_by)), c.oid::regclass::text)
                   FROM fencing.registered_above(c.oid) a WHERE g.relid IS NULL HAVING count(*) > 0),
-                format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%1$L, ''off'')',
-                  c.oid::regclass::text)) END
+                format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%L, ''off'')',
+                  root.name, c.oid::regclass::text)) END
     FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN fencing.registry g ON g.relid = c.oid
     LEFT JOIN (SELECT f.oid, bool_or(f.tombs AND (f.oid = f.root OR f.part)) AS has_tombs
                  FROM jsonb_to_recordset(family) AS f(root oid, oid oid, wall text, tombs boolean, part boolean) WHERE f.wall <> 'off'
                      GROUP BY f.oid) w ON w.oid = c.oid
+    -- a partition is registered as part of its root only
+    CROSS JOIN LATERAL (SELECT CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid::regclass END::text AS name) root
    WHERE p.pronamespace = c_schema AND p.proname ~ '^(wall|tomb)_[0-9a-f]{16}_' AND t.tgparentid = 0
      AND CASE left(p.proname, 4) WHEN 'wall' THEN w.oid IS NULL ELSE w.has_tombs IS NOT TRUE END
      AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.schema_name = n.nspname AND x.table_name = c.relname AND x.relid <> c.oid);
@@ -5036,6 +5083,20 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- Whom the owner gave what a role has from another one: to take it from that role takes it from all who have it from there.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_given(acl aclitem[], grantee oid, grantor oid, owner oid) RETURNS oid LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  FOR v_step IN 1..cardinality(acl) LOOP
+    EXIT WHEN grantor = owner OR grantor IS NULL;
+    grantee := grantor;
+    grantor := (SELECT a.grantor FROM aclexplode(acl) a WHERE a.grantee = doctor_given.grantee AND a.is_grantable ORDER BY a.grantor <> owner, a.grantor LIMIT 1);
+  END LOOP;
+  RETURN grantee;
+END $$;
+-- +goose StatementEnd
+
 -- Sequences, each that bounds tokens, and what tokens are drawn from.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.doctor_sequences(family jsonb, apps jsonb)
@@ -5130,10 +5191,11 @@ BEGIN
              string_agg(DISTINCT a.privilege_type, ' and ')),
          CASE WHEN bool_or(a.privilege_type = 'UPDATE') THEN 'setval issues any token, or gives old ones out again'
              ELSE 'nextval issues tokens that a crash gives out again' END,
-         fencing.doctor_revoke('USAGE, UPDATE', format('SEQUENCE %I.%I', n.nspname, c.relname), a.grantee, a.grantor, c.relowner)
+         fencing.doctor_revoke('USAGE, UPDATE', format('SEQUENCE %I.%I', n.nspname, c.relname), fencing.doctor_given(c.relacl, a.grantee, a.grantor, c.relowner),
+             c.relowner, c.relowner)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, aclexplode(c.relacl) a
    WHERE c.oid = ANY (c_seqs) AND a.grantee <> c.relowner AND a.privilege_type IN ('USAGE', 'UPDATE')
-   GROUP BY c.oid, n.nspname, c.relname, c.relowner, a.grantee, a.grantor;
+   GROUP BY c.oid, n.nspname, c.relname, c.relowner, c.relacl, a.grantee, a.grantor;
 
   -- servers run by others may keep them back
   RETURN QUERY
@@ -5358,6 +5420,20 @@ BEGIN
              'name the role that the application connects as, as in SELECT * FROM fencing.doctor(roles => ''{app}'') or --role app, and only that is judged'
               ELSE 'connect the application as another role, which is no superuser' END
     FROM pg_roles a WHERE a.rolsuper AND CASE WHEN roles IS NULL THEN a.rolcanlogin ELSE a.rolname = ANY (roles) END;
+
+  -- what everybody may is found where no role is judged, too: after a restore without privileges (pg_restore -x) there may be none
+  RETURN QUERY
+  SELECT 'error', 'D407 role-executes', 'PUBLIC', format('everybody may run %s', string_agg(DISTINCT CASE p.prorettype WHEN 'trigger'::regtype THEN 'trigger functions'
+           ELSE format('fencing.%I', p.proname) END, ', ')) || CASE WHEN bool_or(p.proacl IS NULL) THEN ', as after a restore without privileges' ELSE '' END,
+         'whoever has rights on the registry can let go of tables, and who may make triggers can put the wall''s to other uses',
+         format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', string_agg(p.oid::regprocedure::text, ', ' ORDER BY p.oid::regprocedure::text))
+    FROM pg_proc p
+   WHERE p.pronamespace = c_schema AND EXISTS (SELECT FROM aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) x WHERE x.grantee = 0)
+     AND (p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_' OR format('%s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) = ANY (c_made))
+     AND (p.proname = 'doctor_seal' OR NOT starts_with(p.proname, 'doctor_') AND p.proname NOT IN ('registered_above', 'setting_name') AND p.proname !~ '_bodies$')
+     -- what an application calls may be everybody's, if somebody has said so
+     AND (p.proacl IS NULL OR p.proname NOT IN ('next_token', 'take', 'renew', 'release', 'lease_ttl', 'incarnation_now', 'doctor', 'doctor_seal'))
+  HAVING count(*) > 0;
 
   RETURN QUERY
   WITH acl(obj, object, privilege, grantee, grantor, owner) AS (
@@ -5874,8 +5950,8 @@ BEGIN
       OR EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid) THEN 'error' ELSE 'warning' END, 'D209 wall-left-over',
          c.oid::regclass::text, format('trigger %I of a seal is on a table that has none', t.tgname),
              'writes are refused that nothing protects',
-         format('if it is to be sealed, SELECT fencing.seal(%L, ...) once it has a wall, or, if not, SELECT fencing.unseal(%1$L)',
-             c.oid::regclass::text)
+         format('if it is to be sealed, SELECT fencing.seal(%L, ...) once it has a wall, or, if not, SELECT fencing.unseal(%L)',
+             CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid::regclass END::text, c.oid::regclass::text)
     FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE p.pronamespace = c_schema AND p.proname ~ '^seal_[0-9a-f]{16}_' AND t.tgparentid = 0
      AND c.oid NOT IN (SELECT f.oid FROM jsonb_to_recordset(v_sealed) AS f(oid oid, wall text) WHERE f.wall <> 'off')
@@ -5885,7 +5961,8 @@ BEGIN
   SELECT 'error', k.code, format('trigger %I on fencing.%I', k.name, k.tbl),
          CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS'
              ELSE 'it is not as fencing made it' END, k.so,
-         CASE WHEN pg_get_triggerdef(t.oid) = 'CREATE ' || k.def THEN '' ELSE 'CREATE OR REPLACE ' || k.def || '; ' END
+         CASE WHEN to_regprocedure(u.func) IS NULL THEN 'run migrations.Up(ctx, dsn), which makes its function again, and then ' ELSE '' END
+         || CASE WHEN pg_get_triggerdef(t.oid) = 'CREATE ' || k.def THEN '' ELSE 'CREATE OR REPLACE ' || k.def || '; ' END
          || format('ALTER TABLE fencing.%I ENABLE ALWAYS TRIGGER %I', k.tbl, k.name)
     FROM (VALUES ('D210 registry-trigger', 'registry', 'seal',
         'TRIGGER seal AFTER DELETE OR UPDATE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.seal_changed()',
@@ -5894,6 +5971,7 @@ BEGIN
                      'TRIGGER epoch AFTER INSERT OR UPDATE OF token ON fencing.lease FOR EACH ROW EXECUTE FUNCTION fencing.raise_epoch()',
                   'a lease that is taken shuts its old holder out of nothing, and its new one out of sealed tables')) k(code, tbl, name,
                       def, so)
+    CROSS JOIN LATERAL (SELECT substring(k.def FROM 'FUNCTION (.*)$') AS func) u
     LEFT JOIN pg_trigger t ON t.tgrelid = to_regclass(format('fencing.%I', k.tbl)) AND t.tgname = k.name
    WHERE t.oid IS NULL OR t.tgenabled <> 'A' OR pg_get_triggerdef(t.oid) <> 'CREATE ' || k.def;
 
@@ -6054,6 +6132,7 @@ DROP FUNCTION fencing.doctor_around(family jsonb);
 DROP FUNCTION fencing.doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid);
 DROP FUNCTION fencing.doctor_tokens(family jsonb, scan boolean);
 DROP FUNCTION fencing.doctor_sequences(family jsonb, apps jsonb);
+DROP FUNCTION fencing.doctor_given(acl aclitem[], grantee oid, grantor oid, owner oid);
 DROP FUNCTION fencing.doctor_bounds();
 DROP FUNCTION fencing.doctor_schema(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_buried(family jsonb, scan boolean);
@@ -6084,9 +6163,12 @@ DROP FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column nam
 DROP FUNCTION fencing.tombstone_copy(former regclass, tbl regclass);
 DROP FUNCTION fencing.tombstone_sweep(prefixes text[]);
 DROP FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass, look boolean);
+DROP FUNCTION fencing.tombstone_key_bodies(cols name[], types regtype[], token_column name, mode text, resource text, seq text);
+DROP FUNCTION fencing.doctor_key_columns(cols name[], types regtype[]);
 DROP FUNCTION fencing.tombstone_bodies();
 DROP FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb);
 DROP FUNCTION fencing.tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[]);
+DROP FUNCTION fencing.doctor_key_text(col name, type regtype);
 DROP TRIGGER IF EXISTS refuse_driver ON fencing.tombstone;
 DROP TABLE fencing.tombstone;
 DROP FUNCTION fencing.unseal(tbl regclass);

@@ -40,6 +40,16 @@ ALTER TABLE fencing.tombstone ENABLE ALWAYS TRIGGER refuse_driver;
 
 COMMENT ON TABLE fencing.tombstone IS 'Deleted keys with the tokens that deleted them. Written by the triggers of fencing.tombstones().';
 
+-- The expression that writes a column of the primary key as text, and %1$s for the row.
+CREATE FUNCTION fencing.doctor_key_text(col name, type regtype) RETURNS text LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+  RETURN replace(CASE
+    WHEN type = 'numeric'::regtype THEN 'trim_scale(@)::text'
+    WHEN type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
+    ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(col), '%', '%%')));
+END $$;
+
 -- The columns of the primary key, each with the expression that writes it as text; %1$s is the row. Two keys have to be equal as text
 -- if and only if they are equal, whatever the session's settings.
 CREATE FUNCTION fencing.tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[]) LANGUAGE plpgsql STABLE
@@ -85,10 +95,7 @@ BEGIN
     END IF;
     cols := cols || v_column.attname;
     types := types || v_column.type;
-    texts := texts || replace(CASE
-      WHEN v_column.type = 'numeric'::regtype THEN 'trim_scale(@)::text'
-      WHEN v_column.type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
-      ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(v_column.attname), '%', '%%')));
+    texts := texts || fencing.doctor_key_text(v_column.attname, v_column.type);
   END LOOP;
   IF cols IS NULL THEN
     RAISE EXCEPTION 'fencing: no tombstones for %: it has no primary key', v_table.name
@@ -174,6 +181,34 @@ VALUES
   ('check', $body${{body "tomb_check"}}$body$)
 $$;
 
+-- What the values of the columns of a primary key are: see fencing.tombstone_rekey.
+CREATE FUNCTION fencing.doctor_key_columns(cols name[], types regtype[]) RETURNS jsonb LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN (SELECT jsonb_agg(jsonb_build_array(u.col, CASE WHEN u.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype) THEN 'number'
+              WHEN u.type = 'varchar'::regtype THEN 'text' ELSE u.type::text END) ORDER BY u.n)
+            FROM unnest(cols, types) WITH ORDINALITY u(col, type, n));
+END $$;
+
+-- The bodies of the trigger functions for a table, as they run.
+CREATE FUNCTION fencing.tombstone_key_bodies(cols name[], types regtype[], token_column name, mode text, resource text, seq text)
+RETURNS TABLE (suffix text, body text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
+#variable_conflict use_column
+DECLARE
+  c_keys  CONSTANT text := 'ARRAY[' || (SELECT string_agg(fencing.doctor_key_text(u.col, u.type), ', ' ORDER BY u.n)
+      FROM unnest(tombstone_key_bodies.cols, tombstone_key_bodies.types) WITH ORDINALITY u(col, type, n)) || ']';
+  c_types CONSTANT text := (SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
+        FROM unnest(tombstone_key_bodies.cols, tombstone_key_bodies.types::text[]) WITH ORDINALITY u(c, t, n))
+      || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(tombstone_key_bodies.token_column), '%', '%%'));
+BEGIN
+  RETURN QUERY
+  SELECT b.suffix, format(b.body, tombstone_key_bodies.token_column, tombstone_key_bodies.mode, tombstone_key_bodies.resource,
+           fencing.setting_name(tombstone_key_bodies.resource), tombstone_key_bodies.seq, format(c_keys, 'OLD'), format(c_keys, 'NEW'), format(c_types, 'OLD'),
+           format(c_types, 'NEW'), fencing.doctor_key_columns(tombstone_key_bodies.cols, tombstone_key_bodies.types))
+    FROM fencing.tombstone_bodies() b;
+END $$;
+
 -- Makes the trigger functions and returns what their names begin with; compare fencing.wall_functions. A type other than the one they
 -- were made for isn't looked at, because its cast would run as the owner of the schema. look: makes none, and returns null where tombstones
 -- stand under other columns.
@@ -186,8 +221,6 @@ DECLARE
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE c.oid = issued_by);
   v_prefix text;
-  v_types  text;
-  v_keys   text;
   v_columns jsonb;
   v_sql    text;
   v_function record;
@@ -195,10 +228,7 @@ BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_functions()');
   PERFORM fencing.check_sequence(issued_by);
   SELECT * INTO v_key FROM fencing.tombstone_key(tbl);
-  SELECT jsonb_agg(jsonb_build_array(u.col, CASE WHEN u.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype)
-      THEN 'number'
-                                                 WHEN u.type = 'varchar'::regtype THEN 'text' ELSE u.type::text END) ORDER BY u.n)
-    INTO v_columns FROM unnest(v_key.cols, v_key.types) WITH ORDINALITY u(col, type, n);
+  v_columns := fencing.doctor_key_columns(v_key.cols, v_key.types);
   IF NOT look THEN
     PERFORM fencing.tombstone_rekey(tbl, v_columns);
   ELSIF EXISTS (SELECT FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns <> v_columns AND jsonb_array_length(d.columns) > 0) THEN
@@ -208,20 +238,15 @@ BEGIN
   IF look THEN
     RETURN v_prefix;
   END IF;
-  SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
-    INTO v_types FROM unnest(v_key.cols, v_key.types::text[]) WITH ORDINALITY u(c, t, n);
-  v_types := v_types || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(token_column), '%', '%%'));
-  v_keys := 'ARRAY[' || array_to_string(v_key.texts, ', ') || ']';
   FOR v_function IN
-    SELECT b.suffix, b.body FROM fencing.tombstone_bodies() b
+    SELECT b.suffix, b.body FROM fencing.tombstone_key_bodies(v_key.cols, v_key.types, token_column, mode, resource, v_seq) b
   LOOP
     IF to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NULL THEN
       -- a sequential scan of fencing.tombstone is a read of all keys to SERIALIZABLE, and it is chosen while the table is small
       EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off '
                      'SET TimeZone = ''UTC'' SET DateStyle = ''ISO, YMD'' SET IntervalStyle = ''postgres'' SET bytea_output = ''hex'' SET extra_float_digits = 1 AS %L',
                      v_prefix || v_function.suffix,
-                     format(v_function.body, token_column, mode, resource, fencing.setting_name(resource), v_seq,
-                            format(v_keys, 'OLD'), format(v_keys, 'NEW'), format(v_types, 'OLD'), format(v_types, 'NEW'), v_columns));
+                     v_function.body);
     END IF;
   END LOOP;
   FOR v_sql IN SELECT r FROM fencing.function_rights(v_prefix, 'fencing.tombstones(regclass, boolean)'::regprocedure) r LOOP
