@@ -194,7 +194,7 @@ var sequenceFaults = []fault{
 		[]string{"D304 sequence-owned"}, `sequence public."S %s"`},
 	{"usage", `GRANT USAGE ON fencing.write_epoch TO APP`, []string{"D305 sequence-rights"}, "sequence fencing.write_epoch"},
 	{"usage, by another's option", `GRANT USAGE ON SCHEMA fencing TO pg_monitor; GRANT USAGE, UPDATE ON SEQUENCE fencing.write_epoch TO pg_monitor WITH GRANT OPTION; SET ROLE pg_monitor;
-		GRANT USAGE ON SEQUENCE fencing.write_epoch TO pg_read_all_stats WITH GRANT OPTION; RESET ROLE; GRANT USAGE ON SCHEMA fencing TO pg_read_all_stats; SET ROLE pg_read_all_stats;
+		GRANT USAGE ON SEQUENCE fencing.write_epoch TO pg_signal_backend WITH GRANT OPTION; RESET ROLE; GRANT USAGE ON SCHEMA fencing TO pg_signal_backend; SET ROLE pg_signal_backend;
 		GRANT USAGE ON SEQUENCE fencing.write_epoch TO APP; RESET ROLE`, []string{"D305 sequence-rights"}, "sequence fencing.write_epoch"},
 	{"update", `GRANT UPDATE ON fencing.write_epoch TO PUBLIC`, []string{"D305 sequence-rights"}, "sequence fencing.write_epoch"},
 	{"a lock service's own",
@@ -253,8 +253,8 @@ var roleFaults = []fault{
 	{"may make triggers, by another's option", `GRANT USAGE ON SCHEMA fencing TO pg_monitor; GRANT TRIGGER ON orders TO pg_monitor WITH GRANT OPTION; GRANT UPDATE ON fencing.epoch TO pg_monitor WITH GRANT OPTION;
 		GRANT EXECUTE ON FUNCTION fencing.wall TO pg_monitor WITH GRANT OPTION; SET ROLE pg_monitor; GRANT TRIGGER ON orders TO APP; GRANT UPDATE ON fencing.epoch TO APP; GRANT EXECUTE ON FUNCTION fencing.wall TO APP; RESET ROLE`,
 		[]string{"D404 role-table-rights", "D406 role-writes-registry", "D407 role-executes"}, "role APP"},
-	{"everybody may do all, as after a restore without privileges", `UPDATE pg_proc SET proacl = NULL WHERE pronamespace = 'fencing'::regnamespace`, []string{"D407 role-executes"}, "PUBLIC"},
-	{"everybody may do all, and no role is judged", `UPDATE pg_proc SET proacl = NULL WHERE pronamespace = 'fencing'::regnamespace; REVOKE ALL ON ALL TABLES IN SCHEMA public, "my App" FROM APP`,
+	{"everybody may do all, as after a restore without privileges", `REVOKE ALL ON ALL FUNCTIONS IN SCHEMA fencing FROM APP; UPDATE pg_proc SET proacl = NULL WHERE pronamespace = 'fencing'::regnamespace`, []string{"D407 role-executes"}, "PUBLIC"},
+	{"everybody may do all, and no role is judged", `REVOKE ALL ON ALL FUNCTIONS IN SCHEMA fencing FROM APP; UPDATE pg_proc SET proacl = NULL WHERE pronamespace = 'fencing'::regnamespace; REVOKE ALL ON ALL TABLES IN SCHEMA public, "my App" FROM APP`,
 		[]string{"D407 role-executes"}, "PUBLIC"},
 	{"may hand protection over", `GRANT EXECUTE ON FUNCTION fencing.take_over, fencing.fail TO PUBLIC`, []string{"D407 role-executes"}, "role APP"},
 	{"can't read the sequence", `REVOKE SELECT ON SEQUENCE fencing.write_epoch FROM APP`, []string{"D410 role-rights-missing"}, "role APP"},
