@@ -2372,19 +2372,17 @@ BEGIN
       PERFORM fencing.check_token_column(tbl, v_table.token_column);
     END IF;
     EXIT WHEN v_look = 2;
-    IF v_is_left OR v_table.wall_level <> level AND level = 'off' THEN
-      v_lock := 'ACCESS EXCLUSIVE';
+    IF v_is_left OR v_table.wall_level <> level THEN
+      -- triggers are dropped, or some that are there may be: of a parent's wall, or left over
+      v_lock := CASE WHEN level = 'off' OR v_table.wall_level = 'off' AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+        WHERE t.tgrelid = tbl AND p.pronamespace = 'fencing'::regnamespace) THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END;
     ELSE
-      v_lock := fencing.wall_apply(tbl, level, v_table.token_column, v_table.mode, v_table.resource, v_table.issued_by, look => true);
-      IF v_table.wall_level <> level THEN
-        v_lock := coalesce(v_lock, 'SHARE ROW EXCLUSIVE');
-      ELSE
-        SELECT CASE WHEN 'ACCESS EXCLUSIVE' IN (v_lock, x.tombs, x.seal) THEN 'ACCESS EXCLUSIVE' ELSE coalesce(v_lock, x.tombs, x.seal) END INTO v_lock
-          FROM (SELECT CASE WHEN v_table.tombstones OR level = 'off' THEN fencing.tombstone_apply(tbl, level, v_table.token_column, v_table.mode,
-                  v_table.resource, v_table.issued_by, look => true) END, fencing.seal_apply(tbl, look => true)) x(tombs, seal);
-        IF v_lock IS NULL THEN
-          RETURN;
-        END IF;
+      SELECT CASE WHEN 'ACCESS EXCLUSIVE' IN (x.wall, x.tombs, x.seal) THEN 'ACCESS EXCLUSIVE' ELSE coalesce(x.wall, x.tombs, x.seal) END INTO v_lock
+        FROM (SELECT fencing.wall_apply(tbl, level, v_table.token_column, v_table.mode, v_table.resource, v_table.issued_by, look => true),
+                CASE WHEN v_table.tombstones OR level = 'off' THEN fencing.tombstone_apply(tbl, level, v_table.token_column, v_table.mode,
+                  v_table.resource, v_table.issued_by, look => true) END, fencing.seal_apply(tbl, look => true)) x(wall, tombs, seal);
+      IF v_lock IS NULL THEN
+        RETURN;
       END IF;
     END IF;
     PERFORM fencing.lock_registry(tbl, v_lock);
@@ -4051,7 +4049,7 @@ VALUES
   ('function', '', 'doctor_sets(source text, language name, token_column name, arguments text)', '4f35eebca38865f4e4ddda6af3e9f67b plpgsql 4358f4873eaaa8cdb828d25db0a54423'),
   ('function', '', 'doctor_settings(family jsonb, apps jsonb)', '4ae8a48f38331459ecabbe90af2e4f7a plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_subscriptions(family jsonb, apps jsonb)', 'f7367fb580b5217f9570e9690bd3b840 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_tables()', '4a063b0263a8eaa02c25e475f3d30c2d plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
+  ('function', '', 'doctor_tables()', '2bc0a71307f5e20e28db5a99445b11bf plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '9ce56da7eb1db91d3cf66369a53fb0c5 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
   ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', 'b32ec3655474cc723a6fa267392f820f plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', '0faa1151d29ab77ac8208af1379a5646 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
@@ -4105,7 +4103,7 @@ VALUES
   ('function', '', 'tombstones_changed()', '2358ddb28889e6f68166286d1242af3e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'unregister(tbl regclass)', '473fa4ba6d2579a82c690b082fa5bd6f plpgsql cc92ce5b3e705ae39709e1836d369583'),
   ('function', '', 'unseal(tbl regclass)', '8f49aed701405dc9d49bfbc2d28bb87e plpgsql cc92ce5b3e705ae39709e1836d369583'),
-  ('function', '', 'wall(tbl regclass, level text)', 'b40a4d9bdb7a57e7a65495cc41efcf89 plpgsql 5a536954570df63e8728f56138a73224'),
+  ('function', '', 'wall(tbl regclass, level text)', 'ae7dbef05f2f255914436ddd5fbb41a0 plpgsql 5a536954570df63e8728f56138a73224'),
   ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean)', 'fa489cbc9a40e1d4ede0029cedd0447d plpgsql 8fd3f4e3754db9b79711f76502681908'),
   ('function', '', 'wall_changed()', 'b320d12be55e559043174f6143ec5f1e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'wall_delete_bodies()', '65056af0de88c628a3d8436891b0cef5 sql f3dc027e5815f0fac52554b12e4319ff'),
@@ -4557,8 +4555,9 @@ BEGIN
                   format('make or restore the table, and then %s, or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
                          fencing.doctor_register(x.name, x.mode, x.token_column, x.resource, x.issued_by), x.dead)
               WHEN x.is_other THEN format('if it is to be protected as what was dropped, %s, or, if it is right as it is registered, %s',
-                         fencing.doctor_register(coalesce(x.root, x.name), x.g_mode, x.g_column, x.g_resource, x.g_issued),
-                         fencing.doctor_register(coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by))
+                         -- mode strict has no use for a seal
+                         CASE WHEN x.g_mode = 'strict' AND x.is_sealed THEN format('BEGIN; SELECT fencing.unseal(%L); %s; COMMIT', coalesce(x.root, x.name), a.register) ELSE a.register END,
+                         CASE WHEN x.is_apart THEN format('BEGIN; DELETE FROM fencing.registry WHERE relid::oid = %s; %s; COMMIT', x.dead, b.register) ELSE b.register END)
               ELSE fencing.doctor_register(coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by) END
     FROM (SELECT CASE WHEN c.relispartition
         THEN (SELECT format('%I.%I', m.nspname, p.relname) FROM pg_class p JOIN pg_namespace m ON m.oid = p.relnamespace
@@ -4572,12 +4571,18 @@ BEGIN
                      ELSE o.resource END AS resource,
                  CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END AS issued_by,
                  g.mode AS g_mode, g.token_column AS g_column, g.resource AS g_resource, g.issued_by AS g_issued,
-                 o.relid IS NOT NULL AND fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o)) AS is_other
+                 o.relid IS NOT NULL AND fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o)) AS is_other,
+                 coalesce(o.seal_resource, o.seal_column) IS NOT NULL AS is_sealed,
+                 -- the one can't take on what the other is registered for; compare fencing.register
+                 c.relispartition AND (g.mode, g.resource, g.issued_by) IS DISTINCT FROM (o.mode, o.resource, o.issued_by)
+                   OR o.mode = 'strict' AND coalesce(g.seal_resource, g.seal_column) IS NOT NULL AS is_apart
             FROM fencing.registry g
             LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND c.relkind IN ('r', 'p')) ON n.nspname = g.schema_name
                 AND c.relname = g.table_name
             LEFT JOIN fencing.registry o ON o.relid = CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid END
-           WHERE NOT EXISTS (SELECT 1 FROM pg_class d WHERE d.oid = g.relid)) x;
+           WHERE NOT EXISTS (SELECT 1 FROM pg_class d WHERE d.oid = g.relid)) x,
+    LATERAL (SELECT fencing.doctor_register(coalesce(x.root, x.name), x.g_mode, x.g_column, x.g_resource, x.g_issued) AS register) a,
+    LATERAL (SELECT fencing.doctor_register(coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by) AS register) b;
 
   RETURN QUERY
   SELECT CASE WHEN x.is_less THEN 'error' ELSE 'warning' END, CASE WHEN x.other IS NULL THEN 'D104 table-renamed'
@@ -4591,13 +4596,15 @@ BEGIN
          CASE WHEN x.other IS NULL THEN fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by)
               WHEN x.o_relid IS NULL THEN fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by)
               WHEN x.is_other THEN format('if %s is to be protected as this one is, %s, or, if it is right as it is registered, %s', coalesce(x.root, x.was),
-                         fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by),
-                         fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by))
+                         CASE WHEN x.mode = 'strict' AND x.is_sealed THEN format('BEGIN; SELECT fencing.unseal(%L); %s; COMMIT', coalesce(x.root, x.was), a.register) ELSE a.register END,
+                         CASE WHEN x.o_mode = 'strict' AND x.seal IS NOT NULL THEN format('BEGIN; SELECT fencing.unseal(%L); %s; %s; COMMIT', x.now, b.register, x.seal) ELSE b.register END)
               ELSE fencing.doctor_register(coalesce(x.root, x.was), x.o_mode, x.o_column, x.o_resource, x.o_issued) END
     FROM (SELECT g.*, format('%I.%I', n.nspname, c.relname) AS now, format('%I.%I', g.schema_name, g.table_name) AS was, t.oid AS other,
                  CASE WHEN t.relispartition THEN (SELECT format('%I.%I', pn.nspname, p.relname) FROM pg_class p
                      JOIN pg_namespace pn ON pn.oid = p.relnamespace WHERE p.oid = pg_partition_root(t.oid)) END AS root,
                  o.relid AS o_relid, o.mode AS o_mode, o.token_column AS o_column, o.resource AS o_resource, o.issued_by AS o_issued,
+                 coalesce(o.seal_resource, o.seal_column) IS NOT NULL AS is_sealed,
+                 CASE WHEN coalesce(g.seal_resource, g.seal_column) IS NOT NULL THEN format('SELECT fencing.seal(%L, %L, %L)', format('%I.%I', n.nspname, c.relname), g.seal_resource, g.seal_column) END AS seal,
                  g.relid::oid = ANY (c_less) AS is_less, o.relid IS NOT NULL AND (fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o))
                    -- the two have exchanged their names
                    OR (n.nspname, c.relname) = (o.schema_name, o.table_name) AND fencing.doctor_registered_less(to_jsonb(o), to_jsonb(g))) AS is_other
@@ -4608,7 +4615,9 @@ BEGIN
             LEFT JOIN fencing.registry o ON o.relid = CASE WHEN t.relispartition THEN pg_partition_root(t.oid) ELSE t.oid END
            WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)
              -- what has the name of another row is that row's matter: to register it here would settle that without a word
-             AND (t.oid IS NOT NULL OR NOT EXISTS (SELECT FROM fencing.registry y WHERE y.relid <> g.relid AND (y.schema_name, y.table_name) = (n.nspname, c.relname)))) x;
+             AND (t.oid IS NOT NULL OR NOT EXISTS (SELECT FROM fencing.registry y WHERE y.relid <> g.relid AND (y.schema_name, y.table_name) = (n.nspname, c.relname)))) x,
+    LATERAL (SELECT fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by) AS register) a,
+    LATERAL (SELECT fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by) AS register) b;
 
   RETURN QUERY
   WITH member AS MATERIALIZED (

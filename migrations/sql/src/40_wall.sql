@@ -575,19 +575,17 @@ BEGIN
       PERFORM fencing.check_token_column(tbl, v_table.token_column);
     END IF;
     EXIT WHEN v_look = 2;
-    IF v_is_left OR v_table.wall_level <> level AND level = 'off' THEN
-      v_lock := 'ACCESS EXCLUSIVE';
+    IF v_is_left OR v_table.wall_level <> level THEN
+      -- triggers are dropped, or some that are there may be: of a parent's wall, or left over
+      v_lock := CASE WHEN level = 'off' OR v_table.wall_level = 'off' AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+        WHERE t.tgrelid = tbl AND p.pronamespace = 'fencing'::regnamespace) THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END;
     ELSE
-      v_lock := fencing.wall_apply(tbl, level, v_table.token_column, v_table.mode, v_table.resource, v_table.issued_by, look => true);
-      IF v_table.wall_level <> level THEN
-        v_lock := coalesce(v_lock, 'SHARE ROW EXCLUSIVE');
-      ELSE
-        SELECT CASE WHEN 'ACCESS EXCLUSIVE' IN (v_lock, x.tombs, x.seal) THEN 'ACCESS EXCLUSIVE' ELSE coalesce(v_lock, x.tombs, x.seal) END INTO v_lock
-          FROM (SELECT CASE WHEN v_table.tombstones OR level = 'off' THEN fencing.tombstone_apply(tbl, level, v_table.token_column, v_table.mode,
-                  v_table.resource, v_table.issued_by, look => true) END, fencing.seal_apply(tbl, look => true)) x(tombs, seal);
-        IF v_lock IS NULL THEN
-          RETURN;
-        END IF;
+      SELECT CASE WHEN 'ACCESS EXCLUSIVE' IN (x.wall, x.tombs, x.seal) THEN 'ACCESS EXCLUSIVE' ELSE coalesce(x.wall, x.tombs, x.seal) END INTO v_lock
+        FROM (SELECT fencing.wall_apply(tbl, level, v_table.token_column, v_table.mode, v_table.resource, v_table.issued_by, look => true),
+                CASE WHEN v_table.tombstones OR level = 'off' THEN fencing.tombstone_apply(tbl, level, v_table.token_column, v_table.mode,
+                  v_table.resource, v_table.issued_by, look => true) END, fencing.seal_apply(tbl, look => true)) x(wall, tombs, seal);
+      IF v_lock IS NULL THEN
+        RETURN;
       END IF;
     END IF;
     PERFORM fencing.lock_registry(tbl, v_lock);
