@@ -1068,7 +1068,8 @@ END $$;
 CREATE FUNCTION fencing.driver_level(tbl regclass, level text) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
 DECLARE
-  v_table record;
+  v_table  record;
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.driver_level()');
   FOR v_look IN 1..2 LOOP  -- as in fencing.wall
@@ -1096,6 +1097,9 @@ BEGIN
   END LOOP;
   PERFORM fencing.check_name(tbl, v_table.nspname, v_table.relname);
   UPDATE fencing.registry r SET driver_level = level WHERE r.relid = tbl;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.driver_level', tbl, v_detail);
 END $$;
 -- +goose StatementEnd
 
@@ -1106,7 +1110,8 @@ COMMENT ON FUNCTION fencing.driver_level(regclass, text) IS
 CREATE FUNCTION fencing.driver_rewrite(tbl regclass, on_off boolean) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
 DECLARE
-  v_table record;
+  v_table  record;
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.driver_rewrite()');
   FOR v_look IN 1..2 LOOP  -- as in fencing.wall
@@ -1133,6 +1138,9 @@ BEGIN
   END LOOP;
   PERFORM fencing.check_name(tbl, v_table.nspname, v_table.relname);
   UPDATE fencing.registry r SET driver_rewrite = on_off WHERE r.relid = tbl;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.driver_rewrite', tbl, v_detail);
 END $$;
 -- +goose StatementEnd
 
@@ -4056,8 +4064,8 @@ VALUES
   ('function', '', 'doctor_wall(family jsonb, apps jsonb)', 'f6742a0ae4a452b4db6b5fbeefde2cdc plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_without_wall(tbl text, sql text)', '97c9c9416bc7e67096ebe8e3a29373cc plpgsql 8c1a5e1950b7aa42bf68eb05de08b846'),
   ('function', '', 'doctor_words(source text, token_column name)', 'b6aaa41f5533c09bb0813514ad5cdc38 plpgsql 56d8652339a9032f7ec376391d514be6'),
-  ('function', '', 'driver_level(tbl regclass, level text)', 'd3b80d27026a68c6f3c95512d8819002 plpgsql dac5d67990532fce4617e27cc0743bd5'),
-  ('function', '', 'driver_rewrite(tbl regclass, on_off boolean)', '47021a3754ccc0bd22242b104bf09bbe plpgsql 1c7d3795acebe2bc066f8834048db600'),
+  ('function', '', 'driver_level(tbl regclass, level text)', '7d49096be0f3fb7f7bd49e03e9bcb950 plpgsql dac5d67990532fce4617e27cc0743bd5'),
+  ('function', '', 'driver_rewrite(tbl regclass, on_off boolean)', '86ce0aea87ef582ae44766624c60236a plpgsql 1c7d3795acebe2bc066f8834048db600'),
   ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', '2cb5b1f3476f9ec4ba861163764386a6 plpgsql 66c9c6eed3f1804e65bc4b2e4663fee1'),
   ('function', '', 'function_rights(prefix text, called regprocedure)', 'a33c724982d3d65ca2cd4e4ce16e9e9f plpgsql a0c5cc4ba8dba6d52328400ed28659eb'),
   ('function', '', 'incarnation_now(OUT tli bigint, OUT sysid bigint, OUT dbid oid, OUT seqid oid, OUT unread text[])', '1dee569ae8f85fc77fa63c3e038815ba plpgsql 22a4d531633f36bede53d9af4360324e'),

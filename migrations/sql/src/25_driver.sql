@@ -34,7 +34,8 @@ END $$;
 CREATE FUNCTION fencing.driver_level(tbl regclass, level text) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
 DECLARE
-  v_table record;
+  v_table  record;
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.driver_level()');
   FOR v_look IN 1..2 LOOP  -- as in fencing.wall
@@ -62,6 +63,9 @@ BEGIN
   END LOOP;
   PERFORM fencing.check_name(tbl, v_table.nspname, v_table.relname);
   UPDATE fencing.registry r SET driver_level = level WHERE r.relid = tbl;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.driver_level', tbl, v_detail);
 END $$;
 
 COMMENT ON FUNCTION fencing.driver_level(regclass, text) IS
@@ -70,7 +74,8 @@ COMMENT ON FUNCTION fencing.driver_level(regclass, text) IS
 CREATE FUNCTION fencing.driver_rewrite(tbl regclass, on_off boolean) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
 DECLARE
-  v_table record;
+  v_table  record;
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.driver_rewrite()');
   FOR v_look IN 1..2 LOOP  -- as in fencing.wall
@@ -97,6 +102,9 @@ BEGIN
   END LOOP;
   PERFORM fencing.check_name(tbl, v_table.nspname, v_table.relname);
   UPDATE fencing.registry r SET driver_rewrite = on_off WHERE r.relid = tbl;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.driver_rewrite', tbl, v_detail);
 END $$;
 
 COMMENT ON FUNCTION fencing.driver_rewrite(regclass, boolean) IS
