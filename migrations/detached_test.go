@@ -51,3 +51,19 @@ func TestNameOfARootThatWasRenamed(t *testing.T) {
 		SELECT fencing.register('logs_1', 'lease')`)
 	require.Equal(t, "logs", get[string](t, conn, "SELECT table_name FROM fencing.registry WHERE relid = 'x'::regclass"))
 }
+
+// What is left on a partition is for the partitioned table to take over: by itself
+// a partition can't be registered.
+func TestDoctorNamesTheRootOfAPartition(t *testing.T) {
+	dsn := localpg.Database(t, installed)
+	conn := open(t, dsn)
+	exec(t, conn, `CREATE TABLE p (id int) PARTITION BY LIST (id); CREATE TABLE p1 PARTITION OF p DEFAULT; CREATE TABLE c (id int, last_token bigint NOT NULL DEFAULT 0); CREATE TABLE c1 () INHERITS (c);
+		SELECT fencing.register(x, 'lease'), fencing.wall(x), fencing.seal(x, 'L') FROM unnest('{p,c}'::regclass[]) x;
+		ALTER TABLE p DETACH PARTITION p1; ALTER TABLE c1 NO INHERIT c; CREATE TABLE "new P" (LIKE p) PARTITION BY LIST (id); CREATE TABLE sub PARTITION OF "new P" DEFAULT PARTITION BY LIST (id);
+		ALTER TABLE sub ATTACH PARTITION p1 FOR VALUES IN (1); ALTER TABLE sub ATTACH PARTITION c1 FOR VALUES IN (2)`)
+	for _, remedy := range get[[]string](t, conn, "SELECT array_agg(remedy) FROM fencing.doctor() WHERE code LIKE 'D209%'") {
+		require.NotContains(t, remedy, "fencing.register('p1'", remedy)
+		require.Regexp(t, `fencing.(register|seal)\('public."new P"'`, remedy)
+		require.Regexp(t, `, or, if not, SELECT fencing.(wall|unseal)\('public.(p1|c1)'`, remedy)
+	}
+}

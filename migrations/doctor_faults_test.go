@@ -74,6 +74,10 @@ const (
 		EXECUTE format('ALTER TABLE orders ENABLE ALWAYS TRIGGER %I', n); END LOOP; END $t$`
 )
 
+// replaceTombstones begins what replaces a trigger function of tombstones.
+const replaceTombstones = `DO $$ DECLARE f regproc := (SELECT tgfoid FROM pg_trigger WHERE tgrelid = 'keyed'::regclass AND tgname = '~fencing_bury');
+	BEGIN EXECUTE format($f$ CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql `
+
 var wallFaults = []fault{
 	{"off", `SELECT fencing.wall('orders', 'off')`, []string{"D201 wall-off"}, "public.orders"},
 	{"trigger dropped", `DROP TRIGGER "~fencing_update" ON orders`, []string{"D202 trigger-missing"}, `trigger "~fencing_update" on public.orders`},
@@ -176,6 +180,10 @@ var wallFaults = []fault{
 	{"driver's trigger for DELETE only",
 		`CREATE OR REPLACE TRIGGER refuse_driver BEFORE DELETE ON fencing.registry FOR EACH STATEMENT EXECUTE FUNCTION fencing.refuse_driver_write();
 		ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER refuse_driver; ALTER TABLE fencing.registry DISABLE TRIGGER refuse_driver`, []string{"D230 driver-trigger"}, "trigger refuse_driver on fencing.registry"},
+	{"tombstones' function replaced", replaceTombstones + `SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD' SET IntervalStyle = 'postgres'
+		SET bytea_output = 'hex' SET extra_float_digits = 1 AS 'BEGIN /* PERFORM fencing.fail( */ RETURN OLD; END' $f$, f); END $$`, []string{"D204 trigger-function"}, `trigger "~fencing_bury" on public.keyed`},
+	{"settings of tombstones' function", replaceTombstones + `SECURITY DEFINER SET search_path = public AS %L $f$, f, (SELECT prosrc FROM pg_proc WHERE oid = f)); END $$`,
+		[]string{"D204 trigger-function"}, `trigger "~fencing_bury" on public.keyed`},
 	{"tombstones' trigger dropped", `DROP TRIGGER "~fencing_vacate" ON keyed`, []string{"D202 trigger-missing"}, `trigger "~fencing_vacate" on public.keyed`},
 	{"mark of INSERT dropped", `DROP TRIGGER "!fencing_mark_insert" ON orders`, []string{"D202 trigger-missing"},
 		`trigger "!fencing_mark_insert" on public.orders`},
@@ -194,6 +202,9 @@ var sequenceFaults = []fault{
 	{"owned", `CREATE SEQUENCE "S %s" OWNED BY orders.id; SELECT setval('"S %s"', 9); SELECT fencing.register('jobs', 'lease', issued_by => '"S %s"')`,
 		[]string{"D304 sequence-owned"}, `sequence public."S %s"`},
 	{"usage", `GRANT USAGE ON fencing.write_epoch TO APP`, []string{"D305 sequence-rights"}, "sequence fencing.write_epoch"},
+	{"usage, by another's option", `GRANT USAGE ON SCHEMA fencing TO pg_monitor; GRANT USAGE, UPDATE ON SEQUENCE fencing.write_epoch TO pg_monitor WITH GRANT OPTION; SET ROLE pg_monitor;
+		GRANT USAGE ON SEQUENCE fencing.write_epoch TO pg_signal_backend WITH GRANT OPTION; RESET ROLE; GRANT USAGE ON SCHEMA fencing TO pg_signal_backend; SET ROLE pg_signal_backend;
+		GRANT USAGE ON SEQUENCE fencing.write_epoch TO APP; RESET ROLE`, []string{"D305 sequence-rights"}, "sequence fencing.write_epoch"},
 	{"update", `GRANT UPDATE ON fencing.write_epoch TO PUBLIC`, []string{"D305 sequence-rights"}, "sequence fencing.write_epoch"},
 	{"a lock service's own",
 		`CREATE SEQUENCE s; SELECT setval('s', 9); SELECT fencing.register('jobs', 'lease', issued_by => 's'); GRANT USAGE ON SEQUENCE s TO pg_monitor`,
@@ -251,6 +262,9 @@ var roleFaults = []fault{
 	{"may make triggers, by another's option", `GRANT USAGE ON SCHEMA fencing TO pg_monitor; GRANT TRIGGER ON orders TO pg_monitor WITH GRANT OPTION; GRANT UPDATE ON fencing.epoch TO pg_monitor WITH GRANT OPTION;
 		GRANT EXECUTE ON FUNCTION fencing.wall TO pg_monitor WITH GRANT OPTION; SET ROLE pg_monitor; GRANT TRIGGER ON orders TO APP; GRANT UPDATE ON fencing.epoch TO APP; GRANT EXECUTE ON FUNCTION fencing.wall TO APP; RESET ROLE`,
 		[]string{"D404 role-table-rights", "D406 role-writes-registry", "D407 role-executes"}, "role APP"},
+	{"everybody may do all, as after a restore without privileges", `REVOKE ALL ON ALL FUNCTIONS IN SCHEMA fencing FROM APP; UPDATE pg_proc SET proacl = NULL WHERE pronamespace = 'fencing'::regnamespace`, []string{"D407 role-executes"}, "PUBLIC"},
+	{"everybody may do all, and no role is judged", `REVOKE ALL ON ALL FUNCTIONS IN SCHEMA fencing FROM APP; UPDATE pg_proc SET proacl = NULL WHERE pronamespace = 'fencing'::regnamespace; REVOKE ALL ON ALL TABLES IN SCHEMA public, "my App" FROM APP`,
+		[]string{"D407 role-executes"}, "PUBLIC"},
 	{"may hand protection over", `GRANT EXECUTE ON FUNCTION fencing.take_over, fencing.fail TO PUBLIC`, []string{"D407 role-executes"}, "role APP"},
 	{"can't read the sequence", `REVOKE SELECT ON SEQUENCE fencing.write_epoch FROM APP`, []string{"D410 role-rights-missing"}, "role APP"},
 	{"may do all", `GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA fencing TO APP`, []string{"D407 role-executes"}, "role APP"},

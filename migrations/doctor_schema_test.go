@@ -48,6 +48,8 @@ var schemaFaults = []fault{
 	{"unique index added", `CREATE UNIQUE INDEX one ON fencing.tombstone (relid)`, []string{"D004 schema-changed"}, "index one of fencing.tombstone"},
 	{"index of an expression added", `CREATE INDEX expr ON fencing.tombstone ((token + 1))`, []string{"D004 schema-changed"}, "index expr of fencing.tombstone"},
 	{"index added", `CREATE INDEX plain ON fencing.tombstone (deleted_at)`, []string{}, ""},
+	{"function of the epochs' trigger dropped", `DROP FUNCTION fencing.raise_epoch() CASCADE`, []string{"D001 schema-broken", "D222 seal-epoch-trigger"}, "trigger epoch on fencing.lease"},
+	{"function of the seal's trigger dropped", `DROP FUNCTION fencing.seal_changed() CASCADE`, []string{"D001 schema-broken", "D210 registry-trigger"}, "trigger seal on fencing.registry"},
 	{"column nullable", `ALTER TABLE fencing.registry ALTER wall_level DROP NOT NULL`, []string{"D001 schema-broken"}, "not null wall_level of fencing.registry"},
 	{"default changed", `ALTER TABLE fencing.registry ALTER driver_level SET DEFAULT 'off'`, []string{"D004 schema-changed"}, "default driver_level of fencing.registry"},
 	{columnAdded, `ALTER TABLE fencing.lease ADD note text`, []string{"D004 schema-changed"}, "column note of fencing.lease"},

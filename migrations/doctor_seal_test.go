@@ -12,6 +12,9 @@ import (
 
 const sealTrigger = `trigger "~fencing_zseal" on public.seals`
 
+// sealedByRegion makes a table that is sealed by a column.
+const sealedByRegion = `CREATE TABLE s2 (id int NOT NULL, region text NOT NULL, other text NOT NULL); SELECT fencing.register('s2', 'lease'), fencing.wall('s2', 'attested'), fencing.seal('s2', by_column => 'region'); `
+
 var sealFaults = []fault{
 	{"trigger dropped", `DROP TRIGGER "~fencing_zseal" ON seals`, []string{"D202 trigger-missing"}, sealTrigger},
 	{"not always", `ALTER TABLE ONLY seals ENABLE TRIGGER "~fencing_zseal"`, []string{"D203 trigger-disabled"}, sealTrigger},
@@ -51,10 +54,16 @@ var sealFaults = []fault{
 		ALTER TABLE s2 ALTER region DROP NOT NULL`, []string{"D223 seal-column"}, "public.s2"},
 	{"column renamed", `ALTER TABLE seals RENAME region TO r`, []string{"D223 seal-column"}, "public.seals_eu"},
 	{"column of another type",
-		`CREATE TABLE s2 (id int, region text NOT NULL); SELECT fencing.register('s2', 'lease'), fencing.wall('s2'), fencing.seal('s2', by_column => 'region');
-		ALTER TABLE s2 ALTER region TYPE name`, []string{"D223 seal-column"}, "public.s2"},
+		`CREATE TABLE s2 (id int, region text NOT NULL); SELECT fencing.register('s2', 'lease'), fencing.wall('s2'), fencing.seal('s2', by_column => 'region'), fencing.wall('s2', 'off');
+		ALTER TABLE s2 ALTER region TYPE name`, []string{"D201 wall-off", "D223 seal-column", "D224 seal-without-wall"}, "public.s2"},
+	{"column of another type under its seal", sealedByRegion + `DROP TRIGGER "~fencing_zseal_column" ON s2; ALTER TABLE s2 ALTER region TYPE name`, []string{"D223 seal-column"}, "public.s2"},
+	{"columns exchanged", sealedByRegion + `ALTER TABLE s2 RENAME region TO x; ALTER TABLE s2 RENAME other TO region; ALTER TABLE s2 RENAME x TO other`, []string{"D223 seal-column"}, "public.s2"},
+	{"columns of two types exchanged", sealedByRegion + `ALTER TABLE s2 RENAME region TO x; ALTER TABLE s2 RENAME id TO region; ALTER TABLE s2 RENAME x TO id`,
+		[]string{"D204 trigger-function", "D223 seal-column"}, "public.s2"},
+	{"column dropped, and another by its name", sealedByRegion + `ALTER TABLE s2 DROP region CASCADE; ALTER TABLE s2 ADD region text NOT NULL DEFAULT 'eu'`, []string{"D223 seal-column"}, "public.s2"},
+
 	{"column generated", `CREATE TABLE s2 (id int, region text NOT NULL); SELECT fencing.register('s2', 'lease'), fencing.wall('s2'), fencing.seal('s2', by_column => 'region');
-		ALTER TABLE s2 DROP region; ALTER TABLE s2 ADD region text NOT NULL GENERATED ALWAYS AS ('eu') STORED`, []string{"D223 seal-column"}, "public.s2"},
+		ALTER TABLE s2 DROP region CASCADE; ALTER TABLE s2 ADD region text NOT NULL GENERATED ALWAYS AS ('eu') STORED`, []string{"D223 seal-column"}, "public.s2"},
 	{"without a wall", `SELECT fencing.wall('seals', 'off')`, []string{"D201 wall-off", "D224 seal-without-wall"}, "public.seals"},
 	{"a role that unseals", `GRANT EXECUTE ON FUNCTION fencing.unseal TO APP`, []string{"D407 role-executes"}, "role APP"},
 }

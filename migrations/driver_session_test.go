@@ -113,7 +113,7 @@ func TestDriverSessionCallsNoChange(t *testing.T) {
 		"doctor(boolean,name[])":      "SELECT count(*) FILTER (WHERE severity <> 'info') = 0 FROM fencing.doctor()",
 	}
 	calls := map[string]string{
-		"register": "'orders', 'lease'", "unregister": "'orders'", "claim_name": "'orders'", "driver_level": "'orders', 'off'", "driver_rewrite": "'orders', true", "allow_function": "NULL, 'why'", "disallow_function": "NULL",
+		"register": "'orders', 'lease'", "unregister": "'orders'", "claim_name": "'orders'", "driver_level": "'orders', 'off'", "driver_rewrite": "'orders', true", "allow_function": "NULL, 'why'", "disallow_function": "NULL", "lock_registry": "'orders', NULL",
 		"wall": "'orders', 'off'", "wall_functions": "'last_token', 'lease', NULL, NULL", "wall_sweep": "",
 		"wall_apply": "'orders', 'off', 'last_token', 'strict', NULL, 'fencing.write_epoch'",
 		"tombstones": "'keyed', false", "tombstone_functions": "'keyed', 'last_token', 'lease', NULL, 'fencing.write_epoch'", "tombstone_sweep": "",

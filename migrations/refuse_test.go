@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -115,6 +116,17 @@ func TestRegisterRefusesNotValid(t *testing.T) {
 	requireRefused(t, migrations.Register(t.Context(), dsn, table), "42804", "last_token of public.orders is nullable", "SET NOT NULL")
 	exec(t, conn, "UPDATE orders SET last_token = 0; ALTER TABLE orders ALTER COLUMN last_token SET NOT NULL")
 	require.NoError(t, migrations.Register(t.Context(), dsn, table))
+
+	// the doctor finds what stands in the way of the wall and of the seal, and mends it
+	exec(t, conn, "ALTER TABLE orders ADD region text NOT NULL DEFAULT 'r'; SELECT fencing.wall('orders'), fencing.seal('orders', by_column => 'region')")
+	for column, code := range map[string]string{"last_token": "D107 column-nullable", "region": "D223 seal-column"} {
+		exec(t, conn, fmt.Sprintf("ALTER TABLE orders ALTER %s DROP NOT NULL; ALTER TABLE orders ADD CONSTRAINT later_%[1]s NOT NULL %[1]s NOT VALID", column))
+		_, err := conn.Exec(t.Context(), "SELECT fencing.wall('orders')")
+		requireHint(t, err, "42804", column, "nullable")
+		require.Equal(t, []string{code}, codes(diagnose(t, dsn), "error"))
+		requireAdvice(t, dsn)
+		exec(t, conn, "SELECT fencing.wall('orders')")
+	}
 }
 
 // What only SQL can say.

@@ -49,3 +49,38 @@ func TestSealOfATableWithAnotherSequence(t *testing.T) {
 	}
 	requireHint(t, err, "55000", "issued_by")
 }
+
+// The seal goes by a column, and not by whatever has its name: what is called to
+// mend the table refuses another one, until somebody says which it is to be.
+func TestSealOfAnotherColumn(t *testing.T) {
+	_, conn := sealed(t, "attested", byColumn)
+	exec(t, conn, "SELECT fencing.wall('t', 'off'); ALTER TABLE t ADD other text NOT NULL DEFAULT 's'; SELECT fencing.wall('t', 'attested')")
+	const again = "SELECT fencing.unseal('t'); SELECT fencing.seal('t', by_column => 'res')"
+	for name, tt := range map[string]struct{ change, held, mend string }{
+		"exchanged": {"ALTER TABLE t RENAME res TO x; ALTER TABLE t RENAME other TO res; ALTER TABLE t RENAME x TO other", "other", "SELECT fencing.seal('t', by_column => 'other')"},
+		"renamed back": {"ALTER TABLE t RENAME res TO x; ALTER TABLE t RENAME other TO res", "x",
+			"ALTER TABLE t RENAME res TO other; ALTER TABLE t RENAME x TO res; SELECT fencing.seal('t', by_column => 'res')"},
+		"dropped":     {"ALTER TABLE t DROP res CASCADE; ALTER TABLE t ADD res text NOT NULL DEFAULT 's'", "", again},
+		"of a wall":   {"ALTER TABLE t DROP res CASCADE; ALTER TABLE t ADD res text NOT NULL DEFAULT 's'", "", again + "; SELECT fencing.wall('t', 'report')"},
+		"another one": {"ALTER TABLE t RENAME res TO x", "", "SELECT fencing.seal('t', by_column => 'other')"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			exec(t, conn, "BEGIN; "+tt.change)
+			defer exec(t, conn, "ROLLBACK")
+			if name != "another one" {
+				// of lease s, whose holder has token 70, by a row of lease r
+				exec(t, conn, "SAVEPOINT s; SET LOCAL fencing.token = '70'; UPDATE t SET last_token = 70 WHERE id = 1; ROLLBACK TO s")
+				for _, sql := range []string{"SELECT fencing.seal('t', by_column => 'res')", "SELECT fencing.wall('t')", "SELECT fencing.wall('t', 'report')", "SELECT fencing.register('t', 'lease', resource => 'q')"} {
+					exec(t, conn, "SAVEPOINT s")
+					_, err := conn.Exec(t.Context(), sql)
+					requireHint(t, err, "55000", "public.t is sealed by column res, which is another one than before", tt.held, "fencing.unseal('public.t'); SELECT fencing.seal('public.t', by_column => 'res')")
+					exec(t, conn, "ROLLBACK TO s")
+				}
+			}
+			exec(t, conn, tt.mend)
+			exec(t, conn, "SELECT fencing.wall('t')")
+		})
+	}
+	_, err := conn.Exec(t.Context(), "ALTER TABLE t DROP res")
+	require.True(t, isState(err, "2BP01"), err)
+}

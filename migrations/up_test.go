@@ -23,19 +23,15 @@ func TestUpInstalls(t *testing.T) {
 	require.NoError(t, migrations.Up(t.Context(), dsn))
 	conn := open(t, dsn)
 	require.Equal(t, []string{
-		"allow_function()", "allowed_function", "allowed_functions()", "carry_over()", "check_function()", "check_name()", "check_parents()", "check_seal_column()", "check_sequence()", "check_table()", "check_token_column()",
-		"check_triggers()", "claim_name()", "disallow_function()", "doctor()",
-		"doctor_apps()", "doctor_around()", "doctor_bounds()", "doctor_buried()", "doctor_columns()", "doctor_differences()", "doctor_family()", "doctor_functions()",
-		"doctor_less()", "doctor_lost_tokens()", "doctor_manifest()", "doctor_objects()", "doctor_owner()", "doctor_owners()", "doctor_register()",
+		"allow_function()", "allowed_function", "allowed_functions()", "carry_over()", "check_function()", "check_name()", "check_parents()", "check_seal_column()", "check_sequence()", "check_table()", "check_token_column()", "check_triggers()", "claim_name()", "disallow_function()", "doctor()", "doctor_apps()", "doctor_around()", "doctor_bounds()", "doctor_buried()", "doctor_columns()", "doctor_differences()", "doctor_family()", "doctor_functions()", "doctor_given()", "doctor_key_columns()", "doctor_key_text()", "doctor_less()", "doctor_lost_tokens()", "doctor_manifest()", "doctor_nullable()", "doctor_objects()", "doctor_owner()", "doctor_owners()", "doctor_register()",
 		"doctor_registered_less()", "doctor_revoke()", "doctor_roles()", "doctor_schema()",
-		"doctor_seal()", "doctor_sequences()", "doctor_sets()", "doctor_settings()", "doctor_subscriptions()", "doctor_tables()", "doctor_tokens()",
+		"doctor_seal()", "doctor_sealed_by()", "doctor_sequences()", "doctor_sets()", "doctor_settings()", "doctor_subscriptions()", "doctor_tables()", "doctor_tokens()",
 		"doctor_tombstones()", "doctor_triggers()", "doctor_wall()", "doctor_without_wall()", "doctor_words()",
 		"driver_level()", "driver_rewrite()", "epoch",
-		"fail()", "function_digest()", "generation", "goose_db_version", "goose_db_version_id_seq", "incarnation", "incarnation_now()", "is_repair()", "lease", "lease_ttl()", "lease_wait()",
-		"next_token()", "partitions()", "prune_tombstones()", "raise_epoch()", "refuse_driver()", "refuse_driver_write()", "refuse_unregistered()", "register()", "registered_above()", "registry", "registry_changed()", "release()", "renew()",
+		"fail()", "function_digest()", "function_rights()", "generation", "goose_db_version", "goose_db_version_id_seq", "incarnation", "incarnation_now()", "is_repair()", "lease", "lease_ttl()", "lease_wait()", "lock_needed()", "lock_registry()", "next_token()", "partitions()", "prune_tombstones()", "raise_epoch()", "refuse_deadlock()", "refuse_driver()", "refuse_driver_write()", "refuse_unregistered()", "register()", "registered_above()", "registration()", "registry", "registry_changed()", "release()", "renew()",
 		"repair()", "repairs", "seal()", "seal_apply()", "seal_bodies()", "seal_changed()", "seal_fail()", "seal_function()", "seal_sweep()", "setting_name()",
 		"take()", "take_over()", "tombstone", "tombstone_apply()", "tombstone_bodies()", "tombstone_copy()", "tombstone_functions()",
-		"tombstone_key()", "tombstone_rekey()", "tombstone_sweep()", "tombstones()",
+		"tombstone_key()", "tombstone_key_bodies()", "tombstone_rekey()", "tombstone_sweep()", "tombstones()",
 		"tombstones_changed()", "unregister()", "unseal()", "wall()", "wall_apply()", "wall_changed()", "wall_delete_bodies()",
 		"wall_functions()", "wall_insert_bodies()", "wall_other_bodies()",
 		"wall_sweep()", "wall_update_bodies()", "walls_above()",

@@ -313,6 +313,110 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- Takes the registry's lock and, in lock_mode, those of a table, its partitions and its children, which a change is about to need; without a
+-- lock_mode the registry's alone. No lock is waited for while another one of them is held that this call took: a transaction that has
+-- changed one of the tables, or called another function of the schema, has some of them and then wants others, in whatever order.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.lock_registry(tbl regclass, lock_mode text) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  c_registry CONSTANT text := 'TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE';
+  v_first  text := c_registry;  -- what is waited for
+  v_lock   text;
+  v_waits  boolean;
+  v_locks  text[];
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.lock_registry()');
+  FOR v_round IN 1..100 LOOP
+    v_locks := ARRAY[c_registry];
+    -- who may make triggers may have no right to lock the table by itself
+    IF lock_mode IS NOT NULL AND has_table_privilege(tbl, 'UPDATE, DELETE, TRUNCATE') THEN
+      WITH RECURSIVE member AS (
+        SELECT tbl::oid AS oid, 0 AS depth
+        UNION
+        SELECT i.inhrelid, m.depth + 1 FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+          JOIN pg_class k ON k.oid = i.inhrelid AND k.relkind IN ('r', 'p') AND k.relpersistence <> 't'
+         WHERE k.relispartition OR NOT EXISTS (SELECT FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
+      SELECT v_locks || array_agg(format('TABLE ONLY %I.%I IN %s MODE', n.nspname, c.relname, lock_mode) ORDER BY m.depth, m.oid) INTO v_locks
+        FROM (SELECT x.oid, min(x.depth) AS depth FROM member x GROUP BY x.oid) m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+       WHERE has_table_privilege(m.oid, 'UPDATE, DELETE, TRUNCATE');
+    END IF;
+    BEGIN
+      v_waits := true;
+      v_lock := v_first;
+      EXECUTE 'LOCK ' || v_lock;
+      v_waits := v_round = 100;  -- others, who lock them one by one, have always been faster
+      FOREACH v_lock IN ARRAY v_locks LOOP
+        CONTINUE WHEN v_lock = v_first;
+        EXECUTE 'LOCK ' || v_lock || CASE WHEN v_waits THEN '' ELSE ' NOWAIT' END;
+      END LOOP;
+      RETURN;
+    EXCEPTION  -- which gives back what has been taken
+      WHEN lock_not_available THEN
+        IF v_waits THEN  -- lock_timeout
+          RAISE;
+        END IF;
+        v_first := v_lock;
+      WHEN undefined_table OR invalid_schema_name THEN  -- dropped or renamed meanwhile
+        v_first := c_registry;
+    END;
+  END LOOP;
+  EXECUTE 'LOCK ' || c_registry;
+END $$;
+-- +goose StatementEnd
+
+-- The statements that give the trigger functions whose names begin with prefix to those who may call a function of the schema, and take them
+-- from everybody else: only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.function_rights(prefix text, called regprocedure) RETURNS SETOF text LANGUAGE plpgsql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY
+  SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC'
+      ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+    FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+   WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= prefix::name AND p.proname < (prefix || '~')::name
+     AND a.grantee <> p.proowner
+     AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = called AND b.grantee = a.grantee AND a.grantee <> 0)
+  UNION ALL
+  SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
+    FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
+   WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= prefix::name AND p.proname < (prefix || '~')::name
+     AND NOT EXISTS (SELECT 1 FROM aclexplode(p.proacl) b WHERE b.grantee = a.grantee)
+     AND w.oid = called AND a.grantee NOT IN (0, w.proowner);
+END $$;
+-- +goose StatementEnd
+
+-- The mode in which a table has to be locked for the statements that make its triggers right, or, where these are none, for what else there is
+-- to do; null, if that is nothing. prefix is what the names of the triggers' functions begin with, and null where it is to have none.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.lock_needed(tbl regclass, statements text[], prefix text, called regprocedure) RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN CASE
+    WHEN EXISTS (SELECT FROM unnest(statements) s WHERE starts_with(s, 'DROP ')) THEN 'ACCESS EXCLUSIVE'
+    WHEN statements IS NOT NULL OR EXISTS (SELECT FROM fencing.function_rights(prefix, called))
+      OR EXISTS (
+        WITH RECURSIVE member AS (
+          SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't')
+        SELECT FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid AND t.tgenabled <> 'A',
+            LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+         WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, prefix)) THEN 'SHARE ROW EXCLUSIVE' END;
+END $$;
+-- +goose StatementEnd
+
+-- Says what to do where two transactions have waited for each other all the same.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.refuse_deadlock(what text, tbl regclass, detail text) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+  RAISE EXCEPTION 'fencing: %(%) and another transaction have waited for each other', what, quote_nullable(tbl::text)
+    USING ERRCODE = 'deadlock_detected', DETAIL = detail,
+          HINT = 'Run the transaction again. One that changes several tables, or calls functions of schema fencing for several, is to lock them first, in the order of their names: '
+                 'LOCK TABLE ..., ... IN ACCESS EXCLUSIVE MODE.';
+END $$;
+-- +goose StatementEnd
+
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
@@ -369,6 +473,16 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- Whether a column may have nulls: PostgreSQL 18 has NOT NULL constraints that are NOT VALID, with which older rows may have some.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_nullable(rel oid, num int2) RETURNS boolean LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = rel AND a.attnum = num)
+    OR EXISTS (SELECT FROM pg_constraint u WHERE u.conrelid = rel AND u.contype = 'n' AND u.conkey[1] = num AND NOT u.convalidated);
+END $$;
+-- +goose StatementEnd
+
 -- the column must be there: of tbl and of every table that inherits from it
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_token_column(tbl regclass, token_column name) RETURNS void LANGUAGE plpgsql STABLE
@@ -396,10 +510,10 @@ BEGIN
     WITH RECURSIVE family AS (
       SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
     SELECT n.nspname, c.relname, t.atttypid, ty.typtype, t.attidentity, t.attgenerated,
-           NOT t.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can: older rows may have nulls
-             SELECT FROM pg_constraint u WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = t.attnum
-                 AND NOT u.convalidated) AS nullable,
-           format_type(t.atttypid, t.atttypmod) AS type, pg_get_expr(d.adbin, d.adrelid) AS def
+           fencing.doctor_nullable(c.oid, t.attnum) AS nullable,
+           format_type(t.atttypid, t.atttypmod) AS type,
+           -- with the table's oid it would lock that
+           CASE t.attgenerated WHEN '' THEN pg_get_expr(d.adbin, 0) END AS def
       FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
       JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = check_token_column.token_column AND t.attnum > 0 AND NOT t.attisdropped
       JOIN pg_type ty ON ty.oid = t.atttypid
@@ -602,6 +716,37 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- Whether a table is registered as fencing.register is to do it, and by no other name; if not, the mode in which the table has to be
+-- locked for that, or null where only the registry changes.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.registration(tbl regclass, mode text, token_column name, resource text, issued_by regclass, OUT is_done boolean,
+    OUT lock_mode text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  v_has_column CONSTANT boolean := EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = registration.tbl AND a.attname = registration.token_column
+      AND a.attnum > 0 AND NOT a.attisdropped);
+  -- the rows that it would take the place of, and those whose names its partitions have
+  v_has_others CONSTANT boolean := EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname AND r.relid <> c.oid WHERE c.oid = registration.tbl)
+    OR EXISTS (SELECT FROM fencing.partitions(registration.tbl) p(oid) JOIN fencing.registry r ON r.relid = p.oid)
+    OR EXISTS (SELECT FROM fencing.partitions(registration.tbl) p(oid) JOIN pg_class c ON c.oid = p.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+      JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname);
+  v_row record;
+BEGIN
+  SELECT r.wall_level, (r.token_column, r.mode, r.resource, r.issued_by) IS NOT DISTINCT FROM (registration.token_column, registration.mode,
+           registration.resource, registration.issued_by) AS is_same,
+         EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = registration.tbl
+             AND (n.nspname, c.relname) = (r.schema_name, r.table_name)) AS is_named INTO v_row
+    FROM fencing.registry r WHERE r.relid = registration.tbl;
+  is_done := coalesce(v_has_column AND v_row.is_same AND v_row.is_named AND NOT v_has_others, false);
+  lock_mode := CASE
+    WHEN is_done OR v_row.wall_level = 'off' AND NOT v_has_others OR v_row.is_same AND NOT v_has_others THEN NULL
+    WHEN v_row.wall_level IS NULL AND v_has_column AND NOT v_has_others AND NOT EXISTS (SELECT FROM fencing.registered_above(registration.tbl)) THEN NULL
+    ELSE 'ACCESS EXCLUSIVE' END;  -- to add the column, or for triggers that may have to go
+END $$;
+-- +goose StatementEnd
+
 -- As text the default of issued_by depends on no sequence: DROP SEQUENCE ... CASCADE would take the function with it.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.register(tbl regclass, mode text DEFAULT NULL, token_column name DEFAULT 'last_token', resource text DEFAULT NULL,
@@ -623,6 +768,9 @@ DECLARE
   v_state  text;
   v_what   text;
   v_hint   text;
+  v_is_done boolean;
+  v_lock   text;
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.register()');
   PERFORM fencing.check_table(tbl);
@@ -661,8 +809,15 @@ BEGIN
           HINT = 'It goes with its session; name a permanent sequence, or leave the argument out for fencing.write_epoch.';
   END IF;
 
-  -- one registration at a time; readers of the registry are not held up
-  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  -- one registration at a time; readers of the registry are not held up, nor is who registers again what is registered
+  SELECT x.is_done, x.lock_mode INTO STRICT v_is_done, v_lock
+    FROM fencing.registration(register.tbl, register.mode, register.token_column, register.resource, register.issued_by) x;
+  IF v_is_done THEN
+    PERFORM fencing.check_token_column(register.tbl, register.token_column);
+    PERFORM fencing.tombstone_copy(p.oid::regclass, register.tbl) FROM fencing.partitions(register.tbl) p(oid);
+    RETURN;
+  END IF;
+  PERFORM fencing.lock_registry(register.tbl, v_lock);
   -- its name may have become another one while this waited
   SELECT n.nspname, c.relname INTO v_schema, v_table FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = register.tbl;
   IF NOT FOUND THEN
@@ -833,6 +988,9 @@ BEGIN
                        format(' To start afresh, without what was registered: SELECT fencing.unregister(%L), and register it again.',
                        format('%I.%I', v_schema, v_table));
   END;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.register', tbl, v_detail);
 END $$;
 -- +goose StatementEnd
 
@@ -842,9 +1000,18 @@ COMMENT ON FUNCTION fencing.register(regclass, text, name, text, regclass) IS
 -- +goose StatementBegin
 CREATE FUNCTION fencing.unregister(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  c_has_triggers CONSTANT boolean := EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+      WHERE t.tgrelid = tbl AND p.pronamespace = 'fencing'::regnamespace);
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.unregister()');
-  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  IF NOT c_has_triggers AND NOT EXISTS (SELECT FROM fencing.registry r WHERE r.relid = tbl)
+      AND NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.schema_name = n.nspname
+          AND r.table_name = c.relname WHERE c.oid = tbl) THEN
+    RETURN;
+  END IF;
+  PERFORM fencing.lock_registry(tbl, CASE WHEN c_has_triggers THEN 'ACCESS EXCLUSIVE' END);
   PERFORM fencing.claim_name(tbl);
   DELETE FROM fencing.registry r WHERE r.relid = tbl;
   -- triggers that came with the table, from a dump of it alone
@@ -852,6 +1019,9 @@ BEGIN
               WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace) THEN
     PERFORM fencing.wall(tbl, 'off');
   END IF;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.unregister', tbl, v_detail);
 END $$;
 -- +goose StatementEnd
 
@@ -898,33 +1068,38 @@ END $$;
 CREATE FUNCTION fencing.driver_level(tbl regclass, level text) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
 DECLARE
-  v_table record;
+  v_table  record;
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.driver_level()');
-  -- the lock of fencing.register: what is found here holds until the row is written
-  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
-  SELECT coalesce(n.nspname, r.schema_name) AS nspname, coalesce(c.relname, r.table_name) AS relname, r.driver_level AS present,
-         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
-    FROM (SELECT tbl::oid) t(oid) LEFT JOIN pg_class c ON c.oid = t.oid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
-    LEFT JOIN fencing.registry r ON r.relid = t.oid;
-  IF v_table.relname IS NULL THEN
-    RAISE EXCEPTION 'fencing: no table given to set the level of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
-  END IF;
-  IF level IS NULL OR level NOT IN ('off', 'report', 'enforce') THEN
-    RAISE EXCEPTION 'fencing: % for %.%', CASE WHEN level IS NULL THEN 'no level given' ELSE format('unknown level %L', level) END,
-                    quote_ident(v_table.nspname), quote_ident(v_table.relname)
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-            HINT = 'Choose ''off'' (the driver doesn''t look at the table), ''report'' (unguarded statements run and are reported) or ''enforce'' (they are refused).';
-  END IF;
-  IF v_table.present IS NULL THEN
-    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
-  END IF;
-  IF v_table.present = level THEN
-    RETURN;  -- an UPDATE would bump the generation
-  END IF;
-
+  FOR v_look IN 1..2 LOOP  -- as in fencing.wall
+    SELECT coalesce(n.nspname, r.schema_name) AS nspname, coalesce(c.relname, r.table_name) AS relname, r.driver_level AS present,
+           EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
+      FROM (SELECT tbl::oid) t(oid) LEFT JOIN pg_class c ON c.oid = t.oid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+      LEFT JOIN fencing.registry r ON r.relid = t.oid;
+    IF v_table.relname IS NULL THEN
+      RAISE EXCEPTION 'fencing: no table given to set the level of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+    END IF;
+    IF level IS NULL OR level NOT IN ('off', 'report', 'enforce') THEN
+      RAISE EXCEPTION 'fencing: % for %.%', CASE WHEN level IS NULL THEN 'no level given' ELSE format('unknown level %L', level) END,
+                      quote_ident(v_table.nspname), quote_ident(v_table.relname)
+        USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+              HINT = 'Choose ''off'' (the driver doesn''t look at the table), ''report'' (unguarded statements run and are reported) or ''enforce'' (they are refused).';
+    END IF;
+    IF v_table.present IS NULL THEN
+      PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
+    END IF;
+    IF v_table.present = level THEN
+      RETURN;  -- an UPDATE would bump the generation
+    END IF;
+    EXIT WHEN v_look = 2;
+    LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  END LOOP;
   PERFORM fencing.check_name(tbl, v_table.nspname, v_table.relname);
   UPDATE fencing.registry r SET driver_level = level WHERE r.relid = tbl;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.driver_level', tbl, v_detail);
 END $$;
 -- +goose StatementEnd
 
@@ -935,32 +1110,37 @@ COMMENT ON FUNCTION fencing.driver_level(regclass, text) IS
 CREATE FUNCTION fencing.driver_rewrite(tbl regclass, on_off boolean) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
 DECLARE
-  v_table record;
+  v_table  record;
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.driver_rewrite()');
-  -- the lock of fencing.register: what is found here holds until the row is written
-  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
-  SELECT coalesce(n.nspname, r.schema_name) AS nspname, coalesce(c.relname, r.table_name) AS relname, r.driver_rewrite AS present,
-         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
-    FROM (SELECT tbl::oid) t(oid) LEFT JOIN pg_class c ON c.oid = t.oid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
-    LEFT JOIN fencing.registry r ON r.relid = t.oid;
-  IF v_table.relname IS NULL THEN
-    RAISE EXCEPTION 'fencing: no table given to choose rewriting for' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
-  END IF;
-  IF on_off IS NULL THEN
-    RAISE EXCEPTION 'fencing: neither on nor off given for the rewriting of %.%', quote_ident(v_table.nspname), quote_ident(v_table.relname)
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-            HINT = 'Choose true (unguarded writes are sent in their guarded form) or false (they are refused).';
-  END IF;
-  IF v_table.present IS NULL THEN
-    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
-  END IF;
-  IF v_table.present = on_off THEN
-    RETURN;  -- an UPDATE would bump the generation
-  END IF;
-
+  FOR v_look IN 1..2 LOOP  -- as in fencing.wall
+    SELECT coalesce(n.nspname, r.schema_name) AS nspname, coalesce(c.relname, r.table_name) AS relname, r.driver_rewrite AS present,
+           EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
+      FROM (SELECT tbl::oid) t(oid) LEFT JOIN pg_class c ON c.oid = t.oid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+      LEFT JOIN fencing.registry r ON r.relid = t.oid;
+    IF v_table.relname IS NULL THEN
+      RAISE EXCEPTION 'fencing: no table given to choose rewriting for' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+    END IF;
+    IF on_off IS NULL THEN
+      RAISE EXCEPTION 'fencing: neither on nor off given for the rewriting of %.%', quote_ident(v_table.nspname), quote_ident(v_table.relname)
+        USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+              HINT = 'Choose true (unguarded writes are sent in their guarded form) or false (they are refused).';
+    END IF;
+    IF v_table.present IS NULL THEN
+      PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
+    END IF;
+    IF v_table.present = on_off THEN
+      RETURN;  -- an UPDATE would bump the generation
+    END IF;
+    EXIT WHEN v_look = 2;
+    LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  END LOOP;
   PERFORM fencing.check_name(tbl, v_table.nspname, v_table.relname);
   UPDATE fencing.registry r SET driver_rewrite = on_off WHERE r.relid = tbl;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.driver_rewrite', tbl, v_detail);
 END $$;
 -- +goose StatementEnd
 
@@ -1309,7 +1489,8 @@ COMMENT ON FUNCTION fencing.release(text, bigint) IS
 -- go on, writes wait. It reads no rows, so that is a moment, but first it waits for the transactions that have written the table,
 -- and whoever writes it meanwhile waits behind it: set lock_timeout, and try again. Level off, and a change of mode, drop triggers,
 -- for which PostgreSQL takes ACCESS EXCLUSIVE. For a large or busy table take the steps apart, each a transaction of its own:
--- fencing.register, which may add the column; the application's guards; fencing.wall at report; at enforce.
+-- fencing.register, which may add the column; the application's guards; fencing.wall at report; at enforce. What is right already is left
+-- so without a lock that outlasts the call; for the order of locks see fencing.lock_registry.
 --
 -- The trigger functions are made for each distinct token column, mode, resource and issuing sequence, so that what runs for each row
 -- looks nothing up. They run as the owner of the schema: a writer needs no right here, to be let through or to be told why not. They
@@ -1969,9 +2150,9 @@ $$;
 
 -- Makes the trigger functions for a table and returns what their names begin with. The name says all that is written in them, so one
 -- that is there is right, as long as names are quoted in one way only. It runs as the owner of the schema, who owns them; whoever
--- may register may put triggers on them.
+-- may register may put triggers on them. look: makes none.
 -- +goose StatementBegin
-CREATE FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass) RETURNS text
+CREATE FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass, look boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
@@ -1991,6 +2172,9 @@ BEGIN
     RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
       USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
   END IF;
+  IF look THEN
+    RETURN v_prefix;
+  END IF;
   FOR v_function IN
     SELECT b.suffix, b.body
       FROM (SELECT * FROM fencing.wall_update_bodies() UNION ALL SELECT * FROM fencing.wall_insert_bodies()
@@ -2002,22 +2186,7 @@ BEGIN
                    CASE WHEN v_function.suffix IN ('mark', 'named') THEN '' ELSE 'SECURITY DEFINER' END,
                    format(v_function.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
   END LOOP;
-  -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
-  FOR v_sql IN
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC'
-        ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
-         AND a.grantee <> p.proowner
-       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.wall(regclass, text)'::regprocedure
-           AND b.grantee = a.grantee AND a.grantee <> 0)
-    UNION ALL
-    SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
-      FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
-       AND NOT EXISTS (SELECT 1 FROM aclexplode(p.proacl) b WHERE b.grantee = a.grantee)
-       AND w.oid = 'fencing.wall(regclass, text)'::regprocedure AND a.grantee NOT IN (0, w.proowner)
-  LOOP
+  FOR v_sql IN SELECT r FROM fencing.function_rights(v_prefix, 'fencing.wall(regclass, text)'::regprocedure) r LOOP
     EXECUTE v_sql;
   END LOOP;
   RETURN v_prefix;
@@ -2155,9 +2324,11 @@ COMMENT ON FUNCTION fencing.doctor_lost_tokens(regclass) IS 'Whether the token c
 
 -- Makes the triggers of a table, its partitions and its children what the level asks for. What is right already stays as it is, and
 -- its table is not locked. A trigger is right if the server writes it as it was written here: it keeps columns by their numbers, and
--- so follows one that is renamed.
+-- so follows one that is renamed. look: changes nothing, and returns the mode in which the tables have to be locked for what would be
+-- changed, or null, if nothing would be.
 -- +goose StatementBegin
-CREATE FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
+CREATE FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass,
+    look boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
     SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
@@ -2186,7 +2357,7 @@ BEGIN
             WHERE c.oid = tbl), TABLE = (SELECT c.relname FROM pg_class c WHERE c.oid = tbl), COLUMN = token_column,
               HINT = format('Take the wall off, give the rows the newest token that was given out, and put it up again, in one transaction: fencing.doctor() has the statement (D202). To forget the tokens: SELECT fencing.wall(%L, ''off'') first.', tbl);
     END IF;
-    v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by);
+    v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by, look);
   END IF;
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
@@ -2239,6 +2410,9 @@ BEGIN
         w.strictest)
               WHERE w.oid IS NOT NULL UNION ALL SELECT NULL WHERE w.oid IS NULL) d(def)
    WHERE d.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || d.def;
+  IF look THEN
+    RETURN fencing.lock_needed(tbl, v_all, nullif(v_prefix, ''), 'fencing.wall(regclass, text)'::regprocedure);
+  END IF;
   IF v_strays THEN  -- the root before its partitions, as whoever else locks them
     EXECUTE format('LOCK TABLE ONLY %s IN SHARE ROW EXCLUSIVE MODE', tbl);
   END IF;
@@ -2277,6 +2451,7 @@ BEGIN
   IF cardinality(v_old) > 0 THEN
     PERFORM fencing.wall_sweep(v_old);
   END IF;
+  RETURN NULL;
 END $$;
 -- +goose StatementEnd
 
@@ -2310,52 +2485,70 @@ CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'at least enforce'
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_table   record;
-  v_is_left boolean := false;
+  v_is_left boolean;
+  v_asked   CONSTANT text := level;
+  v_lock    text;
+  v_detail  text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall()');
-  -- the lock of fencing.register: what is found here holds until the row is written
-  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
-  SELECT n.nspname, c.relname, r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by,
-         EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = r.token_column AND NOT a.attisdropped) AS has_column,
-         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
-  IF NOT FOUND THEN
-    RAISE EXCEPTION 'fencing: no table given to put a wall on' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
-  END IF;
-  IF level = 'at least enforce' THEN
-    level := CASE v_table.wall_level WHEN 'attested' THEN 'attested' ELSE 'enforce' END;
-  END IF;
-  IF level IS NULL OR level NOT IN ('off', 'report', 'enforce', 'attested') THEN
-    RAISE EXCEPTION 'fencing: % for the wall of %.%', CASE WHEN level IS NULL THEN 'no level given'
-        ELSE format('unknown level %L', level) END,
-                    quote_ident(v_table.nspname), quote_ident(v_table.relname)
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-            HINT = 'Choose ''off'' (no triggers), ''report'' (they log what they would refuse), ''enforce'' (they refuse) or ''attested'' (they also ask for the setting that fencing.setting_name names).';
-  END IF;
-  IF v_table.relid IS NULL THEN
-    IF level = 'off' AND EXISTS (
-      SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-       WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace
-           AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') THEN
-      -- left on a partition that was detached, or came with a dump of the table
-      PERFORM fencing.wall_apply(tbl, 'off', NULL, NULL, NULL, NULL);
-      v_is_left := true;
+  -- What is right already ends with the first look. Before the second one the locks are taken: what is found by that holds until the row is
+  -- written.
+  FOR v_look IN 1..2 LOOP
+    SELECT n.nspname, c.relname, r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by, r.tombstones,
+           EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = r.token_column AND NOT a.attisdropped) AS has_column,
+           EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
+    IF NOT FOUND THEN
+      RAISE EXCEPTION 'fencing: no table given to put a wall on' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+    END IF;
+    level := CASE WHEN v_asked <> 'at least enforce' OR v_asked IS NULL THEN v_asked WHEN v_table.wall_level = 'attested' THEN 'attested' ELSE 'enforce' END;
+    IF level IS NULL OR level NOT IN ('off', 'report', 'enforce', 'attested') THEN
+      RAISE EXCEPTION 'fencing: % for the wall of %.%', CASE WHEN level IS NULL THEN 'no level given'
+          ELSE format('unknown level %L', level) END,
+                      quote_ident(v_table.nspname), quote_ident(v_table.relname)
+        USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+              HINT = 'Choose ''off'' (no triggers), ''report'' (they log what they would refuse), ''enforce'' (they refuse) or ''attested'' (they also ask for the setting that fencing.setting_name names).';
+    END IF;
+    v_is_left := v_table.relid IS NULL;
+    IF v_is_left THEN
+      IF level <> 'off' OR NOT EXISTS (
+        SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+         WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace
+             AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') THEN
+        -- there are none left on a partition that was detached, or come with a dump of the table
+        PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
+      END IF;
+    END IF;
+    IF level <> 'off' THEN
+      IF NOT v_table.has_column THEN
+        RAISE EXCEPTION 'fencing: %.% has no column %', quote_ident(v_table.nspname), quote_ident(v_table.relname),
+            quote_ident(v_table.token_column)
+          USING ERRCODE = 'undefined_column', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+                HINT = 'Give the token column its name back, or call fencing.unregister and fencing.register with the new one.';
+      END IF;
+      PERFORM fencing.check_token_column(tbl, v_table.token_column);
+    END IF;
+    EXIT WHEN v_look = 2;
+    IF v_is_left OR v_table.wall_level <> level THEN
+      -- triggers are dropped, or some that are there may be: of a parent's wall, or left over
+      v_lock := CASE WHEN level = 'off' OR v_table.wall_level = 'off' AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+        WHERE t.tgrelid = tbl AND p.pronamespace = 'fencing'::regnamespace) THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END;
     ELSE
-      PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
+      SELECT CASE WHEN 'ACCESS EXCLUSIVE' IN (x.wall, x.tombs, x.seal) THEN 'ACCESS EXCLUSIVE' ELSE coalesce(x.wall, x.tombs, x.seal) END INTO v_lock
+        FROM (SELECT fencing.wall_apply(tbl, level, v_table.token_column, v_table.mode, v_table.resource, v_table.issued_by, look => true),
+                CASE WHEN v_table.tombstones OR level = 'off' THEN fencing.tombstone_apply(tbl, level, v_table.token_column, v_table.mode,
+                  v_table.resource, v_table.issued_by, look => true) END, fencing.seal_apply(tbl, look => true)) x(wall, tombs, seal);
+      IF v_lock IS NULL THEN
+        RETURN;
+      END IF;
     END IF;
-  END IF;
-  IF level <> 'off' THEN
-    IF NOT v_table.has_column THEN
-      RAISE EXCEPTION 'fencing: %.% has no column %', quote_ident(v_table.nspname), quote_ident(v_table.relname),
-          quote_ident(v_table.token_column)
-        USING ERRCODE = 'undefined_column', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-              HINT = 'Give the token column its name back, or call fencing.unregister and fencing.register with the new one.';
-    END IF;
-    PERFORM fencing.check_token_column(tbl, v_table.token_column);
-  END IF;
-  IF v_table.wall_level <> level THEN
+    PERFORM fencing.lock_registry(tbl, v_lock);
+  END LOOP;
+  IF v_is_left THEN
+    PERFORM fencing.wall_apply(tbl, 'off', NULL, NULL, NULL, NULL);
+  ELSIF v_table.wall_level <> level THEN
     UPDATE fencing.registry r SET wall_level = level WHERE r.relid = tbl;
-  ELSIF NOT v_is_left THEN
+  ELSE
     PERFORM fencing.wall_apply(tbl, level, v_table.token_column, v_table.mode, v_table.resource, v_table.issued_by);
   END IF;
   -- a change of level brings and takes the triggers of tombstones and seals by itself, but for those that the row doesn't ask for
@@ -2368,6 +2561,9 @@ BEGIN
   IF v_is_left OR v_table.wall_level = level THEN
     PERFORM fencing.seal_apply(tbl);
   END IF;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.wall', tbl, v_detail);
 END $$;
 -- +goose StatementEnd
 
@@ -2397,6 +2593,7 @@ COMMENT ON FUNCTION fencing.wall(regclass, text) IS
 --   The lock's key is a hash of the lease's name, of 64 bits, as 32 are the same for some pairs of many thousands; whoever may connect
 --   can take advisory locks, and with this one hold up its writers.
 --   A transaction that began before a take-over is over at REPEATABLE READ and above, the new holder's too.
+--   The column that names the lease can't be dropped without CASCADE, nor get another type, until fencing.unseal.
 --   A trigger that sorts after "~fencing_zseal" can change the column that names the lease; the doctor finds it (D601).
 --   Below level attested SET last_token = last_token passes for rows that the present holder has written, as at the wall.
 --   fencing.epoch has 16 rows for each lease that was ever taken, which take writes. They stay when the row of fencing.lease is
@@ -2708,9 +2905,9 @@ $$;
 -- +goose StatementEnd
 
 -- Makes the trigger function of a sealed table and returns its name; compare fencing.wall_functions, also for what is qualified in it
--- and why. typ is the type of the column that names the lease.
+-- and why. typ is the type of the column that names the lease. look: makes none.
 -- +goose StatementBegin
-CREATE FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype) RETURNS text
+CREATE FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype, look boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
     SET standard_conforming_strings = on AS $$
 DECLARE
@@ -2718,24 +2915,16 @@ DECLARE
   v_sql  text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_function()');
+  IF look THEN
+    RETURN v_name;
+  END IF;
   IF to_regprocedure(format('fencing.%I()', v_name)) IS NULL THEN
     EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS %L', v_name,
                    format((SELECT b.body FROM fencing.seal_bodies() b WHERE b.is_by_column = (seal_column IS NOT NULL)),
                           token_column, resource, fencing.setting_name(resource), seal_resource, seal_column,
                           (SELECT 'pg_catalog.' || y.typname FROM pg_type y WHERE y.oid = typ)));
   END IF;
-  -- only who may seal may put a trigger on it, which takes EXECUTE; firing it takes nothing
-  FOR v_sql IN
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC'
-        ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname = v_name AND a.grantee <> p.proowner
-    UNION ALL
-    SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
-      FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname = v_name
-       AND w.oid = 'fencing.seal(regclass, text, name)'::regprocedure AND a.grantee NOT IN (0, w.proowner)
-  LOOP
+  FOR v_sql IN SELECT r FROM fencing.function_rights(left(v_name, 22), 'fencing.seal(regclass, text, name)'::regprocedure) r LOOP
     EXECUTE v_sql;
   END LOOP;
   RETURN v_name;
@@ -2782,9 +2971,7 @@ BEGIN
     SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, t.attname, t.atttypid, t.attgenerated,
         format_type(t.atttypid, t.atttypmod) AS type,
         EXISTS (SELECT FROM pg_collation l WHERE l.oid = t.attcollation AND NOT l.collisdeterministic) AS is_vague,
-           NOT t.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can: older rows may have nulls
-             SELECT FROM pg_constraint u WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = t.attnum
-                 AND NOT u.convalidated) AS nullable
+           fencing.doctor_nullable(c.oid, t.attnum) AS nullable
       FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
       LEFT JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = check_seal_column.by_column AND t.attnum > 0 AND NOT t.attisdropped
      ORDER BY c.oid <> tbl::oid, c.oid
@@ -2816,10 +3003,22 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- Makes the trigger of a table, its partitions and its children what the table's row asks for, and takes it off where there is none;
--- compare fencing.wall_apply.
+-- The column that names the leases of a table, as its trigger keeps it, by the name that the column has now.
 -- +goose StatementBegin
-CREATE FUNCTION fencing.seal_apply(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
+CREATE FUNCTION fencing.doctor_sealed_by(tbl regclass) RETURNS name LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN (SELECT a.attname FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_attribute a ON a.attrelid = t.tgrelid AND a.attnum = t.tgattr[0]
+           WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal_column' AND p.pronamespace = 'fencing'::regnamespace);
+END $$;
+-- +goose StatementEnd
+
+-- Makes the trigger of a table, its partitions and its children what the table's row asks for, and takes it off where there is none;
+-- compare fencing.wall_apply, also for what look does. The trigger "~fencing_zseal_column", which never fires, keeps by its number which column
+-- names the lease: another one that gets its name, and one that is put in the place of a dropped one, is refused here unless the
+-- row has just been given the column (is_new_column).
+-- +goose StatementBegin
+CREATE FUNCTION fencing.seal_apply(tbl regclass, look boolean DEFAULT false, is_new_column boolean DEFAULT false) RETURNS text LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
     SET quote_all_identifiers = off AS $$
 DECLARE
@@ -2830,6 +3029,8 @@ DECLARE
   v_old  text[];  -- the functions that the triggers ran before
   v_strays boolean; -- partitions have triggers of their own, as in fencing.wall_apply
   v_sql  text;
+  v_name text;
+  v_held name;      -- the column that named the lease
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_apply()');
   SELECT r.*, a.atttypid::regtype AS typ INTO v_row
@@ -2855,12 +3056,24 @@ BEGIN
       PERFORM fencing.check_seal_column(tbl, v_row.seal_column);
     END IF;
     PERFORM fencing.check_parents(tbl);
-    PERFORM fencing.check_triggers(tbl, '^~fencing_zseal$');
-    v_func := fencing.seal_function(v_row.token_column, v_row.resource, v_row.seal_resource, v_row.seal_column, v_row.typ);
+    PERFORM fencing.check_triggers(tbl, '^~fencing_zseal(_column)?$');
+    v_held := fencing.doctor_sealed_by(tbl);
+    IF v_row.seal_column IS NOT NULL AND NOT is_new_column AND v_held IS DISTINCT FROM v_row.seal_column
+        AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+          WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal' AND p.pronamespace = 'fencing'::regnamespace) THEN
+      v_name := format('%I.%I', v_row.schema_name, v_row.table_name);
+      RAISE EXCEPTION 'fencing: % is sealed by column %, which is another one than before%', v_name, quote_ident(v_row.seal_column),
+          coalesce(': the leases of its rows are in ' || quote_ident(v_held), '')
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_row.schema_name, TABLE = v_row.table_name, COLUMN = v_row.seal_column,
+              HINT = coalesce(format('Give that column its name back, or seal the table by the name that it has now: SELECT fencing.seal(%L, by_column => %L). ', v_name, v_held), '')
+                || format('If each row has the name of its lease in %I, take the seal off and put it up again, in one transaction: SELECT fencing.unseal(%L); SELECT fencing.seal(%2$L, by_column => %L).',
+                  v_row.seal_column, v_name, v_row.seal_column);
+    END IF;
+    v_func := fencing.seal_function(v_row.token_column, v_row.resource, v_row.seal_resource, v_row.seal_column, v_row.typ, look);
   ELSIF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal') THEN
-    RETURN;  -- as most tables
+    RETURN NULL;  -- as most tables
   END IF;
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
@@ -2868,14 +3081,18 @@ BEGIN
     SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'  -- a child with a wall of its own keeps that
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   wanted AS (
-    SELECT m.oid, format('TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %I.%I FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
+    SELECT m.oid, '~fencing_zseal' AS name, format('TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %I.%I FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
                          -- a child of several
                          n.nspname, c.relname, v_func, CASE WHEN m.oid = tbl::oid OR c.relispartition THEN v_row.wall_level ELSE (
                            SELECT c_levels[greatest(array_position(c_levels, v_row.wall_level),
                                max(array_position(c_levels, w.wall_level)))]
                              FROM fencing.walls_above(m.oid) w) END) AS def
       FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
-     WHERE v_func IS NOT NULL AND (NOT c.relispartition OR m.oid = tbl::oid)),  -- a partition has a copy
+     WHERE v_func IS NOT NULL AND (NOT c.relispartition OR m.oid = tbl::oid)  -- a partition has a copy
+    UNION ALL
+    SELECT c.oid, '~fencing_zseal_column', format('TRIGGER "~fencing_zseal_column" BEFORE UPDATE OF %I ON %I.%I FOR EACH STATEMENT WHEN (false) EXECUTE FUNCTION fencing.%I(%L)',
+        v_row.seal_column, n.nspname, c.relname, v_func, v_row.wall_level)
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl AND v_func IS NOT NULL AND v_row.seal_column IS NOT NULL),
   present AS (
     SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, p.proname::text AS func
       FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
@@ -2888,8 +3105,11 @@ BEGIN
                        coalesce(w.oid, p.oid), w.oid IS NULL, p.name),
          array_agg(DISTINCT p.func) FILTER (WHERE p.func IS NOT NULL),
              coalesce(bool_or(w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid), false) INTO v_all, v_old, v_strays
-    FROM wanted w FULL JOIN present p ON p.oid = w.oid AND p.name = '~fencing_zseal' JOIN pg_class x ON x.oid = coalesce(w.oid, p.oid)
+    FROM wanted w FULL JOIN present p ON p.oid = w.oid AND p.name = w.name JOIN pg_class x ON x.oid = coalesce(w.oid, p.oid)
    WHERE w.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || w.def;
+  IF look THEN
+    RETURN fencing.lock_needed(tbl, v_all, left(v_func, 22), 'fencing.seal(regclass, text, name)'::regprocedure);
+  END IF;
   IF v_strays THEN
     EXECUTE format('LOCK TABLE ONLY %s IN SHARE ROW EXCLUSIVE MODE', tbl);
   END IF;
@@ -2924,6 +3144,7 @@ BEGIN
   IF cardinality(v_old) > 0 THEN
     PERFORM fencing.seal_sweep(v_old);
   END IF;
+  RETURN NULL;
 END $$;
 -- +goose StatementEnd
 
@@ -2939,7 +3160,7 @@ BEGIN
       RETURN NULL;
     END IF;
     IF EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = NEW.relid) THEN
-      PERFORM fencing.seal_apply(NEW.relid);
+      PERFORM fencing.seal_apply(NEW.relid, is_new_column => OLD.relid IS DISTINCT FROM NEW.relid OR OLD.seal_column IS DISTINCT FROM NEW.seal_column);
     END IF;
     IF OLD.relid IS NOT DISTINCT FROM NEW.relid THEN
       RETURN NULL;
@@ -2960,48 +3181,62 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER seal;
 CREATE FUNCTION fencing.seal(tbl regclass, resource text DEFAULT NULL, by_column name DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  v_table record;
+  v_table  record;
+  v_lock   text;
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal()');
-  -- the lock of fencing.register: what is found here holds until the row is written
-  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
-  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.mode, r.wall_level, r.token_column,
-      r.seal_resource, r.seal_column INTO v_table
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
-  IF NOT FOUND THEN
-    RAISE EXCEPTION 'fencing: no table given to seal' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
-  END IF;
-  IF v_table.relid IS NULL THEN
-    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, '''lease''');
-  END IF;
-  IF num_nonnulls(seal.resource, by_column) <> 1 OR length(seal.resource) NOT BETWEEN 1 AND 255 OR by_column = '' THEN
-    RAISE EXCEPTION 'fencing: % to seal % by', CASE num_nonnulls(seal.resource, by_column) WHEN 0 THEN 'nothing given' WHEN 2
-        THEN 'a lease and a column given'
-                    ELSE 'no name of a lease or of a column given' END, v_table.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-            HINT = 'Give the name of the lease (resource => ..., 1 to 255 characters), or the column that has it for each row (by_column => ...).';
-  END IF;
-  IF v_table.mode <> 'lease' THEN
-    RAISE EXCEPTION 'fencing: % is of mode %, which has no lease to compare with', v_table.name, v_table.mode
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-            HINT = format('Tokens that are drawn for each write are never a lease''s. Register it for leases: SELECT fencing.register(%L, ''lease'', ...).',
-                v_table.name);
-  END IF;
-  IF v_table.wall_level = 'off' THEN
-    RAISE EXCEPTION 'fencing: % has no wall, without which a seal doesn''t hold', v_table.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-            HINT = format('Put the wall up first: SELECT fencing.wall(%L).', v_table.name);
-  END IF;
-  IF by_column = v_table.token_column THEN
-    RAISE EXCEPTION 'fencing: column % of % has the tokens, and names no lease', quote_ident(by_column), v_table.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname, COLUMN = by_column,
-            HINT = 'Name the column that has the name of each row''s lease.';
-  END IF;
+  FOR v_look IN 1..2 LOOP  -- as in fencing.wall
+    SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.mode, r.wall_level, r.token_column,
+        r.seal_resource, r.seal_column INTO v_table
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
+    IF NOT FOUND THEN
+      RAISE EXCEPTION 'fencing: no table given to seal' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+    END IF;
+    IF v_table.relid IS NULL THEN
+      PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, '''lease''');
+    END IF;
+    IF num_nonnulls(seal.resource, by_column) <> 1 OR length(seal.resource) NOT BETWEEN 1 AND 255 OR by_column = '' THEN
+      RAISE EXCEPTION 'fencing: % to seal % by', CASE num_nonnulls(seal.resource, by_column) WHEN 0 THEN 'nothing given' WHEN 2
+          THEN 'a lease and a column given'
+                      ELSE 'no name of a lease or of a column given' END, v_table.name
+        USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+              HINT = 'Give the name of the lease (resource => ..., 1 to 255 characters), or the column that has it for each row (by_column => ...).';
+    END IF;
+    IF v_table.mode <> 'lease' THEN
+      RAISE EXCEPTION 'fencing: % is of mode %, which has no lease to compare with', v_table.name, v_table.mode
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+              HINT = format('Tokens that are drawn for each write are never a lease''s. Register it for leases: SELECT fencing.register(%L, ''lease'', ...).',
+                  v_table.name);
+    END IF;
+    IF v_table.wall_level = 'off' THEN
+      RAISE EXCEPTION 'fencing: % has no wall, without which a seal doesn''t hold', v_table.name
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+              HINT = format('Put the wall up first: SELECT fencing.wall(%L).', v_table.name);
+    END IF;
+    IF by_column = v_table.token_column THEN
+      RAISE EXCEPTION 'fencing: column % of % has the tokens, and names no lease', quote_ident(by_column), v_table.name
+        USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname, COLUMN = by_column,
+              HINT = 'Name the column that has the name of each row''s lease.';
+    END IF;
+    EXIT WHEN v_look = 2;
+    v_lock := 'SHARE ROW EXCLUSIVE';
+    IF (v_table.seal_resource, v_table.seal_column) IS NOT DISTINCT FROM (seal.resource, by_column) THEN
+      v_lock := fencing.seal_apply(tbl, look => true);
+      IF v_lock IS NULL THEN
+        RETURN;
+      END IF;
+    END IF;
+    PERFORM fencing.lock_registry(tbl, v_lock);
+  END LOOP;
   IF (v_table.seal_resource, v_table.seal_column) IS DISTINCT FROM (seal.resource, by_column) THEN
     UPDATE fencing.registry r SET seal_resource = seal.resource, seal_column = by_column WHERE r.relid = tbl;
   ELSE
     PERFORM fencing.seal_apply(tbl);
   END IF;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.seal', tbl, v_detail);
 END $$;
 -- +goose StatementEnd
 
@@ -3011,17 +3246,31 @@ COMMENT ON FUNCTION fencing.seal(regclass, text, name) IS
 -- +goose StatementBegin
 CREATE FUNCTION fencing.unseal(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  v_lock   text;
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.unseal()');
-  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   IF NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = tbl) THEN
     RAISE EXCEPTION 'fencing: no table given to take the seal off' USING ERRCODE = 'undefined_table', HINT = 'Name a sealed table.';
   END IF;
+  IF EXISTS (SELECT FROM fencing.registry r WHERE r.relid = tbl AND num_nonnulls(r.seal_resource, r.seal_column) > 0) THEN
+    v_lock := 'ACCESS EXCLUSIVE';
+  ELSE
+    v_lock := fencing.seal_apply(tbl, look => true);
+    IF v_lock IS NULL THEN
+      RETURN;
+    END IF;
+  END IF;
+  PERFORM fencing.lock_registry(tbl, v_lock);
   UPDATE fencing.registry r SET seal_resource = NULL, seal_column = NULL WHERE r.relid = tbl
       AND num_nonnulls(r.seal_resource, r.seal_column) > 0;
   IF NOT FOUND THEN
     PERFORM fencing.seal_apply(tbl);  -- what is left on a child that is none any more
   END IF;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.unseal', tbl, v_detail);
 END $$;
 -- +goose StatementEnd
 
@@ -3071,6 +3320,18 @@ ALTER TABLE fencing.tombstone ENABLE ALWAYS TRIGGER refuse_driver;
 
 COMMENT ON TABLE fencing.tombstone IS 'Deleted keys with the tokens that deleted them. Written by the triggers of fencing.tombstones().';
 
+-- The expression that writes a column of the primary key as text, and %1$s for the row.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_key_text(col name, type regtype) RETURNS text LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+  RETURN replace(CASE
+    WHEN type = 'numeric'::regtype THEN 'trim_scale(@)::text'
+    WHEN type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
+    ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(col), '%', '%%')));
+END $$;
+-- +goose StatementEnd
+
 -- The columns of the primary key, each with the expression that writes it as text; %1$s is the row. Two keys have to be equal as text
 -- if and only if they are equal, whatever the session's settings.
 -- +goose StatementBegin
@@ -3117,10 +3378,7 @@ BEGIN
     END IF;
     cols := cols || v_column.attname;
     types := types || v_column.type;
-    texts := texts || replace(CASE
-      WHEN v_column.type = 'numeric'::regtype THEN 'trim_scale(@)::text'
-      WHEN v_column.type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
-      ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(v_column.attname), '%', '%%')));
+    texts := texts || fencing.doctor_key_text(v_column.attname, v_column.type);
   END LOOP;
   IF cols IS NULL THEN
     RAISE EXCEPTION 'fencing: no tombstones for %: it has no primary key', v_table.name
@@ -3304,10 +3562,44 @@ END $body$)
 $$;
 -- +goose StatementEnd
 
--- Makes the trigger functions and returns what their names begin with; compare fencing.wall_functions. A type other than the one they
--- were made for isn't looked at, because its cast would run as the owner of the schema.
+-- What the values of the columns of a primary key are: see fencing.tombstone_rekey.
 -- +goose StatementBegin
-CREATE FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass) RETURNS text
+CREATE FUNCTION fencing.doctor_key_columns(cols name[], types regtype[]) RETURNS jsonb LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN (SELECT jsonb_agg(jsonb_build_array(u.col, CASE WHEN u.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype) THEN 'number'
+              WHEN u.type = 'varchar'::regtype THEN 'text' ELSE u.type::text END) ORDER BY u.n)
+            FROM unnest(cols, types) WITH ORDINALITY u(col, type, n));
+END $$;
+-- +goose StatementEnd
+
+-- The bodies of the trigger functions for a table, as they run.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.tombstone_key_bodies(cols name[], types regtype[], token_column name, mode text, resource text, seq text)
+RETURNS TABLE (suffix text, body text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
+#variable_conflict use_column
+DECLARE
+  c_keys  CONSTANT text := 'ARRAY[' || (SELECT string_agg(fencing.doctor_key_text(u.col, u.type), ', ' ORDER BY u.n)
+      FROM unnest(tombstone_key_bodies.cols, tombstone_key_bodies.types) WITH ORDINALITY u(col, type, n)) || ']';
+  c_types CONSTANT text := (SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
+        FROM unnest(tombstone_key_bodies.cols, tombstone_key_bodies.types::text[]) WITH ORDINALITY u(c, t, n))
+      || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(tombstone_key_bodies.token_column), '%', '%%'));
+BEGIN
+  RETURN QUERY
+  SELECT b.suffix, format(b.body, tombstone_key_bodies.token_column, tombstone_key_bodies.mode, tombstone_key_bodies.resource,
+           fencing.setting_name(tombstone_key_bodies.resource), tombstone_key_bodies.seq, format(c_keys, 'OLD'), format(c_keys, 'NEW'), format(c_types, 'OLD'),
+           format(c_types, 'NEW'), fencing.doctor_key_columns(tombstone_key_bodies.cols, tombstone_key_bodies.types))
+    FROM fencing.tombstone_bodies() b;
+END $$;
+-- +goose StatementEnd
+
+-- Makes the trigger functions and returns what their names begin with; compare fencing.wall_functions. A type other than the one they
+-- were made for isn't looked at, because its cast would run as the owner of the schema. look: makes none, and returns null where tombstones
+-- stand under other columns.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass,
+    look boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
     SET standard_conforming_strings = on AS $$
 DECLARE
@@ -3315,8 +3607,6 @@ DECLARE
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE c.oid = issued_by);
   v_prefix text;
-  v_types  text;
-  v_keys   text;
   v_columns jsonb;
   v_sql    text;
   v_function record;
@@ -3324,43 +3614,28 @@ BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_functions()');
   PERFORM fencing.check_sequence(issued_by);
   SELECT * INTO v_key FROM fencing.tombstone_key(tbl);
-  SELECT jsonb_agg(jsonb_build_array(u.col, CASE WHEN u.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype)
-      THEN 'number'
-                                                 WHEN u.type = 'varchar'::regtype THEN 'text' ELSE u.type::text END) ORDER BY u.n)
-    INTO v_columns FROM unnest(v_key.cols, v_key.types) WITH ORDINALITY u(col, type, n);
-  PERFORM fencing.tombstone_rekey(tbl, v_columns);
+  v_columns := fencing.doctor_key_columns(v_key.cols, v_key.types);
+  IF NOT look THEN
+    PERFORM fencing.tombstone_rekey(tbl, v_columns);
+  ELSIF EXISTS (SELECT FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns <> v_columns AND jsonb_array_length(d.columns) > 0) THEN
+    RETURN NULL;
+  END IF;
   v_prefix := 'tomb_' || left(md5(convert_to(jsonb_build_array(token_column, mode, resource, v_seq, v_key.cols, v_key.types::text[])::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_';
-  SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
-    INTO v_types FROM unnest(v_key.cols, v_key.types::text[]) WITH ORDINALITY u(c, t, n);
-  v_types := v_types || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(token_column), '%', '%%'));
-  v_keys := 'ARRAY[' || array_to_string(v_key.texts, ', ') || ']';
+  IF look THEN
+    RETURN v_prefix;
+  END IF;
   FOR v_function IN
-    SELECT b.suffix, b.body FROM fencing.tombstone_bodies() b
+    SELECT b.suffix, b.body FROM fencing.tombstone_key_bodies(v_key.cols, v_key.types, token_column, mode, resource, v_seq) b
   LOOP
     IF to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NULL THEN
       -- a sequential scan of fencing.tombstone is a read of all keys to SERIALIZABLE, and it is chosen while the table is small
       EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off '
                      'SET TimeZone = ''UTC'' SET DateStyle = ''ISO, YMD'' SET IntervalStyle = ''postgres'' SET bytea_output = ''hex'' SET extra_float_digits = 1 AS %L',
                      v_prefix || v_function.suffix,
-                     format(v_function.body, token_column, mode, resource, fencing.setting_name(resource), v_seq,
-                            format(v_keys, 'OLD'), format(v_keys, 'NEW'), format(v_types, 'OLD'), format(v_types, 'NEW'), v_columns));
+                     v_function.body);
     END IF;
   END LOOP;
-  FOR v_sql IN
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC'
-        ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
-         AND a.grantee <> p.proowner
-       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.tombstones(regclass, boolean)'::regprocedure
-           AND b.grantee = a.grantee AND a.grantee <> 0)
-    UNION ALL
-    SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
-      FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
-       AND NOT EXISTS (SELECT 1 FROM aclexplode(p.proacl) b WHERE b.grantee = a.grantee)
-       AND w.oid = 'fencing.tombstones(regclass, boolean)'::regprocedure AND a.grantee NOT IN (0, w.proowner)
-  LOOP
+  FOR v_sql IN SELECT r FROM fencing.function_rights(v_prefix, 'fencing.tombstones(regclass, boolean)'::regprocedure) r LOOP
     EXECUTE v_sql;
   END LOOP;
   RETURN v_prefix;
@@ -3414,10 +3689,10 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- Makes the triggers of a table what its row asks for. Partitions have copies.
+-- Makes the triggers of a table what its row asks for. Partitions have copies. Compare fencing.wall_apply for what look does.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text,
-    issued_by regclass) RETURNS void
+    issued_by regclass, look boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
     SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
@@ -3433,7 +3708,10 @@ BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_apply()');
   IF level <> 'off' THEN
     PERFORM fencing.check_triggers(tbl, '^~fencing_(bury|vacate|tomb|rekey[12])$');
-    v_prefix := fencing.tombstone_functions(tbl, token_column, mode, resource, issued_by);
+    v_prefix := fencing.tombstone_functions(tbl, token_column, mode, resource, issued_by, look);
+    IF v_prefix IS NULL THEN
+      RETURN 'SHARE ROW EXCLUSIVE';
+    END IF;
     -- as the server writes it
     SELECT string_agg(format(CASE u.type WHEN 'varchar'::regtype THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
                                          ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, u.col), ' OR ' ORDER BY u.n) INTO v_changed
@@ -3465,6 +3743,9 @@ BEGIN
         w.func, level)
               WHERE w.name IS NOT NULL UNION ALL SELECT NULL WHERE w.name IS NULL) d(def)
    WHERE d.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || d.def;
+  IF look THEN
+    RETURN fencing.lock_needed(tbl, v_all, nullif(v_prefix, ''), 'fencing.tombstones(regclass, boolean)'::regprocedure);
+  END IF;
   FOREACH v_sql IN ARRAY coalesce(v_all, '{}') LOOP
     EXECUTE v_sql;
   END LOOP;
@@ -3488,6 +3769,7 @@ BEGIN
   IF cardinality(v_old) > 0 THEN
     PERFORM fencing.tombstone_sweep(v_old);
   END IF;
+  RETURN NULL;
 END $$;
 -- +goose StatementEnd
 
@@ -3522,42 +3804,57 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER tombstones;
 CREATE FUNCTION fencing.tombstones(tbl regclass, keep boolean DEFAULT true) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  v_table record;
+  v_table  record;
+  v_lock   text;
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstones()');
-  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
-  SELECT n.nspname, c.relname, c.relkind, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.wall_level, r.tombstones,
-         r.token_column, r.mode, r.resource, r.issued_by INTO v_table
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
-  IF NOT FOUND THEN
-    RAISE EXCEPTION 'fencing: no table given to keep tombstones of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
-  END IF;
-  IF v_table.relid IS NULL THEN
-    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname);
-  END IF;
-  IF keep IS NULL THEN
-    RAISE EXCEPTION 'fencing: neither true nor false given for the tombstones of %', v_table.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-          HINT = 'Leave the argument out for true.';
-  END IF;
-  IF keep THEN
-    IF v_table.wall_level = 'off' THEN
-      RAISE EXCEPTION 'fencing: no tombstones for %: its wall is off', v_table.name
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-              HINT = format('A DELETE has no token to keep without one: SELECT fencing.wall(%L).', v_table.name);
+  FOR v_look IN 1..2 LOOP  -- as in fencing.wall
+    SELECT n.nspname, c.relname, c.relkind, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.wall_level, r.tombstones,
+           r.token_column, r.mode, r.resource, r.issued_by INTO v_table
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
+    IF NOT FOUND THEN
+      RAISE EXCEPTION 'fencing: no table given to keep tombstones of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
     END IF;
-    PERFORM fencing.tombstone_key(tbl);
-    IF v_table.relkind = 'r' AND NOT v_table.tombstones AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
-      RAISE EXCEPTION 'fencing: no tombstones for %: it has children, which don''t share its primary key', v_table.name
-        USING ERRCODE = 'feature_not_supported', SCHEMA = v_table.nspname, TABLE = v_table.relname, HINT = 'Use a partitioned table.';
+    IF v_table.relid IS NULL THEN
+      PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname);
     END IF;
-  END IF;
+    IF keep IS NULL THEN
+      RAISE EXCEPTION 'fencing: neither true nor false given for the tombstones of %', v_table.name
+        USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = 'Leave the argument out for true.';
+    END IF;
+    IF keep THEN
+      IF v_table.wall_level = 'off' THEN
+        RAISE EXCEPTION 'fencing: no tombstones for %: its wall is off', v_table.name
+          USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+                HINT = format('A DELETE has no token to keep without one: SELECT fencing.wall(%L).', v_table.name);
+      END IF;
+      PERFORM fencing.tombstone_key(tbl);
+      IF v_table.relkind = 'r' AND NOT v_table.tombstones AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
+        RAISE EXCEPTION 'fencing: no tombstones for %: it has children, which don''t share its primary key', v_table.name
+          USING ERRCODE = 'feature_not_supported', SCHEMA = v_table.nspname, TABLE = v_table.relname, HINT = 'Use a partitioned table.';
+      END IF;
+    END IF;
+    EXIT WHEN v_look = 2;
+    v_lock := fencing.tombstone_apply(tbl, CASE WHEN keep THEN v_table.wall_level ELSE 'off' END, v_table.token_column, v_table.mode,
+        v_table.resource, v_table.issued_by, look => true);
+    IF v_table.tombstones = keep AND v_lock IS NULL THEN
+      -- what a partition brings along that was a table of its own
+      PERFORM fencing.tombstone_copy(p.oid::regclass, tbl) FROM fencing.partitions(tbl) p(oid) WHERE keep;
+      RETURN;
+    END IF;
+    PERFORM fencing.lock_registry(tbl, v_lock);
+  END LOOP;
   IF v_table.tombstones <> keep THEN
     UPDATE fencing.registry r SET tombstones = keep WHERE r.relid = tbl;
   ELSE  -- with false, what came with a dump of the table alone
     PERFORM fencing.tombstone_apply(tbl, CASE WHEN keep THEN v_table.wall_level ELSE 'off' END, v_table.token_column, v_table.mode,
         v_table.resource, v_table.issued_by);
   END IF;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.tombstones', tbl, v_detail);
 END $$;
 -- +goose StatementEnd
 
@@ -3889,10 +4186,10 @@ VALUES
   ('function', '', 'check_function(function regprocedure, doing text)', '40179931cd4bb1b6fbad9db99e79faa2 plpgsql eb44bff41aa91b5a25907e4b3faf7166'),
   ('function', '', 'check_name(tbl regclass, schema_name name, table_name name)', '9fd5675f97520ffadb8d8abb16ca3cfc plpgsql 11eb7b2de083ec36bf4bbce002302276'),
   ('function', '', 'check_parents(tbl regclass)', '29796c11fef61471667c824c6fdbfc2a plpgsql 8bc3e4cba55885405bdab5c84a401477'),
-  ('function', '', 'check_seal_column(tbl regclass, by_column name)', '4bf7e75754808ab11fdb9137635fb21c plpgsql 46a19168a1ec9716865336db101fc8d5'),
+  ('function', '', 'check_seal_column(tbl regclass, by_column name)', '7945c16fd1d10fa436c027caf5fb4490 plpgsql 46a19168a1ec9716865336db101fc8d5'),
   ('function', '', 'check_sequence(issued_by regclass)', '55425ef77fd7ea6fd01e8b902c8f5b77 plpgsql b3a433ad53c431bac5721e281e9a7be9'),
   ('function', '', 'check_table(tbl regclass)', '4d8b2593d46856381e63f2eb37ec47db plpgsql fb2b1597d0fa2cf27f6770e5e532bb1f'),
-  ('function', '', 'check_token_column(tbl regclass, token_column name)', '866de38365acf745ed23cb3f50422665 plpgsql f98d89eec89f6f2d9f88451922f53727'),
+  ('function', '', 'check_token_column(tbl regclass, token_column name)', 'ae1cd1470822197338b5049ec6eb113a plpgsql f98d89eec89f6f2d9f88451922f53727'),
   ('function', '', 'check_triggers(tbl regclass, names text)', '01a890493d9542c4aa2b98c696b00839 plpgsql 38e9f320638af939d9db6a7cae1af1a0'),
   ('function', '', 'claim_name(tbl regclass)', '7f9f2b492e4e0c89124346d13f0ec82b plpgsql 3b58b62ab355bf7ce35c10d12be8bff4'),
   ('function', '', 'disallow_function(function regprocedure)', 'd7e0f36161a701c72f62bccb01a11e79 plpgsql 57408700b44b53b072ccd1134abbb672'),
@@ -3901,79 +4198,90 @@ VALUES
   ('function', '', 'doctor_around(family jsonb)', '625f6c5ef04361798016a7cce595953f plpgsql 8c3e6dd9221e94fa6d5fd17974894462'),
   ('function', '', 'doctor_bounds()', '124effd38c531ec873594d77a9671f14 plpgsql c8950d7b2aceec0cdab606496e65ed54'),
   ('function', '', 'doctor_buried(family jsonb, scan boolean)', '19e04b6f14bbd5e793dc33b90b34fe69 plpgsql 814ea500e84d6c95de447c81bafa1cc4'),
-  ('function', '', 'doctor_columns(family jsonb, apps jsonb)', '87cd960c6c32943b4b89915f49ae8603 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_columns(family jsonb, apps jsonb)', 'ecd754f19c58a047b6045b697ae8f1b3 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_differences()', '540494276fdefc7699f89ae7f143d652 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_family()', 'd608a340cba7568b4ed1a4344424c55a plpgsql df36624d779f6462da19a6724f0ba137'),
   ('function', '', 'doctor_functions()', 'daa52fc1130a31184d44cf52a9878394 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
+  ('function', '', 'doctor_given(acl aclitem[], grantee oid, grantor oid, owner oid)', '9505e072ec5db5063305d4cfd597a137 plpgsql 095e9845a66d8e368df03bb6f3cbf9b7'),
+  ('function', '', 'doctor_key_columns(cols name[], types regtype[])', '5b247e0f5813c4fa438edf62d05e0a22 plpgsql 4d660d8c0a6b1fecfed77b84b359bfcf'),
+  ('function', '', 'doctor_key_text(col name, type regtype)', 'c95d707d8a0bfc64ea72bb9d97e31ce5 plpgsql 7235ae20da970a275bbcc7d8703b7144'),
   ('function', '', 'doctor_less()', 'a8b2d3cc2cd5a5ab85640c6833ae2db6 plpgsql ac2ba55746ee191cfdb16a588c2e0afd'),
   ('function', '', 'doctor_lost_tokens(tbl regclass)', '8efb630ca62f92f2ef2dfa3b0bbbffdf plpgsql 4d779cb17eecc1400891b102f2fb255c'),
+  ('function', '', 'doctor_nullable(rel oid, num smallint)', 'b7e2e59a4337642518a26dd4887bba57 plpgsql e0552a4b2dc70054ea9da73a35fac80a'),
   ('function', '', 'doctor_objects()', '7f0f4e307fcd161b95d7a2aadf3a1298 sql b040abf047989985e1712773d21bd643'),
   ('function', '', 'doctor_owner()', '8080a132bbcde6fa86a624fdccb5a5e0 plpgsql 901c54a018e24d3768ff7695c8402f4f'),
   ('function', '', 'doctor_owners()', '40354d27e9f50deff2819fe4d1355a2b plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass)', 'c2b602733d157783fd62827ac72627c8 plpgsql 3e814fd0573b5022590579cbd88d96fe'),
   ('function', '', 'doctor_registered_less(former jsonb, present jsonb)', 'c41440749b0da641c6a0c72955dadb25 plpgsql d03f82d1bbd689948d48d7ae8eb137f4'),
   ('function', '', 'doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid)', 'ad86c6b7f1d7e41b5717a759cd22f4f9 plpgsql 34a66fa262db83d5c3ba004b5cb07031'),
-  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', 'aff89baefac94cf0fd55510216bb26ca plpgsql 53d872ae380b60c0960287f91f187d47'),
+  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', 'ff4701203b56e2871072392815be6014 plpgsql 53d872ae380b60c0960287f91f187d47'),
   ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '2f7a8620aa975161d9c800237579deca plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '9868e1adb1786a780a3ce9dbb9e0f9b8 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
-  ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '596dac743c871a278248ddc47872be42 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '517ac7c3e2943e7490c198c2fbf3027c plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
+  ('function', '', 'doctor_sealed_by(tbl regclass)', '7a19e3d8203106761c0c72cfc2158263 plpgsql fc39903b32cbe861b0a301fe78202d7e'),
+  ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '4f0769f85e9a1c961565f0f565166cfa plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_sets(source text, language name, token_column name, arguments text)', '4f35eebca38865f4e4ddda6af3e9f67b plpgsql 4358f4873eaaa8cdb828d25db0a54423'),
   ('function', '', 'doctor_settings(family jsonb, apps jsonb)', '4ae8a48f38331459ecabbe90af2e4f7a plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_subscriptions(family jsonb, apps jsonb)', 'f7367fb580b5217f9570e9690bd3b840 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_tables()', '4a063b0263a8eaa02c25e475f3d30c2d plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
+  ('function', '', 'doctor_tables()', '2bc0a71307f5e20e28db5a99445b11bf plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '9ce56da7eb1db91d3cf66369a53fb0c5 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
   ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', 'b32ec3655474cc723a6fa267392f820f plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', '0faa1151d29ab77ac8208af1379a5646 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', 'b362ad9e58126646fb80143cefea6158 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', 'f6742a0ae4a452b4db6b5fbeefde2cdc plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_without_wall(tbl text, sql text)', '97c9c9416bc7e67096ebe8e3a29373cc plpgsql 8c1a5e1950b7aa42bf68eb05de08b846'),
   ('function', '', 'doctor_words(source text, token_column name)', 'b6aaa41f5533c09bb0813514ad5cdc38 plpgsql 56d8652339a9032f7ec376391d514be6'),
-  ('function', '', 'driver_level(tbl regclass, level text)', '2886770d6679fd87a85f2e5eea5e67a5 plpgsql dac5d67990532fce4617e27cc0743bd5'),
-  ('function', '', 'driver_rewrite(tbl regclass, on_off boolean)', '8ecfd7d040204828e6e66ca9944e8a3e plpgsql 1c7d3795acebe2bc066f8834048db600'),
+  ('function', '', 'driver_level(tbl regclass, level text)', '7d49096be0f3fb7f7bd49e03e9bcb950 plpgsql dac5d67990532fce4617e27cc0743bd5'),
+  ('function', '', 'driver_rewrite(tbl regclass, on_off boolean)', '86ce0aea87ef582ae44766624c60236a plpgsql 1c7d3795acebe2bc066f8834048db600'),
   ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', '2cb5b1f3476f9ec4ba861163764386a6 plpgsql 66c9c6eed3f1804e65bc4b2e4663fee1'),
   ('function', '', 'function_digest(function oid)', '5a3fa64965c44c83a7f3844009892dc5 sql df73dd39874b5dde9045ecaddc4a4aea'),
+  ('function', '', 'function_rights(prefix text, called regprocedure)', 'a33c724982d3d65ca2cd4e4ce16e9e9f plpgsql a0c5cc4ba8dba6d52328400ed28659eb'),
   ('function', '', 'incarnation_now(OUT tli bigint, OUT sysid bigint, OUT dbid oid, OUT seqid oid, OUT unread text[])', '1dee569ae8f85fc77fa63c3e038815ba plpgsql 22a4d531633f36bede53d9af4360324e'),
   ('function', '', 'is_repair(rel oid, token bigint, current bigint)', 'f63c01120ec76f8540bf765b2c2d6847 plpgsql eea51175aa4e429085392ea771336945'),
   ('function', '', 'lease_ttl(ttl interval)', '7479ca91ca8b1a7e9db88ba16e628eaa plpgsql 6d2c7afe4e8e4b63d10ab10c03c4062b'),
   ('function', '', 'lease_wait(resource text)', '9b319bce6f47539b8c6dbd0957d78e2b plpgsql 97f1dadd86a6b7dd44a769b0d157d2c4'),
+  ('function', '', 'lock_needed(tbl regclass, statements text[], prefix text, called regprocedure)', 'ce75df5f5971fa4eb443feaea4ddae2b plpgsql ecb843d0b7924033cd39800fb608bba7'),
+  ('function', '', 'lock_registry(tbl regclass, lock_mode text)', 'eca54df34b44d0fe122837dd1782616a plpgsql 45f7b17a4ebb2f0cb37ee711e041a2de'),
   ('function', '', 'next_token()', '7c63b85c4441d31e9211538f88c788df plpgsql 493797e29a72f3a0ba35d84c09b80b77'),
   ('function', '', 'partitions(tbl regclass)', '7dff48de25ed530d4a49ade81de8b08c plpgsql d08cd428d22d314d963c3ce3c67bd2b6'),
   ('function', '', 'prune_tombstones(tbl regclass, below bigint)', '276a9166fd81e59b113dd8baf85989ae plpgsql 7fd7def5a5c942898fdfef9f5bc61772'),
   ('function', '', 'raise_epoch()', '99be3ab6977372c2bb9cd6680d6a5937 plpgsql 83d06d69d20df2f3b840bb3d13ae5486'),
+  ('function', '', 'refuse_deadlock(what text, tbl regclass, detail text)', 'f6a5b763b68e5cb10d96722223268097 plpgsql f67694c88b3aede5ed7d4e6a6555b9b2'),
   ('function', '', 'refuse_driver(what text)', '4072de0ed20071bccb2f3a8b1d0c4879 plpgsql c6ecb953cc6d1c84903dbd0035daaaf7'),
   ('function', '', 'refuse_driver_write()', 'a33f700f4766c4752af661eda5c6189e plpgsql ad37ce6cac87d0b92a0c510438ddfbe0'),
   ('function', '', 'refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean)', 'b3fd670992617874bb069e58227b5c58 plpgsql 31004a8602710ef0898d0ee1805bf2ca'),
-  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '868d04403bdd107caa61a511769df3ab plpgsql c1fd94ce945b430f5d7ce4bccbfa5857'),
+  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', 'ee75cdbe5592e2977c904dd5384b33ab plpgsql c1fd94ce945b430f5d7ce4bccbfa5857'),
   ('function', '', 'registered_above(tbl regclass)', '51c244a9d2b3050cb78087489bfe90f4 plpgsql 642b1a0e64a06536b4ce65001aeb9b8f'),
+  ('function', '', 'registration(tbl regclass, mode text, token_column name, resource text, issued_by regclass, OUT is_done boolean, OUT lock_mode text)', '96052b84eafe801d18a4986c0e38c530 plpgsql e83d29311f96b8e472c5f7ffe84586cc'),
   ('function', '', 'registry_changed()', '4f48ba5430dcf438d0dbd16e39a904df plpgsql 83d06d69d20df2f3b840bb3d13ae5486'),
   ('function', '', 'release(resource text, token bigint)', 'c4485f3a1b47a6c7c3acbd311a8f294b plpgsql d0d9fc5461b488971e6c299a23a95191'),
   ('function', '', 'renew(resource text, token bigint, ttl interval)', '99ff1db91a3c96b5d641e068680ec52e plpgsql 6e74c9b01cb5447304651630290e19fe'),
   ('function', '', 'repair(tbl regclass, key jsonb, token bigint, reason text)', '7698fb36850e3abae679f9e8157559a9 plpgsql 1b324457810d994b8653843a483602c4'),
-  ('function', '', 'seal(tbl regclass, resource text, by_column name)', 'ba8076d52e5f420075c6900abf68bbb1 plpgsql 948154b1725838c7acddae05c1a9f43a'),
-  ('function', '', 'seal_apply(tbl regclass)', '29c6c724a1c8505bea7af52799f4c41d plpgsql 595760964e5e7716b3ff5a84a282718a'),
+  ('function', '', 'seal(tbl regclass, resource text, by_column name)', '4710f59772a21d1164cb1465d63a66a8 plpgsql 948154b1725838c7acddae05c1a9f43a'),
+  ('function', '', 'seal_apply(tbl regclass, look boolean, is_new_column boolean)', '3763f5a1178d25b18fe85e5225dcfbda plpgsql 1cb7f744464d9554aba7ba81ca38b5fd'),
   ('function', '', 'seal_bodies()', 'ad34cd9d5f9b9e9688a1f7234e685c97 sql 7bfd7a67e71cfc4fafffff35a6f280c3'),
-  ('function', '', 'seal_changed()', 'f244104b91436f26ea975e47b95a39c9 plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
+  ('function', '', 'seal_changed()', '14ae762b0885ab32942617767a22381a plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text, col name, token bigint, current bigint, was bigint)', '042533978fbbb02b330b9ac29d59cbaa plpgsql a0c86057cd20991ddaa407e60ad987d7'),
-  ('function', '', 'seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype)', 'aa33cde32e35eb65cb29f1561e15d060 plpgsql 73280983504b580c235b7d2f9bb343b4'),
+  ('function', '', 'seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype, look boolean)', '49c5e92c915e847c9ff32a64b9d07fff plpgsql d670d8fcae30106160e5f83e7ed75662'),
   ('function', '', 'seal_sweep(names text[])', '943752c29d89fba06ae01371b2080b7d plpgsql 3791b8297b2abd105cfcf5a40debe3ac'),
   ('function', '', 'setting_name(resource text)', '33715c0a0a5cfcd7c4d1e48de8edf70b plpgsql a0401152108b9105e1aef3ca319e60f2'),
   ('function', '', 'take(resource text, ttl interval, holder text)', '84ea82a2b93b25880186a98f8fd16ab1 plpgsql 1b364c0b4c9ea500695f712df2eb78ae'),
   ('function', '', 'take_over(tbl regclass, former jsonb, is_new boolean)', '5396862c0a0f06fe862b4d0d671e174f plpgsql a6ef1acf1bade60facfa5af4f7e5ee63'),
-  ('function', '', 'tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', 'c65d10ba45c0aef88ab17d62afecfe40 plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
+  ('function', '', 'tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean)', '9219e100abb2edfd6dd27bde499cc99b plpgsql 8fd3f4e3754db9b79711f76502681908'),
   ('function', '', 'tombstone_bodies()', 'df85760a229ca4ca8dc83dce7d1f86fc sql 2225e7bc8acf4e4c09c2b8e3c2fcf62a'),
   ('function', '', 'tombstone_copy(former regclass, tbl regclass)', 'd0f4395c65a18bc5d6b70b60b71cb50a plpgsql ef1ddfbf0f7f51e140b9d39ff86da796'),
-  ('function', '', 'tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass)', '79ef607d1bac0054b8158f342dfb2d1f plpgsql 7a67788e09068fcff5737dc8455907a0'),
-  ('function', '', 'tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[])', '502d6bb9089735874691c43668dc92ae plpgsql 09ed46ba30ee34edbd63ab56b4f56d8f'),
+  ('function', '', 'tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass, look boolean)', 'a9b691fc4400daca79f8b6a9a4e33c52 plpgsql a16b212cff90829ee9500395375ade74'),
+  ('function', '', 'tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[])', '253433d9636137dd4d4ef060de046395 plpgsql 09ed46ba30ee34edbd63ab56b4f56d8f'),
+  ('function', '', 'tombstone_key_bodies(cols name[], types regtype[], token_column name, mode text, resource text, seq text)', '1a07b92cc6b2ef7ce6c8d4ea706015ab plpgsql 46badcb6fbb855d2189fe127e8d3ca0b'),
   ('function', '', 'tombstone_rekey(tbl regclass, columns jsonb)', '2cb529c6da262bcc4bbc40b2afedc0bf plpgsql 412632e9aa0a337b5e8efed1b79df02d'),
   ('function', '', 'tombstone_sweep(prefixes text[])', 'abb8bcbc6f50847237487630645a1518 plpgsql b368e9b0ca3ee173eeb08dc789336cf5'),
-  ('function', '', 'tombstones(tbl regclass, keep boolean)', '9c516422aaf7a036409c16e4f9f36593 plpgsql 1d9e62e9ee72ddd1721dcc8931c071b2'),
+  ('function', '', 'tombstones(tbl regclass, keep boolean)', 'a5266576c3034f3aa2ecd0b755bbfb10 plpgsql 1d9e62e9ee72ddd1721dcc8931c071b2'),
   ('function', '', 'tombstones_changed()', '2358ddb28889e6f68166286d1242af3e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
-  ('function', '', 'unregister(tbl regclass)', '7584e0bb647b4feb3443bdd6b22e1771 plpgsql cc92ce5b3e705ae39709e1836d369583'),
-  ('function', '', 'unseal(tbl regclass)', 'ad293536eacd4f143c25d45dbb01dc68 plpgsql cc92ce5b3e705ae39709e1836d369583'),
-  ('function', '', 'wall(tbl regclass, level text)', '305e0d5b1c59ea41b78c2a4ed5ef0b9e plpgsql 5a536954570df63e8728f56138a73224'),
-  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass)', '3ffd3fe3434d10fe4291d09886ca1969 plpgsql 33eec917ccfe04fba3e4af56a96781f2'),
+  ('function', '', 'unregister(tbl regclass)', '473fa4ba6d2579a82c690b082fa5bd6f plpgsql cc92ce5b3e705ae39709e1836d369583'),
+  ('function', '', 'unseal(tbl regclass)', '8f49aed701405dc9d49bfbc2d28bb87e plpgsql cc92ce5b3e705ae39709e1836d369583'),
+  ('function', '', 'wall(tbl regclass, level text)', 'ae7dbef05f2f255914436ddd5fbb41a0 plpgsql 5a536954570df63e8728f56138a73224'),
+  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean)', 'fa489cbc9a40e1d4ede0029cedd0447d plpgsql 8fd3f4e3754db9b79711f76502681908'),
   ('function', '', 'wall_changed()', 'b320d12be55e559043174f6143ec5f1e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'wall_delete_bodies()', '65056af0de88c628a3d8436891b0cef5 sql f3dc027e5815f0fac52554b12e4319ff'),
-  ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass)', '6ff2febf9305d922bac1cfbc427aae5d plpgsql e95ca33e548862d6f143f196e2b4baaa'),
+  ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass, look boolean)', '0291cd44fed136e18bcdd2aff619b161 plpgsql 5028d74c07e8668caa3dfa5852532532'),
   ('function', '', 'wall_insert_bodies()', 'a1d6a5755db0e5f888a3cd945de38e62 sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_other_bodies()', '7ddd4f009cd8719279e2030eca28c6fc sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_sweep(prefixes text[])', '6e0fb0f94fba73d834e002207dcb9ed0 plpgsql b368e9b0ca3ee173eeb08dc789336cf5'),
@@ -4433,8 +4741,9 @@ BEGIN
                   format('make or restore the table, and then %s, or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
                          fencing.doctor_register(x.name, x.mode, x.token_column, x.resource, x.issued_by), x.dead)
               WHEN x.is_other THEN format('if it is to be protected as what was dropped, %s, or, if it is right as it is registered, %s',
-                         fencing.doctor_register(coalesce(x.root, x.name), x.g_mode, x.g_column, x.g_resource, x.g_issued),
-                         fencing.doctor_register(coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by))
+                         -- mode strict has no use for a seal
+                         CASE WHEN x.g_mode = 'strict' AND x.is_sealed THEN format('BEGIN; SELECT fencing.unseal(%L); %s; COMMIT', coalesce(x.root, x.name), a.register) ELSE a.register END,
+                         CASE WHEN x.is_apart THEN format('BEGIN; DELETE FROM fencing.registry WHERE relid::oid = %s; %s; COMMIT', x.dead, b.register) ELSE b.register END)
               ELSE fencing.doctor_register(coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by) END
     FROM (SELECT CASE WHEN c.relispartition
         THEN (SELECT format('%I.%I', m.nspname, p.relname) FROM pg_class p JOIN pg_namespace m ON m.oid = p.relnamespace
@@ -4448,12 +4757,18 @@ BEGIN
                      ELSE o.resource END AS resource,
                  CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END AS issued_by,
                  g.mode AS g_mode, g.token_column AS g_column, g.resource AS g_resource, g.issued_by AS g_issued,
-                 o.relid IS NOT NULL AND fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o)) AS is_other
+                 o.relid IS NOT NULL AND fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o)) AS is_other,
+                 coalesce(o.seal_resource, o.seal_column) IS NOT NULL AS is_sealed,
+                 -- the one can't take on what the other is registered for; compare fencing.register
+                 c.relispartition AND (g.mode, g.resource, g.issued_by) IS DISTINCT FROM (o.mode, o.resource, o.issued_by)
+                   OR o.mode = 'strict' AND coalesce(g.seal_resource, g.seal_column) IS NOT NULL AS is_apart
             FROM fencing.registry g
             LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND c.relkind IN ('r', 'p')) ON n.nspname = g.schema_name
                 AND c.relname = g.table_name
             LEFT JOIN fencing.registry o ON o.relid = CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid END
-           WHERE NOT EXISTS (SELECT 1 FROM pg_class d WHERE d.oid = g.relid)) x;
+           WHERE NOT EXISTS (SELECT 1 FROM pg_class d WHERE d.oid = g.relid)) x,
+    LATERAL (SELECT fencing.doctor_register(coalesce(x.root, x.name), x.g_mode, x.g_column, x.g_resource, x.g_issued) AS register) a,
+    LATERAL (SELECT fencing.doctor_register(coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by) AS register) b;
 
   RETURN QUERY
   SELECT CASE WHEN x.is_less THEN 'error' ELSE 'warning' END, CASE WHEN x.other IS NULL THEN 'D104 table-renamed'
@@ -4467,13 +4782,15 @@ BEGIN
          CASE WHEN x.other IS NULL THEN fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by)
               WHEN x.o_relid IS NULL THEN fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by)
               WHEN x.is_other THEN format('if %s is to be protected as this one is, %s, or, if it is right as it is registered, %s', coalesce(x.root, x.was),
-                         fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by),
-                         fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by))
+                         CASE WHEN x.mode = 'strict' AND x.is_sealed THEN format('BEGIN; SELECT fencing.unseal(%L); %s; COMMIT', coalesce(x.root, x.was), a.register) ELSE a.register END,
+                         CASE WHEN x.o_mode = 'strict' AND x.seal IS NOT NULL THEN format('BEGIN; SELECT fencing.unseal(%L); %s; %s; COMMIT', x.now, b.register, x.seal) ELSE b.register END)
               ELSE fencing.doctor_register(coalesce(x.root, x.was), x.o_mode, x.o_column, x.o_resource, x.o_issued) END
     FROM (SELECT g.*, format('%I.%I', n.nspname, c.relname) AS now, format('%I.%I', g.schema_name, g.table_name) AS was, t.oid AS other,
                  CASE WHEN t.relispartition THEN (SELECT format('%I.%I', pn.nspname, p.relname) FROM pg_class p
                      JOIN pg_namespace pn ON pn.oid = p.relnamespace WHERE p.oid = pg_partition_root(t.oid)) END AS root,
                  o.relid AS o_relid, o.mode AS o_mode, o.token_column AS o_column, o.resource AS o_resource, o.issued_by AS o_issued,
+                 coalesce(o.seal_resource, o.seal_column) IS NOT NULL AS is_sealed,
+                 CASE WHEN coalesce(g.seal_resource, g.seal_column) IS NOT NULL THEN format('SELECT fencing.seal(%L, %L, %L)', format('%I.%I', n.nspname, c.relname), g.seal_resource, g.seal_column) END AS seal,
                  g.relid::oid = ANY (c_less) AS is_less, o.relid IS NOT NULL AND (fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o))
                    -- the two have exchanged their names
                    OR (n.nspname, c.relname) = (o.schema_name, o.table_name) AND fencing.doctor_registered_less(to_jsonb(o), to_jsonb(g))) AS is_other
@@ -4484,7 +4801,9 @@ BEGIN
             LEFT JOIN fencing.registry o ON o.relid = CASE WHEN t.relispartition THEN pg_partition_root(t.oid) ELSE t.oid END
            WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)
              -- what has the name of another row is that row's matter: to register it here would settle that without a word
-             AND (t.oid IS NOT NULL OR NOT EXISTS (SELECT FROM fencing.registry y WHERE y.relid <> g.relid AND (y.schema_name, y.table_name) = (n.nspname, c.relname)))) x;
+             AND (t.oid IS NOT NULL OR NOT EXISTS (SELECT FROM fencing.registry y WHERE y.relid <> g.relid AND (y.schema_name, y.table_name) = (n.nspname, c.relname)))) x,
+    LATERAL (SELECT fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by) AS register) a,
+    LATERAL (SELECT fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by) AS register) b;
 
   RETURN QUERY
   WITH member AS MATERIALIZED (
@@ -4560,8 +4879,7 @@ BEGIN
                 unsettled boolean)
             LEFT JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped
             LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-            CROSS JOIN LATERAL (SELECT NOT a.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can
-              SELECT FROM pg_constraint u WHERE u.conrelid = a.attrelid AND u.contype = 'n' AND u.conkey[1] = a.attnum AND NOT u.convalidated)) v(nullable)
+            CROSS JOIN LATERAL (SELECT fencing.doctor_nullable(f.oid, a.attnum)) v(nullable)
            WHERE a.attname IS NULL OR a.atttypid <> 'int8'::regtype OR a.attidentity <> '' OR a.attgenerated <> '' OR v.nullable
                AND NOT f.unsettled
               OR pg_get_expr(d.adbin, d.adrelid) NOT IN ('0', '''0''::bigint', '(0)::bigint')) x,
@@ -4570,7 +4888,7 @@ BEGIN
                FROM (SELECT string_agg(format('UPDATE ONLY %s SET %I = 0 WHERE %2$I IS NULL', f.name, f.col), '; ')
                            || '; ' || string_agg(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.col), '; ') AS sql
                FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name)
-               JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped AND (NOT a.attnotnull OR EXISTS (SELECT FROM pg_constraint u WHERE u.conrelid = f.oid AND u.contype = 'n' AND u.conkey[1] = a.attnum AND NOT u.convalidated))
+               JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped AND fencing.doctor_nullable(f.oid, a.attnum)
               WHERE x.code LIKE 'D107%' AND f.root = x.root) u) y(fix);
 
   RETURN QUERY
@@ -4649,6 +4967,8 @@ DECLARE
   c_owner  CONSTANT oid := fencing.doctor_owner();
   c_bodies CONSTANT jsonb := (SELECT jsonb_agg(to_jsonb(b)) FROM (SELECT * FROM fencing.wall_update_bodies() UNION ALL SELECT * FROM fencing.wall_insert_bodies()
       UNION ALL SELECT * FROM fencing.wall_delete_bodies() UNION ALL SELECT * FROM fencing.wall_other_bodies()) b);
+  -- of tombstones' functions, as in fencing.tombstone_functions
+  c_settings CONSTANT text[] := '{"search_path=pg_catalog, pg_temp",enable_seqscan=off,TimeZone=UTC,"DateStyle=ISO, YMD",IntervalStyle=postgres,bytea_output=hex,extra_float_digits=1}';
   -- as in fencing.wall_apply
   c_noted CONSTANT text :=
       'WHEN ((set_config((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), (new.%1$I)::text, true) IS NULL)) ';
@@ -4679,6 +4999,23 @@ BEGIN
     ('~fencing_vacate', 'bury', 'BEFORE UPDATE', true, 'vacate'), ('~fencing_tomb', 'check', 'AFTER INSERT', true, ''),
         ('~fencing_rekey1', 'bury', 'AFTER UPDATE', true, 'rekey'),
     ('~fencing_rekey2', 'check', 'AFTER UPDATE', true, 'rekey')),
+  -- the primary keys, and the bodies of the functions that tombstones have for them
+  keyed AS MATERIALIZED (
+    SELECT f.root, y.*, (SELECT jsonb_object_agg(b.suffix, b.body) FROM fencing.tombstone_key_bodies(y.cols, y.types::regtype[], f.col, f.mode, f.resource, q.seq) b
+             WHERE f.tombs AND y.cols IS NOT NULL) AS bodies
+      FROM jsonb_to_recordset(family) AS f(root oid, oid oid, col name, mode text, resource text, issued oid, tombs boolean)
+      LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+          WHERE c.oid = f.issued AND c.relkind = 'S') q ON true
+      CROSS JOIN LATERAL (SELECT bool_or(a.attgenerated <> '') AS generated, array_agg(a.attname ORDER BY u.ord) AS cols,
+          array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
+                                string_agg(format(CASE a.atttypid WHEN 'varchar'::regtype
+                                    THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
+                                                                  ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, a.attname), ' OR '
+                                                                      ORDER BY u.ord) AS changed
+                           FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, ord), pg_attribute a
+                          WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num
+                              AND u.ord <= i.indnkeyatts) y
+     WHERE f.root = f.oid),
   wanted AS (
     -- the names of the functions, as fencing.wall_functions and fencing.tombstone_functions build them
     SELECT f.*, k.name AS trg, k.suffix, k.tomb, q.seq, g.lost, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
@@ -4697,8 +5034,8 @@ BEGIN
            CASE WHEN k.tomb THEN 'tomb_' || left(md5(convert_to(jsonb_build_array(f.col, f.mode, f.resource, q.seq, y.cols, y.types)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_' || k.suffix
                 ELSE 'wall_' || left(md5(convert_to(jsonb_build_array(f.col, f.mode, f.resource, q.seq)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_' || k.suffix
                      || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func,
-           -- its body, as fencing.wall_functions makes it; of tombstones' it takes more than is known here
-           CASE WHEN NOT k.tomb THEN (SELECT format(b.body, f.col, f.mode, f.resource, fencing.setting_name(f.resource), q.seq)
+           -- its body, as fencing.wall_functions and fencing.tombstone_functions make it
+           CASE WHEN k.tomb THEN y.bodies ->> k.suffix ELSE (SELECT format(b.body, f.col, f.mode, f.resource, fencing.setting_name(f.resource), q.seq)
                FROM jsonb_to_recordset(c_bodies) AS b(suffix text, mode text, is_bounded boolean, body text)
               WHERE b.suffix = k.suffix || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END
                 AND coalesce(b.mode = f.mode, true) AND coalesce(b.is_bounded = (q.seq IS NOT NULL), true)) END AS source
@@ -4708,15 +5045,7 @@ BEGIN
       LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE c.oid = f.issued AND c.relkind = 'S') q ON true
       CROSS JOIN LATERAL (SELECT fencing.doctor_lost_tokens(f.root) AS lost) g
-      LEFT JOIN LATERAL (SELECT bool_or(a.attgenerated <> '') AS generated, array_agg(a.attname ORDER BY u.ord) AS cols,
-          array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
-                                string_agg(format(CASE a.atttypid WHEN 'varchar'::regtype
-                                    THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
-                                                                  ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, a.attname), ' OR '
-                                                                      ORDER BY u.ord) AS changed
-                           FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, ord), pg_attribute a
-                          WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num
-                              AND u.ord <= i.indnkeyatts) y ON true, kind k
+      LEFT JOIN keyed y ON y.root = f.root, kind k
      WHERE f.wall <> 'off' AND (k.suffix <> 'named' OR f.mode = 'lease')
        AND (NOT k.tomb OR f.tombs AND y.cols IS NOT NULL AND (f.oid = f.root OR f.part))  -- D212 has the other children, and D217 what has no key
        AND NOT f.torn AND NOT f.unsettled),  -- D213, and D102, D103 and D105
@@ -4726,9 +5055,8 @@ BEGIN
              WHEN t.oid IS NULL THEN 'D202 trigger-missing'
              -- which functions it is to run only a sequence says, and none is to be made without one
              WHEN p.pronamespace <> c_schema OR NOT w.unbounded AND p.proname <> w.func OR w.unbounded AND p.proname !~ CASE WHEN w.tomb
-                 THEN '^tomb_' ELSE '^wall_' END OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR (p.proconfig IS NOT NULL) <> w.tomb
-                  OR p.prosecdef <> (w.suffix NOT IN ('mark', 'named')) OR CASE WHEN w.source IS NULL THEN position('PERFORM fencing.fail(' IN p.prosrc) = 0
-                      ELSE NOT w.unbounded AND p.prosrc <> w.source END THEN 'D204 trigger-function'
+                 THEN '^tomb_' ELSE '^wall_' END OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR p.proconfig IS DISTINCT FROM CASE WHEN w.tomb THEN c_settings END
+                  OR p.prosecdef <> (w.suffix NOT IN ('mark', 'named')) OR NOT w.unbounded AND p.prosrc IS DISTINCT FROM w.source THEN 'D204 trigger-function'
              WHEN t.tgenabled <> 'A' AND NOT (w.subscribed AND t.tgenabled = 'O') THEN 'D203 trigger-disabled'
              WHEN NOT w.unbounded AND pg_get_triggerdef(t.oid) IS DISTINCT FROM w.def || format('%I(%L)', w.func, w.wall)
                   -- triggers follow a column that is renamed, and D106 says so
@@ -4748,7 +5076,7 @@ BEGIN
                    FROM jsonb_to_recordset(family) AS m(root oid, oid oid, name text) JOIN pg_trigger u ON u.tgrelid = m.oid JOIN pg_proc g ON g.oid = u.tgfoid
                   WHERE m.root = w.root AND u.tgparentid = 0 AND g.pronamespace <> c_schema
                     AND u.tgname ~ CASE WHEN w.tomb THEN '^~fencing_(bury|vacate|tomb|rekey[12])$'
-                      ELSE '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert|bury|vacate|tomb|rekey[12]|zseal))$' END
+                      ELSE '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert|bury|vacate|tomb|rekey[12]|zseal(_column)?))$' END
                   ORDER BY m.name, u.tgname) AS drops
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
@@ -4809,15 +5137,17 @@ BEGIN
               ELSE coalesce((
                 -- registered alike, it takes on the rest
                 SELECT format('if it is to be protected as %s, %s, or, if not, SELECT fencing.wall(%L, ''off'')', string_agg(a.relid::text, ' or ' ORDER BY a.relid),
-                         min(fencing.doctor_register(c.oid::regclass::text, a.mode, a.token_column, a.resource, a.issued_by)), c.oid::regclass::text)
+                         min(fencing.doctor_register(root.name, a.mode, a.token_column, a.resource, a.issued_by)), c.oid::regclass::text)
                   FROM fencing.registered_above(c.oid) a WHERE g.relid IS NULL HAVING count(*) > 0),
-                format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%1$L, ''off'')',
-                  c.oid::regclass::text)) END
+                format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%L, ''off'')',
+                  root.name, c.oid::regclass::text)) END
     FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN fencing.registry g ON g.relid = c.oid
     LEFT JOIN (SELECT f.oid, bool_or(f.tombs AND (f.oid = f.root OR f.part)) AS has_tombs
                  FROM jsonb_to_recordset(family) AS f(root oid, oid oid, wall text, tombs boolean, part boolean) WHERE f.wall <> 'off'
                      GROUP BY f.oid) w ON w.oid = c.oid
+    -- a partition is registered as part of its root only
+    CROSS JOIN LATERAL (SELECT CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid::regclass END::text AS name) root
    WHERE p.pronamespace = c_schema AND p.proname ~ '^(wall|tomb)_[0-9a-f]{16}_' AND t.tgparentid = 0
      AND CASE left(p.proname, 4) WHEN 'wall' THEN w.oid IS NULL ELSE w.has_tombs IS NOT TRUE END
      AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.schema_name = n.nspname AND x.table_name = c.relname AND x.relid <> c.oid);
@@ -4980,6 +5310,20 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- Whom the owner gave what a role has from another one: to take it from that role takes it from all who have it from there.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_given(acl aclitem[], grantee oid, grantor oid, owner oid) RETURNS oid LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  FOR v_step IN 1..cardinality(acl) LOOP
+    EXIT WHEN grantor = owner OR grantor IS NULL;
+    grantee := grantor;
+    grantor := (SELECT a.grantor FROM aclexplode(acl) a WHERE a.grantee = doctor_given.grantee AND a.is_grantable ORDER BY a.grantor <> owner, a.grantor LIMIT 1);
+  END LOOP;
+  RETURN grantee;
+END $$;
+-- +goose StatementEnd
+
 -- Sequences, each that bounds tokens, and what tokens are drawn from.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.doctor_sequences(family jsonb, apps jsonb)
@@ -5074,10 +5418,11 @@ BEGIN
              string_agg(DISTINCT a.privilege_type, ' and ')),
          CASE WHEN bool_or(a.privilege_type = 'UPDATE') THEN 'setval issues any token, or gives old ones out again'
              ELSE 'nextval issues tokens that a crash gives out again' END,
-         fencing.doctor_revoke('USAGE, UPDATE', format('SEQUENCE %I.%I', n.nspname, c.relname), a.grantee, a.grantor, c.relowner)
+         fencing.doctor_revoke('USAGE, UPDATE', format('SEQUENCE %I.%I', n.nspname, c.relname), fencing.doctor_given(c.relacl, a.grantee, a.grantor, c.relowner),
+             c.relowner, c.relowner)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, aclexplode(c.relacl) a
    WHERE c.oid = ANY (c_seqs) AND a.grantee <> c.relowner AND a.privilege_type IN ('USAGE', 'UPDATE')
-   GROUP BY c.oid, n.nspname, c.relname, c.relowner, a.grantee, a.grantor;
+   GROUP BY c.oid, n.nspname, c.relname, c.relowner, c.relacl, a.grantee, a.grantor;
 
   -- servers run by others may keep them back
   RETURN QUERY
@@ -5302,6 +5647,20 @@ BEGIN
              'name the role that the application connects as, as in SELECT * FROM fencing.doctor(roles => ''{app}'') or --role app, and only that is judged'
               ELSE 'connect the application as another role, which is no superuser' END
     FROM pg_roles a WHERE a.rolsuper AND CASE WHEN roles IS NULL THEN a.rolcanlogin ELSE a.rolname = ANY (roles) END;
+
+  -- what everybody may is found where no role is judged, too: after a restore without privileges (pg_restore -x) there may be none
+  RETURN QUERY
+  SELECT 'error', 'D407 role-executes', 'PUBLIC', format('everybody may run %s', string_agg(DISTINCT CASE p.prorettype WHEN 'trigger'::regtype THEN 'trigger functions'
+           ELSE format('fencing.%I', p.proname) END, ', ')) || CASE WHEN bool_or(p.proacl IS NULL) THEN ', as after a restore without privileges' ELSE '' END,
+         'whoever has rights on the registry can let go of tables, and who may make triggers can put the wall''s to other uses',
+         format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', string_agg(p.oid::regprocedure::text, ', ' ORDER BY p.oid::regprocedure::text))
+    FROM pg_proc p
+   WHERE p.pronamespace = c_schema AND EXISTS (SELECT FROM aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) x WHERE x.grantee = 0)
+     AND (p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_' OR format('%s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) = ANY (c_made))
+     AND (p.proname = 'doctor_seal' OR NOT starts_with(p.proname, 'doctor_') AND p.proname NOT IN ('registered_above', 'setting_name') AND p.proname !~ '_bodies$')
+     -- what an application calls may be everybody's, if somebody has said so
+     AND (p.proacl IS NULL OR p.proname NOT IN ('next_token', 'take', 'renew', 'release', 'lease_ttl', 'incarnation_now', 'doctor', 'doctor_seal'))
+  HAVING count(*) > 0;
 
   RETURN QUERY
   WITH acl(obj, object, privilege, grantee, grantor, owner) AS (
@@ -5719,14 +6078,18 @@ BEGIN
     RAISE EXCEPTION 'fencing: no tables or no roles given to look at the seals of' USING ERRCODE = 'invalid_parameter_value',
       HINT = 'It is a part of the doctor: SELECT * FROM fencing.doctor().';
   END IF;
-  SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid,
+  SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid, 'held', s.held,
+           -- another one has the column's name, or it was dropped
+           'other', g.seal_column IS NOT NULL AND f.wall <> 'off' AND s.held IS DISTINCT FROM g.seal_column AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+             WHERE t.tgrelid = f.root AND t.tgname = '~fencing_zseal' AND p.pronamespace = c_schema),
            'again', format(CASE WHEN g.seal_column IS NULL THEN 'SELECT fencing.seal(%L, resource => %L)'
                ELSE 'SELECT fencing.seal(%L, by_column => %3$L)' END,
                            f.root_name, g.seal_resource, g.seal_column))), '[]') INTO v_sealed
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, resource text, wall text, part boolean,
         torn boolean, unsettled boolean, subscribed boolean)
     JOIN fencing.registry g ON g.relid = f.root AND num_nonnulls(g.seal_resource, g.seal_column) = 1
-    LEFT JOIN pg_attribute a ON a.attrelid = f.root AND a.attname = g.seal_column AND a.attnum > 0 AND NOT a.attisdropped;
+    LEFT JOIN pg_attribute a ON a.attrelid = f.root AND a.attname = g.seal_column AND a.attnum > 0 AND NOT a.attisdropped
+    CROSS JOIN LATERAL (SELECT fencing.doctor_sealed_by(f.root) AS held) s;
 
   RETURN QUERY
   SELECT 'warning', 'D224 seal-without-wall', f.name, 'it is sealed and the wall is off', 'nothing compares its writes with the lease',
@@ -5737,23 +6100,31 @@ BEGIN
 
   RETURN QUERY
   SELECT 'error', 'D223 seal-column', f.name, format('the column %I, which names the lease of a row, %s', f.by, x.what), x.so, x.fix
-    FROM jsonb_to_recordset(v_sealed) AS f(oid oid, name text, root_name text, "by" name, again text)
+    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, root_name text, wall text, "by" name, again text, held name, other boolean)
     LEFT JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.by AND a.attnum > 0 AND NOT a.attisdropped,
+    -- while it is sealed by a column, that can't get another type
+    LATERAL (SELECT CASE f.wall WHEN 'off' THEN 'ALTER TABLE %s ALTER COLUMN %I TYPE %s' ELSE 'BEGIN; SELECT fencing.unseal(%4$L); ALTER TABLE %1$s ALTER COLUMN %2$I TYPE %3$s; ' || replace(f.again, '%', '%%') || '; COMMIT' END AS typed) y,
     LATERAL (
       SELECT 'is missing' AS what, 'every write fails' AS so,
-             format('SELECT fencing.seal(%L, by_column => ...), with the name that it has now', f.root_name) AS fix WHERE a.attname IS NULL
+             CASE WHEN f.held IS NULL THEN format('SELECT fencing.seal(%L, by_column => ...), with the name that it has now', f.root_name)
+               ELSE format('SELECT fencing.seal(%L, by_column => %L), by its present name, or, to give the former one back, ALTER TABLE %s RENAME COLUMN %I TO %I', f.root_name, f.held, f.root_name, f.held, f.by) END AS fix
+       WHERE a.attname IS NULL
+      UNION ALL SELECT 'is another one than before' || CASE WHEN f.held IS NULL THEN ', as after it was dropped' ELSE format(': the leases of the rows are in %I', f.held) END,
+             'who holds the lease that a row names there now writes it, and the holder of the one that it is of can''t',
+             CASE WHEN f.held IS NULL THEN '' ELSE format('give that column its name back, or seal the table by its present one, SELECT fencing.seal(%L, by_column => %L); ', f.root_name, f.held) END
+               || format('once each row has the name of its lease in %I, or, if it has, BEGIN; SELECT fencing.unseal(%L); %s; COMMIT', f.by, f.root_name, f.again)
+       WHERE f.other AND f.root = f.oid AND a.attname IS NOT NULL
       UNION ALL SELECT format('is %s now', format_type(a.atttypid, a.atttypmod)), 'every write is refused',
-             format('ALTER TABLE %s ALTER COLUMN %I TYPE text; %s', f.root_name, f.by, f.again)
+             format(y.typed, f.root_name, f.by, 'text', f.root_name)
        WHERE a.atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype)
       UNION ALL SELECT 'has a collation under which different texts are equal', 'fencing.seal refuses the table, and two leases have one name',
-             format('ALTER TABLE %s ALTER COLUMN %I TYPE %s COLLATE "C"; %s', f.root_name, f.by, format_type(a.atttypid, a.atttypmod), f.again)
+             format(y.typed, f.root_name, f.by, format_type(a.atttypid, a.atttypmod) || ' COLLATE "C"', f.root_name)
        WHERE EXISTS (SELECT FROM pg_collation l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)
       UNION ALL SELECT 'is a generated column', 'it is computed after the check, and every write is refused',
              format('name a column that is written: SELECT fencing.seal(%L, by_column => ...), or ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION', f.root_name, f.root_name, f.by)
        WHERE a.attgenerated <> ''
       UNION ALL SELECT 'may be null', 'a row with a null can be written by nobody',
-          format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.by) WHERE NOT a.attnotnull
-              OR EXISTS (SELECT FROM pg_constraint u WHERE u.conrelid = f.oid AND u.contype = 'n' AND u.conkey[1] = a.attnum AND NOT u.convalidated)) x  -- NOT VALID, as PostgreSQL 18 can
+          format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.by) WHERE fencing.doctor_nullable(f.oid, a.attnum)) x
    WHERE f.by IS NOT NULL;
 
   -- the trigger, as fencing.seal_apply makes it; the codes are those of the wall's own
@@ -5771,7 +6142,7 @@ BEGIN
                  format('CREATE TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
                                                      f.name, y.func, f.wall) THEN 'D205 trigger-changed' END AS code
       FROM jsonb_to_recordset(v_sealed) AS f(oid oid, name text, root_name text, col name, resource text, lease text, "by" name, typ oid,
-          wall text, again text, torn boolean, unsettled boolean, subscribed boolean)
+          wall text, again text, torn boolean, unsettled boolean, subscribed boolean, other boolean)
       LEFT JOIN pg_trigger t ON t.tgrelid = f.oid AND t.tgname = '~fencing_zseal' LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT
           JOIN pg_language l ON l.oid = p.prolang,
       LATERAL (SELECT 'seal_' || left(md5(convert_to(jsonb_build_array(f.col, f.resource, f.lease, f.by, f.typ::regtype::text)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_check' AS func) y
@@ -5787,6 +6158,7 @@ BEGIN
          CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it'
              ELSE 'nothing is compared with the lease' END
               ELSE 'an older holder writes rows that the new one has not written yet' END,
+         CASE WHEN s.other AND s.code ~ '^D20[45]' THEN 'mend what D223 says, and then ' ELSE '' END ||
          coalesce(CASE left(s.code, 4) WHEN 'D202' THEN s.again WHEN 'D203'
              THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER "~fencing_zseal"'
              ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER "~fencing_zseal"' END, s.name)
@@ -5805,8 +6177,8 @@ BEGIN
       OR EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid) THEN 'error' ELSE 'warning' END, 'D209 wall-left-over',
          c.oid::regclass::text, format('trigger %I of a seal is on a table that has none', t.tgname),
              'writes are refused that nothing protects',
-         format('if it is to be sealed, SELECT fencing.seal(%L, ...) once it has a wall, or, if not, SELECT fencing.unseal(%1$L)',
-             c.oid::regclass::text)
+         format('if it is to be sealed, SELECT fencing.seal(%L, ...) once it has a wall, or, if not, SELECT fencing.unseal(%L)',
+             CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid::regclass END::text, c.oid::regclass::text)
     FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE p.pronamespace = c_schema AND p.proname ~ '^seal_[0-9a-f]{16}_' AND t.tgparentid = 0
      AND c.oid NOT IN (SELECT f.oid FROM jsonb_to_recordset(v_sealed) AS f(oid oid, wall text) WHERE f.wall <> 'off')
@@ -5816,7 +6188,8 @@ BEGIN
   SELECT 'error', k.code, format('trigger %I on fencing.%I', k.name, k.tbl),
          CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS'
              ELSE 'it is not as fencing made it' END, k.so,
-         CASE WHEN pg_get_triggerdef(t.oid) = 'CREATE ' || k.def THEN '' ELSE 'CREATE OR REPLACE ' || k.def || '; ' END
+         CASE WHEN to_regprocedure(u.func) IS NULL THEN 'run migrations.Up(ctx, dsn), which makes its function again, and then ' ELSE '' END
+         || CASE WHEN pg_get_triggerdef(t.oid) = 'CREATE ' || k.def THEN '' ELSE 'CREATE OR REPLACE ' || k.def || '; ' END
          || format('ALTER TABLE fencing.%I ENABLE ALWAYS TRIGGER %I', k.tbl, k.name)
     FROM (VALUES ('D210 registry-trigger', 'registry', 'seal',
         'TRIGGER seal AFTER DELETE OR UPDATE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.seal_changed()',
@@ -5825,6 +6198,7 @@ BEGIN
                      'TRIGGER epoch AFTER INSERT OR UPDATE OF token ON fencing.lease FOR EACH ROW EXECUTE FUNCTION fencing.raise_epoch()',
                   'a lease that is taken shuts its old holder out of nothing, and its new one out of sealed tables')) k(code, tbl, name,
                       def, so)
+    CROSS JOIN LATERAL (SELECT substring(k.def FROM 'FUNCTION (.*)$') AS func) u
     LEFT JOIN pg_trigger t ON t.tgrelid = to_regclass(format('fencing.%I', k.tbl)) AND t.tgname = k.name
    WHERE t.oid IS NULL OR t.tgenabled <> 'A' OR pg_get_triggerdef(t.oid) <> 'CREATE ' || k.def;
 
@@ -5985,6 +6359,7 @@ DROP FUNCTION fencing.doctor_around(family jsonb);
 DROP FUNCTION fencing.doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid);
 DROP FUNCTION fencing.doctor_tokens(family jsonb, scan boolean);
 DROP FUNCTION fencing.doctor_sequences(family jsonb, apps jsonb);
+DROP FUNCTION fencing.doctor_given(acl aclitem[], grantee oid, grantor oid, owner oid);
 DROP FUNCTION fencing.doctor_bounds();
 DROP FUNCTION fencing.doctor_schema(family jsonb, apps jsonb);
 DROP FUNCTION fencing.doctor_buried(family jsonb, scan boolean);
@@ -6012,23 +6387,27 @@ DROP FUNCTION fencing.prune_tombstones(tbl regclass, below bigint);
 DROP FUNCTION fencing.tombstones(tbl regclass, keep boolean);
 DROP TRIGGER IF EXISTS tombstones ON fencing.registry;
 DROP FUNCTION fencing.tombstones_changed();
-DROP FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass);
+DROP FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean);
 DROP FUNCTION fencing.tombstone_copy(former regclass, tbl regclass);
 DROP FUNCTION fencing.tombstone_sweep(prefixes text[]);
-DROP FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass);
+DROP FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass, look boolean);
+DROP FUNCTION fencing.tombstone_key_bodies(cols name[], types regtype[], token_column name, mode text, resource text, seq text);
+DROP FUNCTION fencing.doctor_key_columns(cols name[], types regtype[]);
 DROP FUNCTION fencing.tombstone_bodies();
 DROP FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb);
 DROP FUNCTION fencing.tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[]);
+DROP FUNCTION fencing.doctor_key_text(col name, type regtype);
 DROP TRIGGER IF EXISTS refuse_driver ON fencing.tombstone;
 DROP TABLE fencing.tombstone;
 DROP FUNCTION fencing.unseal(tbl regclass);
 DROP FUNCTION fencing.seal(tbl regclass, resource text, by_column name);
 DROP TRIGGER IF EXISTS seal ON fencing.registry;
 DROP FUNCTION fencing.seal_changed();
-DROP FUNCTION fencing.seal_apply(tbl regclass);
+DROP FUNCTION fencing.seal_apply(tbl regclass, look boolean, is_new_column boolean);
+DROP FUNCTION fencing.doctor_sealed_by(tbl regclass);
 DROP FUNCTION fencing.check_seal_column(tbl regclass, by_column name);
 DROP FUNCTION fencing.seal_sweep(names text[]);
-DROP FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype);
+DROP FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype, look boolean);
 DROP FUNCTION fencing.seal_bodies();
 DROP FUNCTION fencing.seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text, col name, token bigint, current bigint, was bigint);
 DROP TRIGGER IF EXISTS epoch ON fencing.lease;
@@ -6038,13 +6417,13 @@ DROP TABLE fencing.epoch;
 DROP FUNCTION fencing.wall(tbl regclass, level text);
 DROP TRIGGER IF EXISTS wall ON fencing.registry;
 DROP FUNCTION fencing.wall_changed();
-DROP FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass);
+DROP FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean);
 DROP FUNCTION fencing.doctor_lost_tokens(tbl regclass);
 DROP FUNCTION fencing.check_triggers(tbl regclass, names text);
 DROP FUNCTION fencing.check_parents(tbl regclass);
 DROP FUNCTION fencing.walls_above(rel oid);
 DROP FUNCTION fencing.wall_sweep(prefixes text[]);
-DROP FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass);
+DROP FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass, look boolean);
 DROP FUNCTION fencing.wall_other_bodies();
 DROP FUNCTION fencing.wall_delete_bodies();
 DROP FUNCTION fencing.wall_insert_bodies();
@@ -6073,13 +6452,19 @@ DROP FUNCTION fencing.driver_level(tbl regclass, level text);
 DROP FUNCTION fencing.check_name(tbl regclass, schema_name name, table_name name);
 DROP FUNCTION fencing.unregister(tbl regclass);
 DROP FUNCTION fencing.register(tbl regclass, mode text, token_column name, resource text, issued_by regclass);
+DROP FUNCTION fencing.registration(tbl regclass, mode text, token_column name, resource text, issued_by regclass, OUT is_done boolean, OUT lock_mode text);
 DROP FUNCTION fencing.claim_name(tbl regclass);
 DROP FUNCTION fencing.registered_above(tbl regclass);
 DROP FUNCTION fencing.take_over(tbl regclass, former jsonb, is_new boolean);
 DROP FUNCTION fencing.carry_over(present jsonb, former jsonb);
 DROP FUNCTION fencing.check_token_column(tbl regclass, token_column name);
+DROP FUNCTION fencing.doctor_nullable(rel oid, num int2);
 DROP FUNCTION fencing.refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean);
 DROP FUNCTION fencing.check_table(tbl regclass);
+DROP FUNCTION fencing.refuse_deadlock(what text, tbl regclass, detail text);
+DROP FUNCTION fencing.lock_needed(tbl regclass, statements text[], prefix text, called regprocedure);
+DROP FUNCTION fencing.function_rights(prefix text, called regprocedure);
+DROP FUNCTION fencing.lock_registry(tbl regclass, lock_mode text);
 DROP FUNCTION fencing.partitions(tbl regclass);
 DROP TRIGGER IF EXISTS refuse_driver ON fencing.generation;
 DROP TRIGGER IF EXISTS refuse_driver ON fencing.registry;

@@ -113,6 +113,102 @@ BEGIN
   SELECT p.oid FROM part p;
 END $$;
 
+-- Takes the registry's lock and, in lock_mode, those of a table, its partitions and its children, which a change is about to need; without a
+-- lock_mode the registry's alone. No lock is waited for while another one of them is held that this call took: a transaction that has
+-- changed one of the tables, or called another function of the schema, has some of them and then wants others, in whatever order.
+CREATE FUNCTION fencing.lock_registry(tbl regclass, lock_mode text) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  c_registry CONSTANT text := 'TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE';
+  v_first  text := c_registry;  -- what is waited for
+  v_lock   text;
+  v_waits  boolean;
+  v_locks  text[];
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.lock_registry()');
+  FOR v_round IN 1..100 LOOP
+    v_locks := ARRAY[c_registry];
+    -- who may make triggers may have no right to lock the table by itself
+    IF lock_mode IS NOT NULL AND has_table_privilege(tbl, 'UPDATE, DELETE, TRUNCATE') THEN
+      WITH RECURSIVE member AS (
+        SELECT tbl::oid AS oid, 0 AS depth
+        UNION
+        SELECT i.inhrelid, m.depth + 1 FROM member m JOIN pg_inherits i ON i.inhparent = m.oid
+          JOIN pg_class k ON k.oid = i.inhrelid AND k.relkind IN ('r', 'p') AND k.relpersistence <> 't'
+         WHERE k.relispartition OR NOT EXISTS (SELECT FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off'))
+      SELECT v_locks || array_agg(format('TABLE ONLY %I.%I IN %s MODE', n.nspname, c.relname, lock_mode) ORDER BY m.depth, m.oid) INTO v_locks
+        FROM (SELECT x.oid, min(x.depth) AS depth FROM member x GROUP BY x.oid) m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+       WHERE has_table_privilege(m.oid, 'UPDATE, DELETE, TRUNCATE');
+    END IF;
+    BEGIN
+      v_waits := true;
+      v_lock := v_first;
+      EXECUTE 'LOCK ' || v_lock;
+      v_waits := v_round = 100;  -- others, who lock them one by one, have always been faster
+      FOREACH v_lock IN ARRAY v_locks LOOP
+        CONTINUE WHEN v_lock = v_first;
+        EXECUTE 'LOCK ' || v_lock || CASE WHEN v_waits THEN '' ELSE ' NOWAIT' END;
+      END LOOP;
+      RETURN;
+    EXCEPTION  -- which gives back what has been taken
+      WHEN lock_not_available THEN
+        IF v_waits THEN  -- lock_timeout
+          RAISE;
+        END IF;
+        v_first := v_lock;
+      WHEN undefined_table OR invalid_schema_name THEN  -- dropped or renamed meanwhile
+        v_first := c_registry;
+    END;
+  END LOOP;
+  EXECUTE 'LOCK ' || c_registry;
+END $$;
+
+-- The statements that give the trigger functions whose names begin with prefix to those who may call a function of the schema, and take them
+-- from everybody else: only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing.
+CREATE FUNCTION fencing.function_rights(prefix text, called regprocedure) RETURNS SETOF text LANGUAGE plpgsql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY
+  SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC'
+      ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+    FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+   WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= prefix::name AND p.proname < (prefix || '~')::name
+     AND a.grantee <> p.proowner
+     AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = called AND b.grantee = a.grantee AND a.grantee <> 0)
+  UNION ALL
+  SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
+    FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
+   WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= prefix::name AND p.proname < (prefix || '~')::name
+     AND NOT EXISTS (SELECT 1 FROM aclexplode(p.proacl) b WHERE b.grantee = a.grantee)
+     AND w.oid = called AND a.grantee NOT IN (0, w.proowner);
+END $$;
+
+-- The mode in which a table has to be locked for the statements that make its triggers right, or, where these are none, for what else there is
+-- to do; null, if that is nothing. prefix is what the names of the triggers' functions begin with, and null where it is to have none.
+CREATE FUNCTION fencing.lock_needed(tbl regclass, statements text[], prefix text, called regprocedure) RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN CASE
+    WHEN EXISTS (SELECT FROM unnest(statements) s WHERE starts_with(s, 'DROP ')) THEN 'ACCESS EXCLUSIVE'
+    WHEN statements IS NOT NULL OR EXISTS (SELECT FROM fencing.function_rights(prefix, called))
+      OR EXISTS (
+        WITH RECURSIVE member AS (
+          SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't')
+        SELECT FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid AND t.tgenabled <> 'A',
+            LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
+         WHERE p.pronamespace = 'fencing'::regnamespace AND starts_with(p.proname, prefix)) THEN 'SHARE ROW EXCLUSIVE' END;
+END $$;
+
+-- Says what to do where two transactions have waited for each other all the same.
+CREATE FUNCTION fencing.refuse_deadlock(what text, tbl regclass, detail text) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+  RAISE EXCEPTION 'fencing: %(%) and another transaction have waited for each other', what, quote_nullable(tbl::text)
+    USING ERRCODE = 'deadlock_detected', DETAIL = detail,
+          HINT = 'Run the transaction again. One that changes several tables, or calls functions of schema fencing for several, is to lock them first, in the order of their names: '
+                 'LOCK TABLE ..., ... IN ACCESS EXCLUSIVE MODE.';
+END $$;
+
 CREATE FUNCTION fencing.check_table(tbl regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
@@ -165,6 +261,14 @@ BEGIN
           HINT = format('Register it first: SELECT fencing.register(%L, %s).', format('%I.%I', schema_name, table_name), arguments);
 END $$;
 
+-- Whether a column may have nulls: PostgreSQL 18 has NOT NULL constraints that are NOT VALID, with which older rows may have some.
+CREATE FUNCTION fencing.doctor_nullable(rel oid, num int2) RETURNS boolean LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = rel AND a.attnum = num)
+    OR EXISTS (SELECT FROM pg_constraint u WHERE u.conrelid = rel AND u.contype = 'n' AND u.conkey[1] = num AND NOT u.convalidated);
+END $$;
+
 -- the column must be there: of tbl and of every table that inherits from it
 CREATE FUNCTION fencing.check_token_column(tbl regclass, token_column name) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
@@ -191,10 +295,10 @@ BEGIN
     WITH RECURSIVE family AS (
       SELECT tbl::oid AS oid UNION SELECT i.inhrelid FROM family f JOIN pg_inherits i ON i.inhparent = f.oid)
     SELECT n.nspname, c.relname, t.atttypid, ty.typtype, t.attidentity, t.attgenerated,
-           NOT t.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can: older rows may have nulls
-             SELECT FROM pg_constraint u WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = t.attnum
-                 AND NOT u.convalidated) AS nullable,
-           format_type(t.atttypid, t.atttypmod) AS type, pg_get_expr(d.adbin, d.adrelid) AS def
+           fencing.doctor_nullable(c.oid, t.attnum) AS nullable,
+           format_type(t.atttypid, t.atttypmod) AS type,
+           -- with the table's oid it would lock that
+           CASE t.attgenerated WHEN '' THEN pg_get_expr(d.adbin, 0) END AS def
       FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
       JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = check_token_column.token_column AND t.attnum > 0 AND NOT t.attisdropped
       JOIN pg_type ty ON ty.oid = t.atttypid
@@ -388,6 +492,35 @@ BEGIN
   END IF;
 END $$;
 
+-- Whether a table is registered as fencing.register is to do it, and by no other name; if not, the mode in which the table has to be
+-- locked for that, or null where only the registry changes.
+CREATE FUNCTION fencing.registration(tbl regclass, mode text, token_column name, resource text, issued_by regclass, OUT is_done boolean,
+    OUT lock_mode text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  v_has_column CONSTANT boolean := EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = registration.tbl AND a.attname = registration.token_column
+      AND a.attnum > 0 AND NOT a.attisdropped);
+  -- the rows that it would take the place of, and those whose names its partitions have
+  v_has_others CONSTANT boolean := EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname AND r.relid <> c.oid WHERE c.oid = registration.tbl)
+    OR EXISTS (SELECT FROM fencing.partitions(registration.tbl) p(oid) JOIN fencing.registry r ON r.relid = p.oid)
+    OR EXISTS (SELECT FROM fencing.partitions(registration.tbl) p(oid) JOIN pg_class c ON c.oid = p.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+      JOIN fencing.registry r ON r.schema_name = n.nspname AND r.table_name = c.relname);
+  v_row record;
+BEGIN
+  SELECT r.wall_level, (r.token_column, r.mode, r.resource, r.issued_by) IS NOT DISTINCT FROM (registration.token_column, registration.mode,
+           registration.resource, registration.issued_by) AS is_same,
+         EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = registration.tbl
+             AND (n.nspname, c.relname) = (r.schema_name, r.table_name)) AS is_named INTO v_row
+    FROM fencing.registry r WHERE r.relid = registration.tbl;
+  is_done := coalesce(v_has_column AND v_row.is_same AND v_row.is_named AND NOT v_has_others, false);
+  lock_mode := CASE
+    WHEN is_done OR v_row.wall_level = 'off' AND NOT v_has_others OR v_row.is_same AND NOT v_has_others THEN NULL
+    WHEN v_row.wall_level IS NULL AND v_has_column AND NOT v_has_others AND NOT EXISTS (SELECT FROM fencing.registered_above(registration.tbl)) THEN NULL
+    ELSE 'ACCESS EXCLUSIVE' END;  -- to add the column, or for triggers that may have to go
+END $$;
+
 -- As text the default of issued_by depends on no sequence: DROP SEQUENCE ... CASCADE would take the function with it.
 CREATE FUNCTION fencing.register(tbl regclass, mode text DEFAULT NULL, token_column name DEFAULT 'last_token', resource text DEFAULT NULL,
                                  issued_by regclass DEFAULT 'fencing.write_epoch'::text::regclass) RETURNS void LANGUAGE plpgsql VOLATILE
@@ -408,6 +541,9 @@ DECLARE
   v_state  text;
   v_what   text;
   v_hint   text;
+  v_is_done boolean;
+  v_lock   text;
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.register()');
   PERFORM fencing.check_table(tbl);
@@ -446,8 +582,15 @@ BEGIN
           HINT = 'It goes with its session; name a permanent sequence, or leave the argument out for fencing.write_epoch.';
   END IF;
 
-  -- one registration at a time; readers of the registry are not held up
-  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  -- one registration at a time; readers of the registry are not held up, nor is who registers again what is registered
+  SELECT x.is_done, x.lock_mode INTO STRICT v_is_done, v_lock
+    FROM fencing.registration(register.tbl, register.mode, register.token_column, register.resource, register.issued_by) x;
+  IF v_is_done THEN
+    PERFORM fencing.check_token_column(register.tbl, register.token_column);
+    PERFORM fencing.tombstone_copy(p.oid::regclass, register.tbl) FROM fencing.partitions(register.tbl) p(oid);
+    RETURN;
+  END IF;
+  PERFORM fencing.lock_registry(register.tbl, v_lock);
   -- its name may have become another one while this waited
   SELECT n.nspname, c.relname INTO v_schema, v_table FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = register.tbl;
   IF NOT FOUND THEN
@@ -618,6 +761,9 @@ BEGIN
                        format(' To start afresh, without what was registered: SELECT fencing.unregister(%L), and register it again.',
                        format('%I.%I', v_schema, v_table));
   END;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.register', tbl, v_detail);
 END $$;
 
 COMMENT ON FUNCTION fencing.register(regclass, text, name, text, regclass) IS
@@ -625,9 +771,18 @@ COMMENT ON FUNCTION fencing.register(regclass, text, name, text, regclass) IS
 
 CREATE FUNCTION fencing.unregister(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  c_has_triggers CONSTANT boolean := EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+      WHERE t.tgrelid = tbl AND p.pronamespace = 'fencing'::regnamespace);
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.unregister()');
-  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  IF NOT c_has_triggers AND NOT EXISTS (SELECT FROM fencing.registry r WHERE r.relid = tbl)
+      AND NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN fencing.registry r ON r.schema_name = n.nspname
+          AND r.table_name = c.relname WHERE c.oid = tbl) THEN
+    RETURN;
+  END IF;
+  PERFORM fencing.lock_registry(tbl, CASE WHEN c_has_triggers THEN 'ACCESS EXCLUSIVE' END);
   PERFORM fencing.claim_name(tbl);
   DELETE FROM fencing.registry r WHERE r.relid = tbl;
   -- triggers that came with the table, from a dump of it alone
@@ -635,6 +790,9 @@ BEGIN
               WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace) THEN
     PERFORM fencing.wall(tbl, 'off');
   END IF;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.unregister', tbl, v_detail);
 END $$;
 
 COMMENT ON FUNCTION fencing.unregister(regclass) IS 'Ends the protection of a table. The token column and its values stay.';

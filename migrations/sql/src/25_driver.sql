@@ -34,33 +34,38 @@ END $$;
 CREATE FUNCTION fencing.driver_level(tbl regclass, level text) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
 DECLARE
-  v_table record;
+  v_table  record;
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.driver_level()');
-  -- the lock of fencing.register: what is found here holds until the row is written
-  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
-  SELECT coalesce(n.nspname, r.schema_name) AS nspname, coalesce(c.relname, r.table_name) AS relname, r.driver_level AS present,
-         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
-    FROM (SELECT tbl::oid) t(oid) LEFT JOIN pg_class c ON c.oid = t.oid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
-    LEFT JOIN fencing.registry r ON r.relid = t.oid;
-  IF v_table.relname IS NULL THEN
-    RAISE EXCEPTION 'fencing: no table given to set the level of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
-  END IF;
-  IF level IS NULL OR level NOT IN ('off', 'report', 'enforce') THEN
-    RAISE EXCEPTION 'fencing: % for %.%', CASE WHEN level IS NULL THEN 'no level given' ELSE format('unknown level %L', level) END,
-                    quote_ident(v_table.nspname), quote_ident(v_table.relname)
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-            HINT = 'Choose ''off'' (the driver doesn''t look at the table), ''report'' (unguarded statements run and are reported) or ''enforce'' (they are refused).';
-  END IF;
-  IF v_table.present IS NULL THEN
-    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
-  END IF;
-  IF v_table.present = level THEN
-    RETURN;  -- an UPDATE would bump the generation
-  END IF;
-
+  FOR v_look IN 1..2 LOOP  -- as in fencing.wall
+    SELECT coalesce(n.nspname, r.schema_name) AS nspname, coalesce(c.relname, r.table_name) AS relname, r.driver_level AS present,
+           EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
+      FROM (SELECT tbl::oid) t(oid) LEFT JOIN pg_class c ON c.oid = t.oid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+      LEFT JOIN fencing.registry r ON r.relid = t.oid;
+    IF v_table.relname IS NULL THEN
+      RAISE EXCEPTION 'fencing: no table given to set the level of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+    END IF;
+    IF level IS NULL OR level NOT IN ('off', 'report', 'enforce') THEN
+      RAISE EXCEPTION 'fencing: % for %.%', CASE WHEN level IS NULL THEN 'no level given' ELSE format('unknown level %L', level) END,
+                      quote_ident(v_table.nspname), quote_ident(v_table.relname)
+        USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+              HINT = 'Choose ''off'' (the driver doesn''t look at the table), ''report'' (unguarded statements run and are reported) or ''enforce'' (they are refused).';
+    END IF;
+    IF v_table.present IS NULL THEN
+      PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
+    END IF;
+    IF v_table.present = level THEN
+      RETURN;  -- an UPDATE would bump the generation
+    END IF;
+    EXIT WHEN v_look = 2;
+    LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  END LOOP;
   PERFORM fencing.check_name(tbl, v_table.nspname, v_table.relname);
   UPDATE fencing.registry r SET driver_level = level WHERE r.relid = tbl;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.driver_level', tbl, v_detail);
 END $$;
 
 COMMENT ON FUNCTION fencing.driver_level(regclass, text) IS
@@ -69,32 +74,37 @@ COMMENT ON FUNCTION fencing.driver_level(regclass, text) IS
 CREATE FUNCTION fencing.driver_rewrite(tbl regclass, on_off boolean) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS $$
 DECLARE
-  v_table record;
+  v_table  record;
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.driver_rewrite()');
-  -- the lock of fencing.register: what is found here holds until the row is written
-  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
-  SELECT coalesce(n.nspname, r.schema_name) AS nspname, coalesce(c.relname, r.table_name) AS relname, r.driver_rewrite AS present,
-         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
-    FROM (SELECT tbl::oid) t(oid) LEFT JOIN pg_class c ON c.oid = t.oid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
-    LEFT JOIN fencing.registry r ON r.relid = t.oid;
-  IF v_table.relname IS NULL THEN
-    RAISE EXCEPTION 'fencing: no table given to choose rewriting for' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
-  END IF;
-  IF on_off IS NULL THEN
-    RAISE EXCEPTION 'fencing: neither on nor off given for the rewriting of %.%', quote_ident(v_table.nspname), quote_ident(v_table.relname)
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-            HINT = 'Choose true (unguarded writes are sent in their guarded form) or false (they are refused).';
-  END IF;
-  IF v_table.present IS NULL THEN
-    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
-  END IF;
-  IF v_table.present = on_off THEN
-    RETURN;  -- an UPDATE would bump the generation
-  END IF;
-
+  FOR v_look IN 1..2 LOOP  -- as in fencing.wall
+    SELECT coalesce(n.nspname, r.schema_name) AS nspname, coalesce(c.relname, r.table_name) AS relname, r.driver_rewrite AS present,
+           EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
+      FROM (SELECT tbl::oid) t(oid) LEFT JOIN pg_class c ON c.oid = t.oid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+      LEFT JOIN fencing.registry r ON r.relid = t.oid;
+    IF v_table.relname IS NULL THEN
+      RAISE EXCEPTION 'fencing: no table given to choose rewriting for' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+    END IF;
+    IF on_off IS NULL THEN
+      RAISE EXCEPTION 'fencing: neither on nor off given for the rewriting of %.%', quote_ident(v_table.nspname), quote_ident(v_table.relname)
+        USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+              HINT = 'Choose true (unguarded writes are sent in their guarded form) or false (they are refused).';
+    END IF;
+    IF v_table.present IS NULL THEN
+      PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
+    END IF;
+    IF v_table.present = on_off THEN
+      RETURN;  -- an UPDATE would bump the generation
+    END IF;
+    EXIT WHEN v_look = 2;
+    LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
+  END LOOP;
   PERFORM fencing.check_name(tbl, v_table.nspname, v_table.relname);
   UPDATE fencing.registry r SET driver_rewrite = on_off WHERE r.relid = tbl;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.driver_rewrite', tbl, v_detail);
 END $$;
 
 COMMENT ON FUNCTION fencing.driver_rewrite(regclass, boolean) IS

@@ -5,7 +5,8 @@
 -- go on, writes wait. It reads no rows, so that is a moment, but first it waits for the transactions that have written the table,
 -- and whoever writes it meanwhile waits behind it: set lock_timeout, and try again. Level off, and a change of mode, drop triggers,
 -- for which PostgreSQL takes ACCESS EXCLUSIVE. For a large or busy table take the steps apart, each a transaction of its own:
--- fencing.register, which may add the column; the application's guards; fencing.wall at report; at enforce.
+-- fencing.register, which may add the column; the application's guards; fencing.wall at report; at enforce. What is right already is left
+-- so without a lock that outlasts the call; for the order of locks see fencing.lock_registry.
 --
 -- The trigger functions are made for each distinct token column, mode, resource and issuing sequence, so that what runs for each row
 -- looks nothing up. They run as the owner of the schema: a writer needs no right here, to be let through or to be told why not. They
@@ -212,8 +213,8 @@ $$;
 
 -- Makes the trigger functions for a table and returns what their names begin with. The name says all that is written in them, so one
 -- that is there is right, as long as names are quoted in one way only. It runs as the owner of the schema, who owns them; whoever
--- may register may put triggers on them.
-CREATE FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass) RETURNS text
+-- may register may put triggers on them. look: makes none.
+CREATE FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass, look boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
 DECLARE
@@ -233,6 +234,9 @@ BEGIN
     RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
       USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
   END IF;
+  IF look THEN
+    RETURN v_prefix;
+  END IF;
   FOR v_function IN
     SELECT b.suffix, b.body
       FROM (SELECT * FROM fencing.wall_update_bodies() UNION ALL SELECT * FROM fencing.wall_insert_bodies()
@@ -244,22 +248,7 @@ BEGIN
                    CASE WHEN v_function.suffix IN ('mark', 'named') THEN '' ELSE 'SECURITY DEFINER' END,
                    format(v_function.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
   END LOOP;
-  -- only who may register may put a trigger on them, which takes EXECUTE; firing it takes nothing
-  FOR v_sql IN
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC'
-        ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
-         AND a.grantee <> p.proowner
-       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.wall(regclass, text)'::regprocedure
-           AND b.grantee = a.grantee AND a.grantee <> 0)
-    UNION ALL
-    SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
-      FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
-       AND NOT EXISTS (SELECT 1 FROM aclexplode(p.proacl) b WHERE b.grantee = a.grantee)
-       AND w.oid = 'fencing.wall(regclass, text)'::regprocedure AND a.grantee NOT IN (0, w.proowner)
-  LOOP
+  FOR v_sql IN SELECT r FROM fencing.function_rights(v_prefix, 'fencing.wall(regclass, text)'::regprocedure) r LOOP
     EXECUTE v_sql;
   END LOOP;
   RETURN v_prefix;
@@ -386,8 +375,10 @@ COMMENT ON FUNCTION fencing.doctor_lost_tokens(regclass) IS 'Whether the token c
 
 -- Makes the triggers of a table, its partitions and its children what the level asks for. What is right already stays as it is, and
 -- its table is not locked. A trigger is right if the server writes it as it was written here: it keeps columns by their numbers, and
--- so follows one that is renamed.
-CREATE FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass) RETURNS void
+-- so follows one that is renamed. look: changes nothing, and returns the mode in which the tables have to be locked for what would be
+-- changed, or null, if nothing would be.
+CREATE FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass,
+    look boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
     SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
@@ -416,7 +407,7 @@ BEGIN
             WHERE c.oid = tbl), TABLE = (SELECT c.relname FROM pg_class c WHERE c.oid = tbl), COLUMN = token_column,
               HINT = format('Take the wall off, give the rows the newest token that was given out, and put it up again, in one transaction: fencing.doctor() has the statement (D202). To forget the tokens: SELECT fencing.wall(%L, ''off'') first.', tbl);
     END IF;
-    v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by);
+    v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by, look);
   END IF;
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
@@ -469,6 +460,9 @@ BEGIN
         w.strictest)
               WHERE w.oid IS NOT NULL UNION ALL SELECT NULL WHERE w.oid IS NULL) d(def)
    WHERE d.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || d.def;
+  IF look THEN
+    RETURN fencing.lock_needed(tbl, v_all, nullif(v_prefix, ''), 'fencing.wall(regclass, text)'::regprocedure);
+  END IF;
   IF v_strays THEN  -- the root before its partitions, as whoever else locks them
     EXECUTE format('LOCK TABLE ONLY %s IN SHARE ROW EXCLUSIVE MODE', tbl);
   END IF;
@@ -507,6 +501,7 @@ BEGIN
   IF cardinality(v_old) > 0 THEN
     PERFORM fencing.wall_sweep(v_old);
   END IF;
+  RETURN NULL;
 END $$;
 
 -- Whatever changes the row changes the triggers with it: fencing.wall, fencing.register, fencing.unregister or a plain UPDATE. On
@@ -536,52 +531,70 @@ CREATE FUNCTION fencing.wall(tbl regclass, level text DEFAULT 'at least enforce'
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_table   record;
-  v_is_left boolean := false;
+  v_is_left boolean;
+  v_asked   CONSTANT text := level;
+  v_lock    text;
+  v_detail  text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall()');
-  -- the lock of fencing.register: what is found here holds until the row is written
-  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
-  SELECT n.nspname, c.relname, r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by,
-         EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = r.token_column AND NOT a.attisdropped) AS has_column,
-         EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
-  IF NOT FOUND THEN
-    RAISE EXCEPTION 'fencing: no table given to put a wall on' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
-  END IF;
-  IF level = 'at least enforce' THEN
-    level := CASE v_table.wall_level WHEN 'attested' THEN 'attested' ELSE 'enforce' END;
-  END IF;
-  IF level IS NULL OR level NOT IN ('off', 'report', 'enforce', 'attested') THEN
-    RAISE EXCEPTION 'fencing: % for the wall of %.%', CASE WHEN level IS NULL THEN 'no level given'
-        ELSE format('unknown level %L', level) END,
-                    quote_ident(v_table.nspname), quote_ident(v_table.relname)
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-            HINT = 'Choose ''off'' (no triggers), ''report'' (they log what they would refuse), ''enforce'' (they refuse) or ''attested'' (they also ask for the setting that fencing.setting_name names).';
-  END IF;
-  IF v_table.relid IS NULL THEN
-    IF level = 'off' AND EXISTS (
-      SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-       WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace
-           AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') THEN
-      -- left on a partition that was detached, or came with a dump of the table
-      PERFORM fencing.wall_apply(tbl, 'off', NULL, NULL, NULL, NULL);
-      v_is_left := true;
+  -- What is right already ends with the first look. Before the second one the locks are taken: what is found by that holds until the row is
+  -- written.
+  FOR v_look IN 1..2 LOOP
+    SELECT n.nspname, c.relname, r.relid, r.wall_level, r.token_column, r.mode, r.resource, r.issued_by, r.tombstones,
+           EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = r.token_column AND NOT a.attisdropped) AS has_column,
+           EXISTS (SELECT 1 FROM fencing.registry x WHERE (x.schema_name, x.table_name) = (n.nspname, c.relname)) AS named INTO v_table
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
+    IF NOT FOUND THEN
+      RAISE EXCEPTION 'fencing: no table given to put a wall on' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+    END IF;
+    level := CASE WHEN v_asked <> 'at least enforce' OR v_asked IS NULL THEN v_asked WHEN v_table.wall_level = 'attested' THEN 'attested' ELSE 'enforce' END;
+    IF level IS NULL OR level NOT IN ('off', 'report', 'enforce', 'attested') THEN
+      RAISE EXCEPTION 'fencing: % for the wall of %.%', CASE WHEN level IS NULL THEN 'no level given'
+          ELSE format('unknown level %L', level) END,
+                      quote_ident(v_table.nspname), quote_ident(v_table.relname)
+        USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+              HINT = 'Choose ''off'' (no triggers), ''report'' (they log what they would refuse), ''enforce'' (they refuse) or ''attested'' (they also ask for the setting that fencing.setting_name names).';
+    END IF;
+    v_is_left := v_table.relid IS NULL;
+    IF v_is_left THEN
+      IF level <> 'off' OR NOT EXISTS (
+        SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+         WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace
+             AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') THEN
+        -- there are none left on a partition that was detached, or come with a dump of the table
+        PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
+      END IF;
+    END IF;
+    IF level <> 'off' THEN
+      IF NOT v_table.has_column THEN
+        RAISE EXCEPTION 'fencing: %.% has no column %', quote_ident(v_table.nspname), quote_ident(v_table.relname),
+            quote_ident(v_table.token_column)
+          USING ERRCODE = 'undefined_column', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+                HINT = 'Give the token column its name back, or call fencing.unregister and fencing.register with the new one.';
+      END IF;
+      PERFORM fencing.check_token_column(tbl, v_table.token_column);
+    END IF;
+    EXIT WHEN v_look = 2;
+    IF v_is_left OR v_table.wall_level <> level THEN
+      -- triggers are dropped, or some that are there may be: of a parent's wall, or left over
+      v_lock := CASE WHEN level = 'off' OR v_table.wall_level = 'off' AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+        WHERE t.tgrelid = tbl AND p.pronamespace = 'fencing'::regnamespace) THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END;
     ELSE
-      PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, is_named => v_table.named);
+      SELECT CASE WHEN 'ACCESS EXCLUSIVE' IN (x.wall, x.tombs, x.seal) THEN 'ACCESS EXCLUSIVE' ELSE coalesce(x.wall, x.tombs, x.seal) END INTO v_lock
+        FROM (SELECT fencing.wall_apply(tbl, level, v_table.token_column, v_table.mode, v_table.resource, v_table.issued_by, look => true),
+                CASE WHEN v_table.tombstones OR level = 'off' THEN fencing.tombstone_apply(tbl, level, v_table.token_column, v_table.mode,
+                  v_table.resource, v_table.issued_by, look => true) END, fencing.seal_apply(tbl, look => true)) x(wall, tombs, seal);
+      IF v_lock IS NULL THEN
+        RETURN;
+      END IF;
     END IF;
-  END IF;
-  IF level <> 'off' THEN
-    IF NOT v_table.has_column THEN
-      RAISE EXCEPTION 'fencing: %.% has no column %', quote_ident(v_table.nspname), quote_ident(v_table.relname),
-          quote_ident(v_table.token_column)
-        USING ERRCODE = 'undefined_column', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-              HINT = 'Give the token column its name back, or call fencing.unregister and fencing.register with the new one.';
-    END IF;
-    PERFORM fencing.check_token_column(tbl, v_table.token_column);
-  END IF;
-  IF v_table.wall_level <> level THEN
+    PERFORM fencing.lock_registry(tbl, v_lock);
+  END LOOP;
+  IF v_is_left THEN
+    PERFORM fencing.wall_apply(tbl, 'off', NULL, NULL, NULL, NULL);
+  ELSIF v_table.wall_level <> level THEN
     UPDATE fencing.registry r SET wall_level = level WHERE r.relid = tbl;
-  ELSIF NOT v_is_left THEN
+  ELSE
     PERFORM fencing.wall_apply(tbl, level, v_table.token_column, v_table.mode, v_table.resource, v_table.issued_by);
   END IF;
   -- a change of level brings and takes the triggers of tombstones and seals by itself, but for those that the row doesn't ask for
@@ -594,6 +607,9 @@ BEGIN
   IF v_is_left OR v_table.wall_level = level THEN
     PERFORM fencing.seal_apply(tbl);
   END IF;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.wall', tbl, v_detail);
 END $$;
 
 COMMENT ON FUNCTION fencing.wall(regclass, text) IS

@@ -19,6 +19,7 @@
 --   The lock's key is a hash of the lease's name, of 64 bits, as 32 are the same for some pairs of many thousands; whoever may connect
 --   can take advisory locks, and with this one hold up its writers.
 --   A transaction that began before a take-over is over at REPEATABLE READ and above, the new holder's too.
+--   The column that names the lease can't be dropped without CASCADE, nor get another type, until fencing.unseal.
 --   A trigger that sorts after "~fencing_zseal" can change the column that names the lease; the doctor finds it (D601).
 --   Below level attested SET last_token = last_token passes for rows that the present holder has written, as at the wall.
 --   fencing.epoch has 16 rows for each lease that was ever taken, which take writes. They stay when the row of fencing.lease is
@@ -163,8 +164,8 @@ VALUES
 $$;
 
 -- Makes the trigger function of a sealed table and returns its name; compare fencing.wall_functions, also for what is qualified in it
--- and why. typ is the type of the column that names the lease.
-CREATE FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype) RETURNS text
+-- and why. typ is the type of the column that names the lease. look: makes none.
+CREATE FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype, look boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
     SET standard_conforming_strings = on AS $$
 DECLARE
@@ -172,24 +173,16 @@ DECLARE
   v_sql  text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_function()');
+  IF look THEN
+    RETURN v_name;
+  END IF;
   IF to_regprocedure(format('fencing.%I()', v_name)) IS NULL THEN
     EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS %L', v_name,
                    format((SELECT b.body FROM fencing.seal_bodies() b WHERE b.is_by_column = (seal_column IS NOT NULL)),
                           token_column, resource, fencing.setting_name(resource), seal_resource, seal_column,
                           (SELECT 'pg_catalog.' || y.typname FROM pg_type y WHERE y.oid = typ)));
   END IF;
-  -- only who may seal may put a trigger on it, which takes EXECUTE; firing it takes nothing
-  FOR v_sql IN
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC'
-        ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname = v_name AND a.grantee <> p.proowner
-    UNION ALL
-    SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
-      FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname = v_name
-       AND w.oid = 'fencing.seal(regclass, text, name)'::regprocedure AND a.grantee NOT IN (0, w.proowner)
-  LOOP
+  FOR v_sql IN SELECT r FROM fencing.function_rights(left(v_name, 22), 'fencing.seal(regclass, text, name)'::regprocedure) r LOOP
     EXECUTE v_sql;
   END LOOP;
   RETURN v_name;
@@ -232,9 +225,7 @@ BEGIN
     SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, t.attname, t.atttypid, t.attgenerated,
         format_type(t.atttypid, t.atttypmod) AS type,
         EXISTS (SELECT FROM pg_collation l WHERE l.oid = t.attcollation AND NOT l.collisdeterministic) AS is_vague,
-           NOT t.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can: older rows may have nulls
-             SELECT FROM pg_constraint u WHERE u.conrelid = c.oid AND u.contype = 'n' AND u.conkey[1] = t.attnum
-                 AND NOT u.convalidated) AS nullable
+           fencing.doctor_nullable(c.oid, t.attnum) AS nullable
       FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace
       LEFT JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = check_seal_column.by_column AND t.attnum > 0 AND NOT t.attisdropped
      ORDER BY c.oid <> tbl::oid, c.oid
@@ -265,9 +256,19 @@ BEGIN
   END LOOP;
 END $$;
 
+-- The column that names the leases of a table, as its trigger keeps it, by the name that the column has now.
+CREATE FUNCTION fencing.doctor_sealed_by(tbl regclass) RETURNS name LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN (SELECT a.attname FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_attribute a ON a.attrelid = t.tgrelid AND a.attnum = t.tgattr[0]
+           WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal_column' AND p.pronamespace = 'fencing'::regnamespace);
+END $$;
+
 -- Makes the trigger of a table, its partitions and its children what the table's row asks for, and takes it off where there is none;
--- compare fencing.wall_apply.
-CREATE FUNCTION fencing.seal_apply(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
+-- compare fencing.wall_apply, also for what look does. The trigger "~fencing_zseal_column", which never fires, keeps by its number which column
+-- names the lease: another one that gets its name, and one that is put in the place of a dropped one, is refused here unless the
+-- row has just been given the column (is_new_column).
+CREATE FUNCTION fencing.seal_apply(tbl regclass, look boolean DEFAULT false, is_new_column boolean DEFAULT false) RETURNS text LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
     SET quote_all_identifiers = off AS $$
 DECLARE
@@ -278,6 +279,8 @@ DECLARE
   v_old  text[];  -- the functions that the triggers ran before
   v_strays boolean; -- partitions have triggers of their own, as in fencing.wall_apply
   v_sql  text;
+  v_name text;
+  v_held name;      -- the column that named the lease
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_apply()');
   SELECT r.*, a.atttypid::regtype AS typ INTO v_row
@@ -303,12 +306,24 @@ BEGIN
       PERFORM fencing.check_seal_column(tbl, v_row.seal_column);
     END IF;
     PERFORM fencing.check_parents(tbl);
-    PERFORM fencing.check_triggers(tbl, '^~fencing_zseal$');
-    v_func := fencing.seal_function(v_row.token_column, v_row.resource, v_row.seal_resource, v_row.seal_column, v_row.typ);
+    PERFORM fencing.check_triggers(tbl, '^~fencing_zseal(_column)?$');
+    v_held := fencing.doctor_sealed_by(tbl);
+    IF v_row.seal_column IS NOT NULL AND NOT is_new_column AND v_held IS DISTINCT FROM v_row.seal_column
+        AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+          WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal' AND p.pronamespace = 'fencing'::regnamespace) THEN
+      v_name := format('%I.%I', v_row.schema_name, v_row.table_name);
+      RAISE EXCEPTION 'fencing: % is sealed by column %, which is another one than before%', v_name, quote_ident(v_row.seal_column),
+          coalesce(': the leases of its rows are in ' || quote_ident(v_held), '')
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_row.schema_name, TABLE = v_row.table_name, COLUMN = v_row.seal_column,
+              HINT = coalesce(format('Give that column its name back, or seal the table by the name that it has now: SELECT fencing.seal(%L, by_column => %L). ', v_name, v_held), '')
+                || format('If each row has the name of its lease in %I, take the seal off and put it up again, in one transaction: SELECT fencing.unseal(%L); SELECT fencing.seal(%2$L, by_column => %L).',
+                  v_row.seal_column, v_name, v_row.seal_column);
+    END IF;
+    v_func := fencing.seal_function(v_row.token_column, v_row.resource, v_row.seal_resource, v_row.seal_column, v_row.typ, look);
   ELSIF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal') THEN
-    RETURN;  -- as most tables
+    RETURN NULL;  -- as most tables
   END IF;
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
@@ -316,14 +331,18 @@ BEGIN
     SELECT i.inhrelid FROM member m JOIN pg_inherits i ON i.inhparent = m.oid JOIN pg_class d ON d.oid = i.inhrelid AND d.relpersistence <> 't'  -- a child with a wall of its own keeps that
      WHERE NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.relid = i.inhrelid AND x.wall_level <> 'off')),
   wanted AS (
-    SELECT m.oid, format('TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %I.%I FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
+    SELECT m.oid, '~fencing_zseal' AS name, format('TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %I.%I FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
                          -- a child of several
                          n.nspname, c.relname, v_func, CASE WHEN m.oid = tbl::oid OR c.relispartition THEN v_row.wall_level ELSE (
                            SELECT c_levels[greatest(array_position(c_levels, v_row.wall_level),
                                max(array_position(c_levels, w.wall_level)))]
                              FROM fencing.walls_above(m.oid) w) END) AS def
       FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
-     WHERE v_func IS NOT NULL AND (NOT c.relispartition OR m.oid = tbl::oid)),  -- a partition has a copy
+     WHERE v_func IS NOT NULL AND (NOT c.relispartition OR m.oid = tbl::oid)  -- a partition has a copy
+    UNION ALL
+    SELECT c.oid, '~fencing_zseal_column', format('TRIGGER "~fencing_zseal_column" BEFORE UPDATE OF %I ON %I.%I FOR EACH STATEMENT WHEN (false) EXECUTE FUNCTION fencing.%I(%L)',
+        v_row.seal_column, n.nspname, c.relname, v_func, v_row.wall_level)
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl AND v_func IS NOT NULL AND v_row.seal_column IS NOT NULL),
   present AS (
     SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, p.proname::text AS func
       FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
@@ -336,8 +355,11 @@ BEGIN
                        coalesce(w.oid, p.oid), w.oid IS NULL, p.name),
          array_agg(DISTINCT p.func) FILTER (WHERE p.func IS NOT NULL),
              coalesce(bool_or(w.oid IS NULL AND x.relispartition AND p.oid <> tbl::oid), false) INTO v_all, v_old, v_strays
-    FROM wanted w FULL JOIN present p ON p.oid = w.oid AND p.name = '~fencing_zseal' JOIN pg_class x ON x.oid = coalesce(w.oid, p.oid)
+    FROM wanted w FULL JOIN present p ON p.oid = w.oid AND p.name = w.name JOIN pg_class x ON x.oid = coalesce(w.oid, p.oid)
    WHERE w.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || w.def;
+  IF look THEN
+    RETURN fencing.lock_needed(tbl, v_all, left(v_func, 22), 'fencing.seal(regclass, text, name)'::regprocedure);
+  END IF;
   IF v_strays THEN
     EXECUTE format('LOCK TABLE ONLY %s IN SHARE ROW EXCLUSIVE MODE', tbl);
   END IF;
@@ -372,6 +394,7 @@ BEGIN
   IF cardinality(v_old) > 0 THEN
     PERFORM fencing.seal_sweep(v_old);
   END IF;
+  RETURN NULL;
 END $$;
 
 -- Whatever changes the row changes the trigger with it; compare fencing.wall_changed.
@@ -385,7 +408,7 @@ BEGIN
       RETURN NULL;
     END IF;
     IF EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = NEW.relid) THEN
-      PERFORM fencing.seal_apply(NEW.relid);
+      PERFORM fencing.seal_apply(NEW.relid, is_new_column => OLD.relid IS DISTINCT FROM NEW.relid OR OLD.seal_column IS DISTINCT FROM NEW.seal_column);
     END IF;
     IF OLD.relid IS NOT DISTINCT FROM NEW.relid THEN
       RETURN NULL;
@@ -404,48 +427,62 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER seal;
 CREATE FUNCTION fencing.seal(tbl regclass, resource text DEFAULT NULL, by_column name DEFAULT NULL) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  v_table record;
+  v_table  record;
+  v_lock   text;
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal()');
-  -- the lock of fencing.register: what is found here holds until the row is written
-  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
-  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.mode, r.wall_level, r.token_column,
-      r.seal_resource, r.seal_column INTO v_table
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
-  IF NOT FOUND THEN
-    RAISE EXCEPTION 'fencing: no table given to seal' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
-  END IF;
-  IF v_table.relid IS NULL THEN
-    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, '''lease''');
-  END IF;
-  IF num_nonnulls(seal.resource, by_column) <> 1 OR length(seal.resource) NOT BETWEEN 1 AND 255 OR by_column = '' THEN
-    RAISE EXCEPTION 'fencing: % to seal % by', CASE num_nonnulls(seal.resource, by_column) WHEN 0 THEN 'nothing given' WHEN 2
-        THEN 'a lease and a column given'
-                    ELSE 'no name of a lease or of a column given' END, v_table.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-            HINT = 'Give the name of the lease (resource => ..., 1 to 255 characters), or the column that has it for each row (by_column => ...).';
-  END IF;
-  IF v_table.mode <> 'lease' THEN
-    RAISE EXCEPTION 'fencing: % is of mode %, which has no lease to compare with', v_table.name, v_table.mode
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-            HINT = format('Tokens that are drawn for each write are never a lease''s. Register it for leases: SELECT fencing.register(%L, ''lease'', ...).',
-                v_table.name);
-  END IF;
-  IF v_table.wall_level = 'off' THEN
-    RAISE EXCEPTION 'fencing: % has no wall, without which a seal doesn''t hold', v_table.name
-      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-            HINT = format('Put the wall up first: SELECT fencing.wall(%L).', v_table.name);
-  END IF;
-  IF by_column = v_table.token_column THEN
-    RAISE EXCEPTION 'fencing: column % of % has the tokens, and names no lease', quote_ident(by_column), v_table.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname, COLUMN = by_column,
-            HINT = 'Name the column that has the name of each row''s lease.';
-  END IF;
+  FOR v_look IN 1..2 LOOP  -- as in fencing.wall
+    SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.mode, r.wall_level, r.token_column,
+        r.seal_resource, r.seal_column INTO v_table
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
+    IF NOT FOUND THEN
+      RAISE EXCEPTION 'fencing: no table given to seal' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+    END IF;
+    IF v_table.relid IS NULL THEN
+      PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname, '''lease''');
+    END IF;
+    IF num_nonnulls(seal.resource, by_column) <> 1 OR length(seal.resource) NOT BETWEEN 1 AND 255 OR by_column = '' THEN
+      RAISE EXCEPTION 'fencing: % to seal % by', CASE num_nonnulls(seal.resource, by_column) WHEN 0 THEN 'nothing given' WHEN 2
+          THEN 'a lease and a column given'
+                      ELSE 'no name of a lease or of a column given' END, v_table.name
+        USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+              HINT = 'Give the name of the lease (resource => ..., 1 to 255 characters), or the column that has it for each row (by_column => ...).';
+    END IF;
+    IF v_table.mode <> 'lease' THEN
+      RAISE EXCEPTION 'fencing: % is of mode %, which has no lease to compare with', v_table.name, v_table.mode
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+              HINT = format('Tokens that are drawn for each write are never a lease''s. Register it for leases: SELECT fencing.register(%L, ''lease'', ...).',
+                  v_table.name);
+    END IF;
+    IF v_table.wall_level = 'off' THEN
+      RAISE EXCEPTION 'fencing: % has no wall, without which a seal doesn''t hold', v_table.name
+        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+              HINT = format('Put the wall up first: SELECT fencing.wall(%L).', v_table.name);
+    END IF;
+    IF by_column = v_table.token_column THEN
+      RAISE EXCEPTION 'fencing: column % of % has the tokens, and names no lease', quote_ident(by_column), v_table.name
+        USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname, COLUMN = by_column,
+              HINT = 'Name the column that has the name of each row''s lease.';
+    END IF;
+    EXIT WHEN v_look = 2;
+    v_lock := 'SHARE ROW EXCLUSIVE';
+    IF (v_table.seal_resource, v_table.seal_column) IS NOT DISTINCT FROM (seal.resource, by_column) THEN
+      v_lock := fencing.seal_apply(tbl, look => true);
+      IF v_lock IS NULL THEN
+        RETURN;
+      END IF;
+    END IF;
+    PERFORM fencing.lock_registry(tbl, v_lock);
+  END LOOP;
   IF (v_table.seal_resource, v_table.seal_column) IS DISTINCT FROM (seal.resource, by_column) THEN
     UPDATE fencing.registry r SET seal_resource = seal.resource, seal_column = by_column WHERE r.relid = tbl;
   ELSE
     PERFORM fencing.seal_apply(tbl);
   END IF;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.seal', tbl, v_detail);
 END $$;
 
 COMMENT ON FUNCTION fencing.seal(regclass, text, name) IS
@@ -453,17 +490,31 @@ COMMENT ON FUNCTION fencing.seal(regclass, text, name) IS
 
 CREATE FUNCTION fencing.unseal(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  v_lock   text;
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.unseal()');
-  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
   IF NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = tbl) THEN
     RAISE EXCEPTION 'fencing: no table given to take the seal off' USING ERRCODE = 'undefined_table', HINT = 'Name a sealed table.';
   END IF;
+  IF EXISTS (SELECT FROM fencing.registry r WHERE r.relid = tbl AND num_nonnulls(r.seal_resource, r.seal_column) > 0) THEN
+    v_lock := 'ACCESS EXCLUSIVE';
+  ELSE
+    v_lock := fencing.seal_apply(tbl, look => true);
+    IF v_lock IS NULL THEN
+      RETURN;
+    END IF;
+  END IF;
+  PERFORM fencing.lock_registry(tbl, v_lock);
   UPDATE fencing.registry r SET seal_resource = NULL, seal_column = NULL WHERE r.relid = tbl
       AND num_nonnulls(r.seal_resource, r.seal_column) > 0;
   IF NOT FOUND THEN
     PERFORM fencing.seal_apply(tbl);  -- what is left on a child that is none any more
   END IF;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.unseal', tbl, v_detail);
 END $$;
 
 COMMENT ON FUNCTION fencing.unseal(regclass) IS 'Takes the seal off a table. The wall stays.';

@@ -40,6 +40,16 @@ ALTER TABLE fencing.tombstone ENABLE ALWAYS TRIGGER refuse_driver;
 
 COMMENT ON TABLE fencing.tombstone IS 'Deleted keys with the tokens that deleted them. Written by the triggers of fencing.tombstones().';
 
+-- The expression that writes a column of the primary key as text, and %1$s for the row.
+CREATE FUNCTION fencing.doctor_key_text(col name, type regtype) RETURNS text LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+  RETURN replace(CASE
+    WHEN type = 'numeric'::regtype THEN 'trim_scale(@)::text'
+    WHEN type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
+    ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(col), '%', '%%')));
+END $$;
+
 -- The columns of the primary key, each with the expression that writes it as text; %1$s is the row. Two keys have to be equal as text
 -- if and only if they are equal, whatever the session's settings.
 CREATE FUNCTION fencing.tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[]) LANGUAGE plpgsql STABLE
@@ -85,10 +95,7 @@ BEGIN
     END IF;
     cols := cols || v_column.attname;
     types := types || v_column.type;
-    texts := texts || replace(CASE
-      WHEN v_column.type = 'numeric'::regtype THEN 'trim_scale(@)::text'
-      WHEN v_column.type = 'bytea'::regtype THEN 'encode(@, ''hex'')'
-      ELSE '@::text' END, '@', format('%%1$s.%s', replace(quote_ident(v_column.attname), '%', '%%')));
+    texts := texts || fencing.doctor_key_text(v_column.attname, v_column.type);
   END LOOP;
   IF cols IS NULL THEN
     RAISE EXCEPTION 'fencing: no tombstones for %: it has no primary key', v_table.name
@@ -174,9 +181,39 @@ VALUES
   ('check', $body${{body "tomb_check"}}$body$)
 $$;
 
+-- What the values of the columns of a primary key are: see fencing.tombstone_rekey.
+CREATE FUNCTION fencing.doctor_key_columns(cols name[], types regtype[]) RETURNS jsonb LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN (SELECT jsonb_agg(jsonb_build_array(u.col, CASE WHEN u.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype) THEN 'number'
+              WHEN u.type = 'varchar'::regtype THEN 'text' ELSE u.type::text END) ORDER BY u.n)
+            FROM unnest(cols, types) WITH ORDINALITY u(col, type, n));
+END $$;
+
+-- The bodies of the trigger functions for a table, as they run.
+CREATE FUNCTION fencing.tombstone_key_bodies(cols name[], types regtype[], token_column name, mode text, resource text, seq text)
+RETURNS TABLE (suffix text, body text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
+#variable_conflict use_column
+DECLARE
+  c_keys  CONSTANT text := 'ARRAY[' || (SELECT string_agg(fencing.doctor_key_text(u.col, u.type), ', ' ORDER BY u.n)
+      FROM unnest(tombstone_key_bodies.cols, tombstone_key_bodies.types) WITH ORDINALITY u(col, type, n)) || ']';
+  c_types CONSTANT text := (SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
+        FROM unnest(tombstone_key_bodies.cols, tombstone_key_bodies.types::text[]) WITH ORDINALITY u(c, t, n))
+      || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(tombstone_key_bodies.token_column), '%', '%%'));
+BEGIN
+  RETURN QUERY
+  SELECT b.suffix, format(b.body, tombstone_key_bodies.token_column, tombstone_key_bodies.mode, tombstone_key_bodies.resource,
+           fencing.setting_name(tombstone_key_bodies.resource), tombstone_key_bodies.seq, format(c_keys, 'OLD'), format(c_keys, 'NEW'), format(c_types, 'OLD'),
+           format(c_types, 'NEW'), fencing.doctor_key_columns(tombstone_key_bodies.cols, tombstone_key_bodies.types))
+    FROM fencing.tombstone_bodies() b;
+END $$;
+
 -- Makes the trigger functions and returns what their names begin with; compare fencing.wall_functions. A type other than the one they
--- were made for isn't looked at, because its cast would run as the owner of the schema.
-CREATE FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass) RETURNS text
+-- were made for isn't looked at, because its cast would run as the owner of the schema. look: makes none, and returns null where tombstones
+-- stand under other columns.
+CREATE FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass,
+    look boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
     SET standard_conforming_strings = on AS $$
 DECLARE
@@ -184,8 +221,6 @@ DECLARE
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE c.oid = issued_by);
   v_prefix text;
-  v_types  text;
-  v_keys   text;
   v_columns jsonb;
   v_sql    text;
   v_function record;
@@ -193,43 +228,28 @@ BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_functions()');
   PERFORM fencing.check_sequence(issued_by);
   SELECT * INTO v_key FROM fencing.tombstone_key(tbl);
-  SELECT jsonb_agg(jsonb_build_array(u.col, CASE WHEN u.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype)
-      THEN 'number'
-                                                 WHEN u.type = 'varchar'::regtype THEN 'text' ELSE u.type::text END) ORDER BY u.n)
-    INTO v_columns FROM unnest(v_key.cols, v_key.types) WITH ORDINALITY u(col, type, n);
-  PERFORM fencing.tombstone_rekey(tbl, v_columns);
+  v_columns := fencing.doctor_key_columns(v_key.cols, v_key.types);
+  IF NOT look THEN
+    PERFORM fencing.tombstone_rekey(tbl, v_columns);
+  ELSIF EXISTS (SELECT FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns <> v_columns AND jsonb_array_length(d.columns) > 0) THEN
+    RETURN NULL;
+  END IF;
   v_prefix := 'tomb_' || {{nameDigest `token_column, mode, resource, v_seq, v_key.cols, v_key.types::text[]`}} || '_';
-  SELECT string_agg(format('pg_typeof(%%1$s.%s) <> %L::regtype', replace(quote_ident(c), '%', '%%'), t), ' OR ' ORDER BY n)
-    INTO v_types FROM unnest(v_key.cols, v_key.types::text[]) WITH ORDINALITY u(c, t, n);
-  v_types := v_types || format(' OR pg_typeof(%%1$s.%s) <> ''bigint''::regtype', replace(quote_ident(token_column), '%', '%%'));
-  v_keys := 'ARRAY[' || array_to_string(v_key.texts, ', ') || ']';
+  IF look THEN
+    RETURN v_prefix;
+  END IF;
   FOR v_function IN
-    SELECT b.suffix, b.body FROM fencing.tombstone_bodies() b
+    SELECT b.suffix, b.body FROM fencing.tombstone_key_bodies(v_key.cols, v_key.types, token_column, mode, resource, v_seq) b
   LOOP
     IF to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NULL THEN
       -- a sequential scan of fencing.tombstone is a read of all keys to SERIALIZABLE, and it is chosen while the table is small
       EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off '
                      'SET TimeZone = ''UTC'' SET DateStyle = ''ISO, YMD'' SET IntervalStyle = ''postgres'' SET bytea_output = ''hex'' SET extra_float_digits = 1 AS %L',
                      v_prefix || v_function.suffix,
-                     format(v_function.body, token_column, mode, resource, fencing.setting_name(resource), v_seq,
-                            format(v_keys, 'OLD'), format(v_keys, 'NEW'), format(v_types, 'OLD'), format(v_types, 'NEW'), v_columns));
+                     v_function.body);
     END IF;
   END LOOP;
-  FOR v_sql IN
-    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::regprocedure, CASE a.grantee WHEN 0 THEN 'PUBLIC'
-        ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-      FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
-         AND a.grantee <> p.proowner
-       AND NOT EXISTS (SELECT 1 FROM pg_proc w, aclexplode(w.proacl) b WHERE w.oid = 'fencing.tombstones(regclass, boolean)'::regprocedure
-           AND b.grantee = a.grantee AND a.grantee <> 0)
-    UNION ALL
-    SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, pg_get_userbyid(a.grantee))
-      FROM pg_proc p, pg_proc w, aclexplode(w.proacl) a
-     WHERE p.pronamespace = 'fencing'::regnamespace AND p.proname >= v_prefix::name AND p.proname < (v_prefix || '~')::name
-       AND NOT EXISTS (SELECT 1 FROM aclexplode(p.proacl) b WHERE b.grantee = a.grantee)
-       AND w.oid = 'fencing.tombstones(regclass, boolean)'::regprocedure AND a.grantee NOT IN (0, w.proowner)
-  LOOP
+  FOR v_sql IN SELECT r FROM fencing.function_rights(v_prefix, 'fencing.tombstones(regclass, boolean)'::regprocedure) r LOOP
     EXECUTE v_sql;
   END LOOP;
   RETURN v_prefix;
@@ -278,9 +298,9 @@ BEGIN
   END IF;
 END $$;
 
--- Makes the triggers of a table what its row asks for. Partitions have copies.
+-- Makes the triggers of a table what its row asks for. Partitions have copies. Compare fencing.wall_apply for what look does.
 CREATE FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text,
-    issued_by regclass) RETURNS void
+    issued_by regclass, look boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
     SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
@@ -296,7 +316,10 @@ BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_apply()');
   IF level <> 'off' THEN
     PERFORM fencing.check_triggers(tbl, '^~fencing_(bury|vacate|tomb|rekey[12])$');
-    v_prefix := fencing.tombstone_functions(tbl, token_column, mode, resource, issued_by);
+    v_prefix := fencing.tombstone_functions(tbl, token_column, mode, resource, issued_by, look);
+    IF v_prefix IS NULL THEN
+      RETURN 'SHARE ROW EXCLUSIVE';
+    END IF;
     -- as the server writes it
     SELECT string_agg(format(CASE u.type WHEN 'varchar'::regtype THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
                                          ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, u.col), ' OR ' ORDER BY u.n) INTO v_changed
@@ -328,6 +351,9 @@ BEGIN
         w.func, level)
               WHERE w.name IS NOT NULL UNION ALL SELECT NULL WHERE w.name IS NULL) d(def)
    WHERE d.def IS NULL OR p.def IS DISTINCT FROM 'CREATE ' || d.def;
+  IF look THEN
+    RETURN fencing.lock_needed(tbl, v_all, nullif(v_prefix, ''), 'fencing.tombstones(regclass, boolean)'::regprocedure);
+  END IF;
   FOREACH v_sql IN ARRAY coalesce(v_all, '{}') LOOP
     EXECUTE v_sql;
   END LOOP;
@@ -351,6 +377,7 @@ BEGIN
   IF cardinality(v_old) > 0 THEN
     PERFORM fencing.tombstone_sweep(v_old);
   END IF;
+  RETURN NULL;
 END $$;
 
 CREATE FUNCTION fencing.tombstones_changed() RETURNS trigger LANGUAGE plpgsql
@@ -381,42 +408,57 @@ ALTER TABLE fencing.registry ENABLE ALWAYS TRIGGER tombstones;
 CREATE FUNCTION fencing.tombstones(tbl regclass, keep boolean DEFAULT true) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  v_table record;
+  v_table  record;
+  v_lock   text;
+  v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstones()');
-  LOCK TABLE fencing.registry IN SHARE ROW EXCLUSIVE MODE;
-  SELECT n.nspname, c.relname, c.relkind, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.wall_level, r.tombstones,
-         r.token_column, r.mode, r.resource, r.issued_by INTO v_table
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
-  IF NOT FOUND THEN
-    RAISE EXCEPTION 'fencing: no table given to keep tombstones of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
-  END IF;
-  IF v_table.relid IS NULL THEN
-    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname);
-  END IF;
-  IF keep IS NULL THEN
-    RAISE EXCEPTION 'fencing: neither true nor false given for the tombstones of %', v_table.name
-      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-          HINT = 'Leave the argument out for true.';
-  END IF;
-  IF keep THEN
-    IF v_table.wall_level = 'off' THEN
-      RAISE EXCEPTION 'fencing: no tombstones for %: its wall is off', v_table.name
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
-              HINT = format('A DELETE has no token to keep without one: SELECT fencing.wall(%L).', v_table.name);
+  FOR v_look IN 1..2 LOOP  -- as in fencing.wall
+    SELECT n.nspname, c.relname, c.relkind, format('%I.%I', n.nspname, c.relname) AS name, r.relid, r.wall_level, r.tombstones,
+           r.token_column, r.mode, r.resource, r.issued_by INTO v_table
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
+    IF NOT FOUND THEN
+      RAISE EXCEPTION 'fencing: no table given to keep tombstones of' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
     END IF;
-    PERFORM fencing.tombstone_key(tbl);
-    IF v_table.relkind = 'r' AND NOT v_table.tombstones AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
-      RAISE EXCEPTION 'fencing: no tombstones for %: it has children, which don''t share its primary key', v_table.name
-        USING ERRCODE = 'feature_not_supported', SCHEMA = v_table.nspname, TABLE = v_table.relname, HINT = 'Use a partitioned table.';
+    IF v_table.relid IS NULL THEN
+      PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname);
     END IF;
-  END IF;
+    IF keep IS NULL THEN
+      RAISE EXCEPTION 'fencing: neither true nor false given for the tombstones of %', v_table.name
+        USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = 'Leave the argument out for true.';
+    END IF;
+    IF keep THEN
+      IF v_table.wall_level = 'off' THEN
+        RAISE EXCEPTION 'fencing: no tombstones for %: its wall is off', v_table.name
+          USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+                HINT = format('A DELETE has no token to keep without one: SELECT fencing.wall(%L).', v_table.name);
+      END IF;
+      PERFORM fencing.tombstone_key(tbl);
+      IF v_table.relkind = 'r' AND NOT v_table.tombstones AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl) THEN
+        RAISE EXCEPTION 'fencing: no tombstones for %: it has children, which don''t share its primary key', v_table.name
+          USING ERRCODE = 'feature_not_supported', SCHEMA = v_table.nspname, TABLE = v_table.relname, HINT = 'Use a partitioned table.';
+      END IF;
+    END IF;
+    EXIT WHEN v_look = 2;
+    v_lock := fencing.tombstone_apply(tbl, CASE WHEN keep THEN v_table.wall_level ELSE 'off' END, v_table.token_column, v_table.mode,
+        v_table.resource, v_table.issued_by, look => true);
+    IF v_table.tombstones = keep AND v_lock IS NULL THEN
+      -- what a partition brings along that was a table of its own
+      PERFORM fencing.tombstone_copy(p.oid::regclass, tbl) FROM fencing.partitions(tbl) p(oid) WHERE keep;
+      RETURN;
+    END IF;
+    PERFORM fencing.lock_registry(tbl, v_lock);
+  END LOOP;
   IF v_table.tombstones <> keep THEN
     UPDATE fencing.registry r SET tombstones = keep WHERE r.relid = tbl;
   ELSE  -- with false, what came with a dump of the table alone
     PERFORM fencing.tombstone_apply(tbl, CASE WHEN keep THEN v_table.wall_level ELSE 'off' END, v_table.token_column, v_table.mode,
         v_table.resource, v_table.issued_by);
   END IF;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.tombstones', tbl, v_detail);
 END $$;
 
 COMMENT ON FUNCTION fencing.tombstones(regclass, boolean) IS

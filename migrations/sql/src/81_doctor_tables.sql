@@ -167,8 +167,9 @@ BEGIN
                   format('make or restore the table, and then %s, or, if it was dropped for good, DELETE FROM fencing.registry WHERE relid::oid = %s',
                          fencing.doctor_register(x.name, x.mode, x.token_column, x.resource, x.issued_by), x.dead)
               WHEN x.is_other THEN format('if it is to be protected as what was dropped, %s, or, if it is right as it is registered, %s',
-                         fencing.doctor_register(coalesce(x.root, x.name), x.g_mode, x.g_column, x.g_resource, x.g_issued),
-                         fencing.doctor_register(coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by))
+                         -- mode strict has no use for a seal
+                         CASE WHEN x.g_mode = 'strict' AND x.is_sealed THEN format('BEGIN; SELECT fencing.unseal(%L); %s; COMMIT', coalesce(x.root, x.name), a.register) ELSE a.register END,
+                         CASE WHEN x.is_apart THEN format('BEGIN; DELETE FROM fencing.registry WHERE relid::oid = %s; %s; COMMIT', x.dead, b.register) ELSE b.register END)
               ELSE fencing.doctor_register(coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by) END
     FROM (SELECT CASE WHEN c.relispartition
         THEN (SELECT format('%I.%I', m.nspname, p.relname) FROM pg_class p JOIN pg_namespace m ON m.oid = p.relnamespace
@@ -182,12 +183,18 @@ BEGIN
                      ELSE o.resource END AS resource,
                  CASE WHEN o.relid IS NULL THEN g.issued_by ELSE o.issued_by END AS issued_by,
                  g.mode AS g_mode, g.token_column AS g_column, g.resource AS g_resource, g.issued_by AS g_issued,
-                 o.relid IS NOT NULL AND fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o)) AS is_other
+                 o.relid IS NOT NULL AND fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o)) AS is_other,
+                 coalesce(o.seal_resource, o.seal_column) IS NOT NULL AS is_sealed,
+                 -- the one can't take on what the other is registered for; compare fencing.register
+                 c.relispartition AND (g.mode, g.resource, g.issued_by) IS DISTINCT FROM (o.mode, o.resource, o.issued_by)
+                   OR o.mode = 'strict' AND coalesce(g.seal_resource, g.seal_column) IS NOT NULL AS is_apart
             FROM fencing.registry g
             LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND c.relkind IN ('r', 'p')) ON n.nspname = g.schema_name
                 AND c.relname = g.table_name
             LEFT JOIN fencing.registry o ON o.relid = CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid END
-           WHERE NOT EXISTS (SELECT 1 FROM pg_class d WHERE d.oid = g.relid)) x;
+           WHERE NOT EXISTS (SELECT 1 FROM pg_class d WHERE d.oid = g.relid)) x,
+    LATERAL (SELECT fencing.doctor_register(coalesce(x.root, x.name), x.g_mode, x.g_column, x.g_resource, x.g_issued) AS register) a,
+    LATERAL (SELECT fencing.doctor_register(coalesce(x.root, x.name), x.mode, x.token_column, x.resource, x.issued_by) AS register) b;
 
   RETURN QUERY
   SELECT CASE WHEN x.is_less THEN 'error' ELSE 'warning' END, CASE WHEN x.other IS NULL THEN 'D104 table-renamed'
@@ -201,13 +208,15 @@ BEGIN
          CASE WHEN x.other IS NULL THEN fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by)
               WHEN x.o_relid IS NULL THEN fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by)
               WHEN x.is_other THEN format('if %s is to be protected as this one is, %s, or, if it is right as it is registered, %s', coalesce(x.root, x.was),
-                         fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by),
-                         fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by))
+                         CASE WHEN x.mode = 'strict' AND x.is_sealed THEN format('BEGIN; SELECT fencing.unseal(%L); %s; COMMIT', coalesce(x.root, x.was), a.register) ELSE a.register END,
+                         CASE WHEN x.o_mode = 'strict' AND x.seal IS NOT NULL THEN format('BEGIN; SELECT fencing.unseal(%L); %s; %s; COMMIT', x.now, b.register, x.seal) ELSE b.register END)
               ELSE fencing.doctor_register(coalesce(x.root, x.was), x.o_mode, x.o_column, x.o_resource, x.o_issued) END
     FROM (SELECT g.*, format('%I.%I', n.nspname, c.relname) AS now, format('%I.%I', g.schema_name, g.table_name) AS was, t.oid AS other,
                  CASE WHEN t.relispartition THEN (SELECT format('%I.%I', pn.nspname, p.relname) FROM pg_class p
                      JOIN pg_namespace pn ON pn.oid = p.relnamespace WHERE p.oid = pg_partition_root(t.oid)) END AS root,
                  o.relid AS o_relid, o.mode AS o_mode, o.token_column AS o_column, o.resource AS o_resource, o.issued_by AS o_issued,
+                 coalesce(o.seal_resource, o.seal_column) IS NOT NULL AS is_sealed,
+                 CASE WHEN coalesce(g.seal_resource, g.seal_column) IS NOT NULL THEN format('SELECT fencing.seal(%L, %L, %L)', format('%I.%I', n.nspname, c.relname), g.seal_resource, g.seal_column) END AS seal,
                  g.relid::oid = ANY (c_less) AS is_less, o.relid IS NOT NULL AND (fencing.doctor_registered_less(to_jsonb(g), to_jsonb(o))
                    -- the two have exchanged their names
                    OR (n.nspname, c.relname) = (o.schema_name, o.table_name) AND fencing.doctor_registered_less(to_jsonb(o), to_jsonb(g))) AS is_other
@@ -218,7 +227,9 @@ BEGIN
             LEFT JOIN fencing.registry o ON o.relid = CASE WHEN t.relispartition THEN pg_partition_root(t.oid) ELSE t.oid END
            WHERE (n.nspname, c.relname) <> (g.schema_name, g.table_name)
              -- what has the name of another row is that row's matter: to register it here would settle that without a word
-             AND (t.oid IS NOT NULL OR NOT EXISTS (SELECT FROM fencing.registry y WHERE y.relid <> g.relid AND (y.schema_name, y.table_name) = (n.nspname, c.relname)))) x;
+             AND (t.oid IS NOT NULL OR NOT EXISTS (SELECT FROM fencing.registry y WHERE y.relid <> g.relid AND (y.schema_name, y.table_name) = (n.nspname, c.relname)))) x,
+    LATERAL (SELECT fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by) AS register) a,
+    LATERAL (SELECT fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by) AS register) b;
 
   RETURN QUERY
   WITH member AS MATERIALIZED (
@@ -292,8 +303,7 @@ BEGIN
                 unsettled boolean)
             LEFT JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped
             LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-            CROSS JOIN LATERAL (SELECT NOT a.attnotnull OR EXISTS (  -- NOT VALID, as PostgreSQL 18 can
-              SELECT FROM pg_constraint u WHERE u.conrelid = a.attrelid AND u.contype = 'n' AND u.conkey[1] = a.attnum AND NOT u.convalidated)) v(nullable)
+            CROSS JOIN LATERAL (SELECT fencing.doctor_nullable(f.oid, a.attnum)) v(nullable)
            WHERE a.attname IS NULL OR a.atttypid <> 'int8'::regtype OR a.attidentity <> '' OR a.attgenerated <> '' OR v.nullable
                AND NOT f.unsettled
               OR pg_get_expr(d.adbin, d.adrelid) NOT IN ('0', '''0''::bigint', '(0)::bigint')) x,
@@ -302,7 +312,7 @@ BEGIN
                FROM (SELECT string_agg(format('UPDATE ONLY %s SET %I = 0 WHERE %2$I IS NULL', f.name, f.col), '; ')
                            || '; ' || string_agg(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.col), '; ') AS sql
                FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name)
-               JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped AND (NOT a.attnotnull OR EXISTS (SELECT FROM pg_constraint u WHERE u.conrelid = f.oid AND u.contype = 'n' AND u.conkey[1] = a.attnum AND NOT u.convalidated))
+               JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped AND fencing.doctor_nullable(f.oid, a.attnum)
               WHERE x.code LIKE 'D107%' AND f.root = x.root) u) y(fix);
 
   RETURN QUERY

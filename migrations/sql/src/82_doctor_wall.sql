@@ -9,6 +9,8 @@ DECLARE
   c_owner  CONSTANT oid := fencing.doctor_owner();
   c_bodies CONSTANT jsonb := (SELECT jsonb_agg(to_jsonb(b)) FROM (SELECT * FROM fencing.wall_update_bodies() UNION ALL SELECT * FROM fencing.wall_insert_bodies()
       UNION ALL SELECT * FROM fencing.wall_delete_bodies() UNION ALL SELECT * FROM fencing.wall_other_bodies()) b);
+  -- of tombstones' functions, as in fencing.tombstone_functions
+  c_settings CONSTANT text[] := '{"search_path=pg_catalog, pg_temp",enable_seqscan=off,TimeZone=UTC,"DateStyle=ISO, YMD",IntervalStyle=postgres,bytea_output=hex,extra_float_digits=1}';
   -- as in fencing.wall_apply
   c_noted CONSTANT text :=
       'WHEN ((set_config((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), (new.%1$I)::text, true) IS NULL)) ';
@@ -39,6 +41,23 @@ BEGIN
     ('~fencing_vacate', 'bury', 'BEFORE UPDATE', true, 'vacate'), ('~fencing_tomb', 'check', 'AFTER INSERT', true, ''),
         ('~fencing_rekey1', 'bury', 'AFTER UPDATE', true, 'rekey'),
     ('~fencing_rekey2', 'check', 'AFTER UPDATE', true, 'rekey')),
+  -- the primary keys, and the bodies of the functions that tombstones have for them
+  keyed AS MATERIALIZED (
+    SELECT f.root, y.*, (SELECT jsonb_object_agg(b.suffix, b.body) FROM fencing.tombstone_key_bodies(y.cols, y.types::regtype[], f.col, f.mode, f.resource, q.seq) b
+             WHERE f.tombs AND y.cols IS NOT NULL) AS bodies
+      FROM jsonb_to_recordset(family) AS f(root oid, oid oid, col name, mode text, resource text, issued oid, tombs boolean)
+      LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+          WHERE c.oid = f.issued AND c.relkind = 'S') q ON true
+      CROSS JOIN LATERAL (SELECT bool_or(a.attgenerated <> '') AS generated, array_agg(a.attname ORDER BY u.ord) AS cols,
+          array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
+                                string_agg(format(CASE a.atttypid WHEN 'varchar'::regtype
+                                    THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
+                                                                  ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, a.attname), ' OR '
+                                                                      ORDER BY u.ord) AS changed
+                           FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, ord), pg_attribute a
+                          WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num
+                              AND u.ord <= i.indnkeyatts) y
+     WHERE f.root = f.oid),
   wanted AS (
     -- the names of the functions, as fencing.wall_functions and fencing.tombstone_functions build them
     SELECT f.*, k.name AS trg, k.suffix, k.tomb, q.seq, g.lost, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
@@ -57,8 +76,8 @@ BEGIN
            CASE WHEN k.tomb THEN 'tomb_' || {{nameDigest `f.col, f.mode, f.resource, q.seq, y.cols, y.types`}} || '_' || k.suffix
                 ELSE 'wall_' || {{nameDigest `f.col, f.mode, f.resource, q.seq`}} || '_' || k.suffix
                      || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END END AS func,
-           -- its body, as fencing.wall_functions makes it; of tombstones' it takes more than is known here
-           CASE WHEN NOT k.tomb THEN (SELECT format(b.body, f.col, f.mode, f.resource, fencing.setting_name(f.resource), q.seq)
+           -- its body, as fencing.wall_functions and fencing.tombstone_functions make it
+           CASE WHEN k.tomb THEN y.bodies ->> k.suffix ELSE (SELECT format(b.body, f.col, f.mode, f.resource, fencing.setting_name(f.resource), q.seq)
                FROM jsonb_to_recordset(c_bodies) AS b(suffix text, mode text, is_bounded boolean, body text)
               WHERE b.suffix = k.suffix || CASE WHEN k.suffix IN ('update', 'insert') AND f.wall = 'attested' THEN '_attested' ELSE '' END
                 AND coalesce(b.mode = f.mode, true) AND coalesce(b.is_bounded = (q.seq IS NOT NULL), true)) END AS source
@@ -68,15 +87,7 @@ BEGIN
       LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE c.oid = f.issued AND c.relkind = 'S') q ON true
       CROSS JOIN LATERAL (SELECT fencing.doctor_lost_tokens(f.root) AS lost) g
-      LEFT JOIN LATERAL (SELECT bool_or(a.attgenerated <> '') AS generated, array_agg(a.attname ORDER BY u.ord) AS cols,
-          array_agg(a.atttypid::regtype::text ORDER BY u.ord) AS types,
-                                string_agg(format(CASE a.atttypid WHEN 'varchar'::regtype
-                                    THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
-                                                                  ELSE '(old.%I IS DISTINCT FROM new.%1$I)' END, a.attname), ' OR '
-                                                                      ORDER BY u.ord) AS changed
-                           FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, ord), pg_attribute a
-                          WHERE i.indrelid = f.root AND i.indisprimary AND a.attrelid = f.root AND a.attnum = u.num
-                              AND u.ord <= i.indnkeyatts) y ON true, kind k
+      LEFT JOIN keyed y ON y.root = f.root, kind k
      WHERE f.wall <> 'off' AND (k.suffix <> 'named' OR f.mode = 'lease')
        AND (NOT k.tomb OR f.tombs AND y.cols IS NOT NULL AND (f.oid = f.root OR f.part))  -- D212 has the other children, and D217 what has no key
        AND NOT f.torn AND NOT f.unsettled),  -- D213, and D102, D103 and D105
@@ -86,9 +97,8 @@ BEGIN
              WHEN t.oid IS NULL THEN 'D202 trigger-missing'
              -- which functions it is to run only a sequence says, and none is to be made without one
              WHEN p.pronamespace <> c_schema OR NOT w.unbounded AND p.proname <> w.func OR w.unbounded AND p.proname !~ CASE WHEN w.tomb
-                 THEN '^tomb_' ELSE '^wall_' END OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR (p.proconfig IS NOT NULL) <> w.tomb
-                  OR p.prosecdef <> (w.suffix NOT IN ('mark', 'named')) OR CASE WHEN w.source IS NULL THEN position('PERFORM fencing.fail(' IN p.prosrc) = 0
-                      ELSE NOT w.unbounded AND p.prosrc <> w.source END THEN 'D204 trigger-function'
+                 THEN '^tomb_' ELSE '^wall_' END OR p.proowner <> c_owner OR l.lanname <> 'plpgsql' OR p.proconfig IS DISTINCT FROM CASE WHEN w.tomb THEN c_settings END
+                  OR p.prosecdef <> (w.suffix NOT IN ('mark', 'named')) OR NOT w.unbounded AND p.prosrc IS DISTINCT FROM w.source THEN 'D204 trigger-function'
              WHEN t.tgenabled <> 'A' AND NOT (w.subscribed AND t.tgenabled = 'O') THEN 'D203 trigger-disabled'
              WHEN NOT w.unbounded AND pg_get_triggerdef(t.oid) IS DISTINCT FROM w.def || format('%I(%L)', w.func, w.wall)
                   -- triggers follow a column that is renamed, and D106 says so
@@ -108,7 +118,7 @@ BEGIN
                    FROM jsonb_to_recordset(family) AS m(root oid, oid oid, name text) JOIN pg_trigger u ON u.tgrelid = m.oid JOIN pg_proc g ON g.oid = u.tgfoid
                   WHERE m.root = w.root AND u.tgparentid = 0 AND g.pronamespace <> c_schema
                     AND u.tgname ~ CASE WHEN w.tomb THEN '^~fencing_(bury|vacate|tomb|rekey[12])$'
-                      ELSE '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert|bury|vacate|tomb|rekey[12]|zseal))$' END
+                      ELSE '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert|bury|vacate|tomb|rekey[12]|zseal(_column)?))$' END
                   ORDER BY m.name, u.tgname) AS drops
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
@@ -169,15 +179,17 @@ BEGIN
               ELSE coalesce((
                 -- registered alike, it takes on the rest
                 SELECT format('if it is to be protected as %s, %s, or, if not, SELECT fencing.wall(%L, ''off'')', string_agg(a.relid::text, ' or ' ORDER BY a.relid),
-                         min(fencing.doctor_register(c.oid::regclass::text, a.mode, a.token_column, a.resource, a.issued_by)), c.oid::regclass::text)
+                         min(fencing.doctor_register(root.name, a.mode, a.token_column, a.resource, a.issued_by)), c.oid::regclass::text)
                   FROM fencing.registered_above(c.oid) a WHERE g.relid IS NULL HAVING count(*) > 0),
-                format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%1$L, ''off'')',
-                  c.oid::regclass::text)) END
+                format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%L, ''off'')',
+                  root.name, c.oid::regclass::text)) END
     FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN fencing.registry g ON g.relid = c.oid
     LEFT JOIN (SELECT f.oid, bool_or(f.tombs AND (f.oid = f.root OR f.part)) AS has_tombs
                  FROM jsonb_to_recordset(family) AS f(root oid, oid oid, wall text, tombs boolean, part boolean) WHERE f.wall <> 'off'
                      GROUP BY f.oid) w ON w.oid = c.oid
+    -- a partition is registered as part of its root only
+    CROSS JOIN LATERAL (SELECT CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid::regclass END::text AS name) root
    WHERE p.pronamespace = c_schema AND p.proname ~ '^(wall|tomb)_[0-9a-f]{16}_' AND t.tgparentid = 0
      AND CASE left(p.proname, 4) WHEN 'wall' THEN w.oid IS NULL ELSE w.has_tombs IS NOT TRUE END
      AND NOT EXISTS (SELECT 1 FROM fencing.registry x WHERE x.schema_name = n.nspname AND x.table_name = c.relname AND x.relid <> c.oid);

@@ -8,6 +8,18 @@ BEGIN
             UNION SELECT g.issued_by::oid FROM fencing.registry g WHERE g.issued_by IS NOT NULL) s);
 END $$;
 
+-- Whom the owner gave what a role has from another one: to take it from that role takes it from all who have it from there.
+CREATE FUNCTION fencing.doctor_given(acl aclitem[], grantee oid, grantor oid, owner oid) RETURNS oid LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  FOR v_step IN 1..cardinality(acl) LOOP
+    EXIT WHEN grantor = owner OR grantor IS NULL;
+    grantee := grantor;
+    grantor := (SELECT a.grantor FROM aclexplode(acl) a WHERE a.grantee = doctor_given.grantee AND a.is_grantable ORDER BY a.grantor <> owner, a.grantor LIMIT 1);
+  END LOOP;
+  RETURN grantee;
+END $$;
+
 -- Sequences, each that bounds tokens, and what tokens are drawn from.
 CREATE FUNCTION fencing.doctor_sequences(family jsonb, apps jsonb)
 RETURNS TABLE (severity text, code text, object text, problem text, consequence text, remedy text) LANGUAGE plpgsql STABLE
@@ -101,10 +113,11 @@ BEGIN
              string_agg(DISTINCT a.privilege_type, ' and ')),
          CASE WHEN bool_or(a.privilege_type = 'UPDATE') THEN 'setval issues any token, or gives old ones out again'
              ELSE 'nextval issues tokens that a crash gives out again' END,
-         fencing.doctor_revoke('USAGE, UPDATE', format('SEQUENCE %I.%I', n.nspname, c.relname), a.grantee, a.grantor, c.relowner)
+         fencing.doctor_revoke('USAGE, UPDATE', format('SEQUENCE %I.%I', n.nspname, c.relname), fencing.doctor_given(c.relacl, a.grantee, a.grantor, c.relowner),
+             c.relowner, c.relowner)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, aclexplode(c.relacl) a
    WHERE c.oid = ANY (c_seqs) AND a.grantee <> c.relowner AND a.privilege_type IN ('USAGE', 'UPDATE')
-   GROUP BY c.oid, n.nspname, c.relname, c.relowner, a.grantee, a.grantor;
+   GROUP BY c.oid, n.nspname, c.relname, c.relowner, c.relacl, a.grantee, a.grantor;
 
   -- servers run by others may keep them back
   RETURN QUERY

@@ -86,6 +86,20 @@ BEGIN
               ELSE 'connect the application as another role, which is no superuser' END
     FROM pg_roles a WHERE a.rolsuper AND CASE WHEN roles IS NULL THEN a.rolcanlogin ELSE a.rolname = ANY (roles) END;
 
+  -- what everybody may is found where no role is judged, too: after a restore without privileges (pg_restore -x) there may be none
+  RETURN QUERY
+  SELECT 'error', 'D407 role-executes', 'PUBLIC', format('everybody may run %s', string_agg(DISTINCT CASE p.prorettype WHEN 'trigger'::regtype THEN 'trigger functions'
+           ELSE format('fencing.%I', p.proname) END, ', ')) || CASE WHEN bool_or(p.proacl IS NULL) THEN ', as after a restore without privileges' ELSE '' END,
+         'whoever has rights on the registry can let go of tables, and who may make triggers can put the wall''s to other uses',
+         format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', string_agg(p.oid::regprocedure::text, ', ' ORDER BY p.oid::regprocedure::text))
+    FROM pg_proc p
+   WHERE p.pronamespace = c_schema AND EXISTS (SELECT FROM aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) x WHERE x.grantee = 0)
+     AND (p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_' OR format('%s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) = ANY (c_made))
+     AND (p.proname = 'doctor_seal' OR NOT starts_with(p.proname, 'doctor_') AND p.proname NOT IN ('registered_above', 'setting_name') AND p.proname !~ '_bodies$')
+     -- what an application calls may be everybody's, if somebody has said so
+     AND (p.proacl IS NULL OR p.proname NOT IN ('next_token', 'take', 'renew', 'release', 'lease_ttl', 'incarnation_now', 'doctor', 'doctor_seal'))
+  HAVING count(*) > 0;
+
   RETURN QUERY
   WITH acl(obj, object, privilege, grantee, grantor, owner) AS (
     SELECT c.oid, format('TABLE %s', c.oid::regclass), x.privilege_type, x.grantee, x.grantor, c.relowner FROM pg_class c, aclexplode(c.relacl) x

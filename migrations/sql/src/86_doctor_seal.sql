@@ -12,14 +12,18 @@ BEGIN
     RAISE EXCEPTION 'fencing: no tables or no roles given to look at the seals of' USING ERRCODE = 'invalid_parameter_value',
       HINT = 'It is a part of the doctor: SELECT * FROM fencing.doctor().';
   END IF;
-  SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid,
+  SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid, 'held', s.held,
+           -- another one has the column's name, or it was dropped
+           'other', g.seal_column IS NOT NULL AND f.wall <> 'off' AND s.held IS DISTINCT FROM g.seal_column AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+             WHERE t.tgrelid = f.root AND t.tgname = '~fencing_zseal' AND p.pronamespace = c_schema),
            'again', format(CASE WHEN g.seal_column IS NULL THEN 'SELECT fencing.seal(%L, resource => %L)'
                ELSE 'SELECT fencing.seal(%L, by_column => %3$L)' END,
                            f.root_name, g.seal_resource, g.seal_column))), '[]') INTO v_sealed
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, resource text, wall text, part boolean,
         torn boolean, unsettled boolean, subscribed boolean)
     JOIN fencing.registry g ON g.relid = f.root AND num_nonnulls(g.seal_resource, g.seal_column) = 1
-    LEFT JOIN pg_attribute a ON a.attrelid = f.root AND a.attname = g.seal_column AND a.attnum > 0 AND NOT a.attisdropped;
+    LEFT JOIN pg_attribute a ON a.attrelid = f.root AND a.attname = g.seal_column AND a.attnum > 0 AND NOT a.attisdropped
+    CROSS JOIN LATERAL (SELECT fencing.doctor_sealed_by(f.root) AS held) s;
 
   RETURN QUERY
   SELECT 'warning', 'D224 seal-without-wall', f.name, 'it is sealed and the wall is off', 'nothing compares its writes with the lease',
@@ -30,23 +34,31 @@ BEGIN
 
   RETURN QUERY
   SELECT 'error', 'D223 seal-column', f.name, format('the column %I, which names the lease of a row, %s', f.by, x.what), x.so, x.fix
-    FROM jsonb_to_recordset(v_sealed) AS f(oid oid, name text, root_name text, "by" name, again text)
+    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, root_name text, wall text, "by" name, again text, held name, other boolean)
     LEFT JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.by AND a.attnum > 0 AND NOT a.attisdropped,
+    -- while it is sealed by a column, that can't get another type
+    LATERAL (SELECT CASE f.wall WHEN 'off' THEN 'ALTER TABLE %s ALTER COLUMN %I TYPE %s' ELSE 'BEGIN; SELECT fencing.unseal(%4$L); ALTER TABLE %1$s ALTER COLUMN %2$I TYPE %3$s; ' || replace(f.again, '%', '%%') || '; COMMIT' END AS typed) y,
     LATERAL (
       SELECT 'is missing' AS what, 'every write fails' AS so,
-             format('SELECT fencing.seal(%L, by_column => ...), with the name that it has now', f.root_name) AS fix WHERE a.attname IS NULL
+             CASE WHEN f.held IS NULL THEN format('SELECT fencing.seal(%L, by_column => ...), with the name that it has now', f.root_name)
+               ELSE format('SELECT fencing.seal(%L, by_column => %L), by its present name, or, to give the former one back, ALTER TABLE %s RENAME COLUMN %I TO %I', f.root_name, f.held, f.root_name, f.held, f.by) END AS fix
+       WHERE a.attname IS NULL
+      UNION ALL SELECT 'is another one than before' || CASE WHEN f.held IS NULL THEN ', as after it was dropped' ELSE format(': the leases of the rows are in %I', f.held) END,
+             'who holds the lease that a row names there now writes it, and the holder of the one that it is of can''t',
+             CASE WHEN f.held IS NULL THEN '' ELSE format('give that column its name back, or seal the table by its present one, SELECT fencing.seal(%L, by_column => %L); ', f.root_name, f.held) END
+               || format('once each row has the name of its lease in %I, or, if it has, BEGIN; SELECT fencing.unseal(%L); %s; COMMIT', f.by, f.root_name, f.again)
+       WHERE f.other AND f.root = f.oid AND a.attname IS NOT NULL
       UNION ALL SELECT format('is %s now', format_type(a.atttypid, a.atttypmod)), 'every write is refused',
-             format('ALTER TABLE %s ALTER COLUMN %I TYPE text; %s', f.root_name, f.by, f.again)
+             format(y.typed, f.root_name, f.by, 'text', f.root_name)
        WHERE a.atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype)
       UNION ALL SELECT 'has a collation under which different texts are equal', 'fencing.seal refuses the table, and two leases have one name',
-             format('ALTER TABLE %s ALTER COLUMN %I TYPE %s COLLATE "C"; %s', f.root_name, f.by, format_type(a.atttypid, a.atttypmod), f.again)
+             format(y.typed, f.root_name, f.by, format_type(a.atttypid, a.atttypmod) || ' COLLATE "C"', f.root_name)
        WHERE EXISTS (SELECT FROM pg_collation l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)
       UNION ALL SELECT 'is a generated column', 'it is computed after the check, and every write is refused',
              format('name a column that is written: SELECT fencing.seal(%L, by_column => ...), or ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION', f.root_name, f.root_name, f.by)
        WHERE a.attgenerated <> ''
       UNION ALL SELECT 'may be null', 'a row with a null can be written by nobody',
-          format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.by) WHERE NOT a.attnotnull
-              OR EXISTS (SELECT FROM pg_constraint u WHERE u.conrelid = f.oid AND u.contype = 'n' AND u.conkey[1] = a.attnum AND NOT u.convalidated)) x  -- NOT VALID, as PostgreSQL 18 can
+          format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', f.name, f.by) WHERE fencing.doctor_nullable(f.oid, a.attnum)) x
    WHERE f.by IS NOT NULL;
 
   -- the trigger, as fencing.seal_apply makes it; the codes are those of the wall's own
@@ -64,7 +76,7 @@ BEGIN
                  format('CREATE TRIGGER "~fencing_zseal" BEFORE INSERT OR DELETE OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION fencing.%I(%L)',
                                                      f.name, y.func, f.wall) THEN 'D205 trigger-changed' END AS code
       FROM jsonb_to_recordset(v_sealed) AS f(oid oid, name text, root_name text, col name, resource text, lease text, "by" name, typ oid,
-          wall text, again text, torn boolean, unsettled boolean, subscribed boolean)
+          wall text, again text, torn boolean, unsettled boolean, subscribed boolean, other boolean)
       LEFT JOIN pg_trigger t ON t.tgrelid = f.oid AND t.tgname = '~fencing_zseal' LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT
           JOIN pg_language l ON l.oid = p.prolang,
       LATERAL (SELECT 'seal_' || {{nameDigest `f.col, f.resource, f.lease, f.by, f.typ::regtype::text`}} || '_check' AS func) y
@@ -80,6 +92,7 @@ BEGIN
          CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it'
              ELSE 'nothing is compared with the lease' END
               ELSE 'an older holder writes rows that the new one has not written yet' END,
+         CASE WHEN s.other AND s.code ~ '^D20[45]' THEN 'mend what D223 says, and then ' ELSE '' END ||
          coalesce(CASE left(s.code, 4) WHEN 'D202' THEN s.again WHEN 'D203'
              THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER "~fencing_zseal"'
              ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER "~fencing_zseal"' END, s.name)
@@ -98,8 +111,8 @@ BEGIN
       OR EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid) THEN 'error' ELSE 'warning' END, 'D209 wall-left-over',
          c.oid::regclass::text, format('trigger %I of a seal is on a table that has none', t.tgname),
              'writes are refused that nothing protects',
-         format('if it is to be sealed, SELECT fencing.seal(%L, ...) once it has a wall, or, if not, SELECT fencing.unseal(%1$L)',
-             c.oid::regclass::text)
+         format('if it is to be sealed, SELECT fencing.seal(%L, ...) once it has a wall, or, if not, SELECT fencing.unseal(%L)',
+             CASE WHEN c.relispartition THEN pg_partition_root(c.oid) ELSE c.oid::regclass END::text, c.oid::regclass::text)
     FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE p.pronamespace = c_schema AND p.proname ~ '^seal_[0-9a-f]{16}_' AND t.tgparentid = 0
      AND c.oid NOT IN (SELECT f.oid FROM jsonb_to_recordset(v_sealed) AS f(oid oid, wall text) WHERE f.wall <> 'off')
@@ -109,7 +122,8 @@ BEGIN
   SELECT 'error', k.code, format('trigger %I on fencing.%I', k.name, k.tbl),
          CASE WHEN t.oid IS NULL THEN 'it is missing' WHEN t.tgenabled <> 'A' THEN 'it is not ENABLE ALWAYS'
              ELSE 'it is not as fencing made it' END, k.so,
-         CASE WHEN pg_get_triggerdef(t.oid) = 'CREATE ' || k.def THEN '' ELSE 'CREATE OR REPLACE ' || k.def || '; ' END
+         CASE WHEN to_regprocedure(u.func) IS NULL THEN 'run migrations.Up(ctx, dsn), which makes its function again, and then ' ELSE '' END
+         || CASE WHEN pg_get_triggerdef(t.oid) = 'CREATE ' || k.def THEN '' ELSE 'CREATE OR REPLACE ' || k.def || '; ' END
          || format('ALTER TABLE fencing.%I ENABLE ALWAYS TRIGGER %I', k.tbl, k.name)
     FROM (VALUES ('D210 registry-trigger', 'registry', 'seal',
         'TRIGGER seal AFTER DELETE OR UPDATE ON fencing.registry FOR EACH ROW EXECUTE FUNCTION fencing.seal_changed()',
@@ -118,6 +132,7 @@ BEGIN
                      'TRIGGER epoch AFTER INSERT OR UPDATE OF token ON fencing.lease FOR EACH ROW EXECUTE FUNCTION fencing.raise_epoch()',
                   'a lease that is taken shuts its old holder out of nothing, and its new one out of sealed tables')) k(code, tbl, name,
                       def, so)
+    CROSS JOIN LATERAL (SELECT substring(k.def FROM 'FUNCTION (.*)$') AS func) u
     LEFT JOIN pg_trigger t ON t.tgrelid = to_regclass(format('fencing.%I', k.tbl)) AND t.tgname = k.name
    WHERE t.oid IS NULL OR t.tgenabled <> 'A' OR pg_get_triggerdef(t.oid) <> 'CREATE ' || k.def;
 
