@@ -71,9 +71,6 @@ func (c *checker) checkForeignOptions(n *sqltree.Node) {
 // protected table.
 func checkSchemaDDL(c *checker, n *sqltree.Node, top bool) {
 	checkDDL(c, n, top)
-	if !n.Is("AlterOwnerStmt") {
-		c.checkRenamed(n)
-	}
 	kind := n.Str(map[string]string{"RenameStmt": "renameType", "AlterObjectSchemaStmt": "objectType", "AlterOwnerStmt": "objectType"}[n.Kind()])
 	if kind == "OBJECT_SCHEMA" {
 		c.checkSchemas(n)
@@ -129,9 +126,6 @@ func (c *checker) reportDDL(n, at *sqltree.Node) {
 // protection rests on. Columns, constants and parameters are no such names.
 func (c *checker) namesProtected(n *sqltree.Node) *sqltree.Node {
 	if at := builtinObject(n); at != nil {
-		return at
-	}
-	if at := c.namesBound(n); at != nil {
 		return at
 	}
 	if at := c.fencingObject(n); at != nil {

@@ -44,7 +44,6 @@ func checkFunction(c *checker, n *sqltree.Node) {
 		schema = parts[len(parts)-2]
 	}
 	c.checkMaintainer(n, name)
-	c.checkGiven(n, schema, name)
 	if schema != "fencing" && c.policy.hasFencing() && givesWord(n.List("args"), "fencing") {
 		c.givesOwn = true // the function may run what it is given
 	}
@@ -96,8 +95,8 @@ func (c *checker) writesProtected(schema, name string) bool {
 }
 
 func (c *checker) reportFunction(n *sqltree.Node, schema, name string) {
-	if matches(c.policy.closure.Untold, schema, name) {
-		c.report(violation(UnsafeFunction, n, "function %s may write a protected table: it, or what it calls, runs SQL that it makes, with names that cannot be told; write the names as constants in the function and quote all else that it puts in (by %%I and %%L of format), put up the wall on the protected tables, use a plain connection, or, if the function carries a guard of its own, name it in driver.WithGuardedFunctions", quotedName(schema, name)))
+	if u := c.policy.unreadFunction(schema, name); u != nil {
+		c.report(violation(UnsafeFunction, n, "function %s may write protected table %q: %s; %s", quotedName(schema, name), u.Into, u.reason(), u.remedy()))
 		return
 	}
 	c.report(violation(UnsafeFunction, n, "function %s writes a protected table or the schema fencing, or gives the name of a protected table to something else, as far as its code can be read: use a plain connection, or name it in driver.WithGuardedFunctions if it carries a guard of its own", quotedName(schema, name)))
@@ -106,12 +105,12 @@ func (c *checker) reportFunction(n *sqltree.Node, schema, name string) {
 // checkFieldCall refuses a writing function in the notation of a column:
 // row.f stands for f(row).
 func checkFieldCall(c *checker, n *sqltree.Node) {
-	if len(c.policy.closure.Functions)+len(c.policy.closure.OwnCallers)+len(c.policy.closure.TextFunctions) == 0 {
+	if len(c.policy.closure.Functions)+len(c.policy.closure.OwnCallers) == 0 {
 		return
 	}
 	fields := n.List(map[string]string{"ColumnRef": "fields", "A_Indirection": "indirection"}[n.Kind()])
 	for i, f := range fields {
-		if f.Is("String") && (i > 0 || n.Kind() == "A_Indirection") && (c.writesProtected("", f.Str("sval")) || c.policy.takesText(f.Str("sval")) && !matches(c.policy.closure.GuardedFunctions, "", f.Str("sval"))) {
+		if f.Is("String") && (i > 0 || n.Kind() == "A_Indirection") && c.writesProtected("", f.Str("sval")) {
 			c.reportFunction(n, "", f.Str("sval"))
 		}
 		if f.Is("String") && (i > 0 || n.Kind() == "A_Indirection") && matches(c.policy.closure.OwnCallers, "", f.Str("sval")) {
@@ -168,7 +167,7 @@ func customSetting(n *sqltree.Node) bool {
 	}
 	prefix, ok := textConstant(n)
 	name, _, dot := strings.Cut(prefix, ".")
-	return ok && dot && name != "" && sqltext.Lower(name) != "fencing" && sqltext.Lower(name) != "plpgsql"
+	return ok && dot && name != "" && sqltext.Lower(name) != "fencing"
 }
 
 // checkSetval allows setval on a sequence that is named by a constant, or by
