@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/fencerow/fencerow/rewrite"
@@ -47,18 +48,16 @@ func (r *catalogRoutine) read() *routineBody {
 	r.body = scanBody(r.Language, tokens)
 	plain := readPlain(r.Language, tokens, r.ArgNames)
 	defaults := &plainReader{routineReader: routineReader{tokens: lexBody(r.Defaults, true)}}
-	if r.body.scan(defaults.tokens, false); plain.why == "" {
-		defaults.check(0, len(defaults.tokens))
-		plain.why = defaults.why
-	}
+	r.body.scan(defaults.tokens, false)
 	for _, setting := range r.Settings {
 		name, _, _ := strings.Cut(setting, "=")
 		if lowerASCII(name) == stringsSetting {
-			plain.fail("sets %s, by which strings are read otherwise", stringsSetting)
+			defaults.fail("sets %s, by which strings are read otherwise", stringsSetting)
 		}
 		r.body.say(lexBody(setting, false))
 	}
-	r.body.unread, r.body.isLost = plain.why, plain.isLost
+	defaults.check(0, len(defaults.tokens))
+	r.body.unread, r.body.isLost = cmp.Or(defaults.why, plain.why), plain.isLost
 	r.body.escapes = strings.Contains(r.Source, `\`) || strings.Contains(r.Defaults, `\`)
 	return r.body
 }
