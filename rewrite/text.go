@@ -5,16 +5,13 @@ import (
 	"strings"
 )
 
-// textRunners are functions of PostgreSQL and its extensions that run SQL which
-// they are given; textReaders run it so that it can only read by itself, or read a table that
-// they are given the name of.
-var (
-	textRunners = setOf("schedule", "schedule_in_database", "run_command_on_workers", "run_command_on_shards", "run_command_on_placements", "run_command_on_coordinator",
-		"run_command_on_all_nodes", "pg_background_launch")
-	textReaders = setOf("query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "table_to_xml", "table_to_xml_and_xmlschema", "cursor_to_xml",
-		"schema_to_xml", "schema_to_xml_and_xmlschema", "database_to_xml", "database_to_xml_and_xmlschema",
-		"ts_stat", "ts_rewrite", "connectby", "xpath_table", "crosstab", "crosstab2", "crosstab3", "crosstab4", "crosstabn")
-)
+// textRunners are functions of PostgreSQL and its extensions that run SQL which they are
+// given, or read a table that they are given the name of.
+var textRunners = setOf("schedule", "schedule_in_database", "run_command_on_workers", "run_command_on_shards", "run_command_on_placements", "run_command_on_coordinator",
+	"run_command_on_all_nodes", "pg_background_launch",
+	"query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "table_to_xml", "table_to_xml_and_xmlschema", "cursor_to_xml",
+	"schema_to_xml", "schema_to_xml_and_xmlschema", "database_to_xml", "database_to_xml_and_xmlschema",
+	"ts_stat", "ts_rewrite", "connectby", "xpath_table", "crosstab", "crosstab2", "crosstab3", "crosstab4", "crosstabn")
 
 // RunsText reports whether a function of PostgreSQL or one of its extensions runs SQL
 // that it is given. Both names are as they are stored; the schema is "" where none is
@@ -23,7 +20,7 @@ func RunsText(name, schema string) bool {
 	if strings.HasPrefix(name, "schedule") {
 		return schema == "cron" && textRunners[name]
 	}
-	return textRunners[name] || textReaders[name] || strings.HasPrefix(name, "dblink")
+	return textRunners[name] || strings.HasPrefix(name, "dblink")
 }
 
 // UnreadRoutine is a function, procedure or aggregate that may write protected

@@ -22,7 +22,6 @@
 //     closuremakers.go: what changes the catalog; closurefound.go: the result
 //   - routine*.go: what the body of a function says, read from its tokens:
 //     routinelex.go has these, routine.go and routinestructure.go the tables and calls,
-//     routineplain.go and routineplainsql.go whether the body is plain, so that these
-//     are all that it does
+//     routineplain*.go whether the body is plain, so that these are all that it does
 //   - changer.go: which columns a trigger changes in the row to be written
 package reach
