@@ -195,7 +195,7 @@ func TestDetourOfASituation(t *testing.T) {
 			config, err := pgx.ParseConfig(dsn)
 			require.NoError(t, err)
 			config.DefaultQueryExecMode = cmp.Or(test.mode, config.DefaultQueryExecMode)
-			connector, err := NewConnector(*config, Protect("orders", rewrite.Strict))
+			connector, err := NewConnector(*config, Protect("orders", rewrite.Strict), WithGuardedFunctions("make"))
 			require.NoError(t, err)
 			db := sql.OpenDB(connector)
 			defer db.Close()

@@ -98,28 +98,37 @@
 // rules that write them, and functions, operators and types whose code does,
 // also where it stands in a default, a check, a policy, a condition or the
 // argument of a trigger. Code that makes, renames or moves something to the name
-// of a protected table counts as well. It is read with the registry. What a
-// function writes is told by the words of its body: the tables that its
-// statements name as the ones they write, and the functions that it calls. Nor is
-// a function of an extension or in C told.
+// of a protected table counts as well. It is read with the registry. A function of
+// an extension, or in C, isn't told.
 //
-// SQL that a body makes and runs (EXECUTE, and functions such as query_to_xml,
-// dblink or cron.schedule) is put together from its pieces: constants, variables that are only
-// set to known pieces, format(), quote_ident(), || and the like, TG_ARGV, and TG_TABLE_NAME for
-// each table that has the trigger. A parameter is told by each call: in other
-// bodies, and in a statement, where it must be a literal if it could name what is
-// written. Anything else could be any name, and any text: what a query, a
-// function or a record's field gives. Code that may write under such a name counts for
-// every protected table without a wall, as does code in another language than SQL and PL/pgSQL that
-// runs SQL. Quoted values (%L, USING), numbers, dates, names of columns (%I) and names of
-// schemas may be any; what is put in unquoted may be any statement, whatever the text
-// begins with.
+// What a function in SQL or PL/pgSQL writes is told by its body if that is plain: each
+// statement begins with a known word, and the SQL that it runs stands in it. Then it
+// writes the tables that its statements name as the ones they write, and what the
+// functions write that it calls. Plain are all of PL/pgSQL's own statements, queries, INSERT,
+// UPDATE, DELETE, MERGE, TRUNCATE, COPY, REFRESH, LOCK, SET, GRANT and the like, tables of plain
+// columns (temporary ones or CREATE TABLE AS), indexes, sequences, and their DROP
+// without CASCADE.
 //
-// Without a wall this is a reading of code, and no proof. Known to pass: a body that
-// sets or restarts the sequence that tokens come from by a name it is given, one that
-// drops a type with CASCADE, one that calls a function of somebody's own with the name of
-// a built-in one, and ALTER or DROP TABLE by a bare name after a function has moved the
-// search_path. Have the wall put up where the database has code that you don't trust.
+// Any other body isn't read, and the function counts for every protected table
+// without a wall, as does what calls or fires it. These are bodies with:
+//   - EXECUTE of anything but one string constant, with USING or without: a text that is
+//     put together (||, format()), a variable, a parameter
+//   - any other statement: ALTER, DO, CREATE of a function, view, trigger or the like, or of a
+//     table with LIKE, PARTITION OF, CHECK, REFERENCES or a default that is no constant
+//   - a call of what runs SQL that it is given: query_to_xml, dblink, cron.schedule and the like
+//   - standard_conforming_strings, a variable named like a word of a statement (insert, into), or
+//     another language
+//
+// The error names the routine and what makes its body unread. Have the wall put up on the
+// table, which judges whatever writes it; or write the body plainly; or, if the function
+// writes no protected table, or carries a guard of its own, allow it: by
+// fencing.allow_function for every handle, or by [WithGuardedFunctions]. A body that
+// sets a sequence is told by a constant that names it: setval of anything else counts for
+// every sequence that tokens come from, and so does ALTER SEQUENCE.
+//
+// Without a wall this is a reading of code, and no proof. Known to pass: ALTER or DROP
+// TABLE by a bare name after a function has moved the search_path, and what code in C does.
+// Have the wall put up where the database has code that you don't trust.
 //
 // Code that a statement runs without naming it counts, too: a function of a view
 // or a policy when the relation is read, of an index when it is rebuilt (REINDEX,
@@ -144,8 +153,8 @@
 // connection then looks again before it sends anything else, within a transaction
 // as well: each such statement costs one round trip more, and the time for reading
 // the catalog if something has changed. Code that makes only tables of plain
-// columns, temporary ones for instance, or that runs EXECUTE with a fixed text or
-// with format() and quoted values (%I, %L) is none of these.
+// columns, temporary ones for instance, is none of these; code whose body isn't read is
+// one.
 //
 // A look is bounded. The server ends one that waits for a lock, and the connection
 // is used again; statements and new connections then go by what is known, and a

@@ -26,7 +26,7 @@ CREATE SCHEMA app;
 CREATE TABLE app.accounts (id bigint PRIMARY KEY, balance bigint, last_token bigint NOT NULL DEFAULT 0);
 CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint);
 CREATE FUNCTION set_tenant(t text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('search_path', t, false); END $$;
-CREATE PROCEDURE use_tenant(t text) LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'SET search_path = ' || t; END $$;
+CREATE PROCEDURE use_tenant(t text) LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('search_path', t, false); END $$;
 CREATE TABLE login (tenant text);
 CREATE FUNCTION on_login() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('search_path', NEW.tenant, false); RETURN NEW; END $$;
 CREATE TRIGGER t BEFORE INSERT ON login FOR EACH ROW EXECUTE FUNCTION on_login();

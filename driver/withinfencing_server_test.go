@@ -75,6 +75,9 @@ func TestObjectsPutIntoFencing(t *testing.T) {
 func TestOwnedSequence(t *testing.T) {
 	const setup = `CREATE SEQUENCE tokens; CREATE TABLE owner (i bigint) PARTITION BY LIST (i); CREATE TABLE owner_1 PARTITION OF owner FOR VALUES IN (1);
 		CREATE FUNCTION empties() RETURNS void LANGUAGE plpgsql AS $$ BEGIN TRUNCATE owner RESTART IDENTITY; END $$;
+		CREATE FUNCTION sets(s regclass) RETURNS bigint LANGUAGE sql AS 'SELECT setval(s, 1)';
+		CREATE FUNCTION sets_all() RETURNS void LANGUAGE plpgsql AS $$ DECLARE r record; BEGIN FOR r IN SELECT oid::regclass AS s FROM pg_class WHERE relname = 'tokens' LOOP PERFORM setval(r.s, 1); END LOOP; END $$;
+		CREATE FUNCTION sets_other() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM setval(pg_get_serial_sequence('owned', 'id'), 1); END $$; CREATE TABLE owned (id bigserial);
 		CREATE TABLE issued (id bigint PRIMARY KEY, last_token bigint NOT NULL DEFAULT 0)`
 	dsn, plain := acted(t, actCase{setup: setup})
 	run(t, dsn, `SELECT fencing.register('issued', 'lease', issued_by => 'tokens')`)
@@ -83,12 +86,15 @@ func TestOwnedSequence(t *testing.T) {
 		_, err := openReset(t, dsn, "nobody").Exec(use)
 		require.NoError(t, err, use)
 	}
+	_, err := openReset(t, dsn, "nobody").Exec(`SELECT sets_other()`)
+	require.NoError(t, err)
+	uses = append(uses, `SELECT sets('tokens')`, `SELECT sets(oid) FROM pg_class WHERE relname = 'tokens'`, `SELECT sets_all()`)
 	run(t, dsn, `ALTER SEQUENCE tokens OWNED BY owner_1.i; SELECT setval('tokens', 1000)`)
 	for _, use := range uses {
 		_, err := openReset(t, dsn, "nobody").Exec(use)
 		require.ErrorIs(t, err, rewrite.ErrRefused, use)
 	}
-	_, err := openReset(t, dsn, "nobody").Exec(`TRUNCATE owner`)
+	_, err = openReset(t, dsn, "nobody").Exec(`TRUNCATE owner`)
 	require.NoError(t, err)
 	for _, use := range uses {
 		var last int64

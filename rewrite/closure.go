@@ -33,16 +33,9 @@ type Closure struct {
 	Functions []Name
 	// FunctionTables has one of the tables that each of Functions may write, for messages.
 	FunctionTables map[Name]Name
-	// TextFunctions are functions and procedures that write protected tables if what
-	// they are given names them: they run SQL that they make of it.
-	TextFunctions []TextFunction
-	// Untold are those of Functions, and the functions of triggers and the like, that may run
-	// SQL which they make with names that cannot be told.
-	Untold []Name
-	// TriggerTexts are functions that could write protected tables by the name of the table that
-	// their trigger is on, or by the trigger's arguments: they run SQL that they make of
-	// it. TextTriggers are relations with a trigger that runs one.
-	TriggerTexts, TextTriggers []Name
+	// Unread are those of Functions, and the functions of triggers and the like, that may
+	// write a table without a wall because a body isn't read.
+	Unread []UnreadRoutine
 	// TriggerFunctions are the functions of triggers on protected tables.
 	TriggerFunctions []Name
 	// Sequences are the sequences that tokens come from.
@@ -105,19 +98,6 @@ type Namesake struct {
 	IsTable bool   // a table, partitioned or not, and no view or foreign table
 }
 
-// TextFunction is a function that runs SQL which it makes of what it is given.
-type TextFunction struct {
-	Name
-	Parameters []TextParameter // that the SQL is made of
-}
-
-// TextParameter is a parameter of a function.
-type TextParameter struct {
-	Place  int    // from 0
-	Name   string // "" if it has none
-	IsLast bool   // and so what stands behind may be given for it, too
-}
-
 // Relative is a relation that shares rows with a protected table.
 type Relative struct {
 	Name
@@ -140,6 +120,8 @@ type Writer struct {
 	Name
 	Into   Name     // the protected table that is written
 	Events []string // "INSERT", "UPDATE", "DELETE", "TRUNCATE", "READ" (whatever uses it, a query too), "REFRESH", "LIKE" (CREATE TABLE (LIKE ...) takes it over), "ENABLE" (its trigger or rule is disabled)
+
+	Unread *UnreadRoutine // by which it does, nil if it is by code that is read
 }
 
 // TokenTrigger is a trigger that may change the token of a protected table's

@@ -147,10 +147,10 @@ func (p *Policy) bodyWord(body string) string {
 		return "what the parser cannot read"
 	}
 	b := bodyTokens{text: body, tokens: slices.DeleteFunc(all, parser.Token.IsComment)}
-	inTrigger, inCopy, inChange := false, false, false
+	inTrigger, inCopy := false, false
 	for i, t := range b.tokens {
 		if b.starts(i) {
-			inTrigger, inChange = false, b.word(i) == "create" || b.word(i) == "alter"
+			inTrigger = false
 		}
 		inCopy = b.word(i-1) != ";" && inCopy || b.starts(i) && b.word(i) == "copy"
 		switch word := b.word(i); {
@@ -169,9 +169,7 @@ func (p *Policy) bodyWord(body string) string {
 			return word + " without a schema, which the schema fencing has, too"
 		case b.starts(i) && p.runsUnnamed(word):
 			return word + ", which runs code that no text names"
-		case inChange && matches(p.closure.TextTriggers, "", word):
-			return "a change of " + word + ", on which a trigger makes SQL of its table's name"
-		case p.isWord(word), p.isBound(word), p.quick.words.Lookup(word)&wordsearch.Hit != 0 && word != "execute" && !p.partOfName(word):
+		case p.isWord(word), p.quick.words.Lookup(word)&wordsearch.Hit != 0 && word != "execute" && !p.partOfName(word):
 			return word
 		case word == "trigger":
 			inTrigger = inTrigger || b.creates(i)

@@ -73,9 +73,6 @@ func (c *checker) checkForeignOptions(n *sqltree.Node) {
 // protected table.
 func checkSchemaDDL(c *checker, n *sqltree.Node, top bool) {
 	checkDDL(c, n, top)
-	if !n.Is("AlterOwnerStmt") {
-		c.checkRenamed(n)
-	}
 	kind := n.Str(map[string]string{"RenameStmt": "renameType", "AlterObjectSchemaStmt": "objectType", "AlterOwnerStmt": "objectType"}[n.Kind()])
 	if kind == "OBJECT_SCHEMA" {
 		c.checkSchemas(n)
@@ -115,7 +112,7 @@ func (c *checker) checkSchemas(n *sqltree.Node) {
 
 func (c *checker) reportDDL(n, at *sqltree.Node) {
 	v := violation(ProtectedDDL, n, "%s names %q, which is a protected table or what its protection rests on: change its structure over a plain connection, as migrations do", statementName(n.Kind()), at.Text)
-	if k := &c.policy.closure; len(c.policy.byName[at.Text]) == 0 && (matches(k.Functions, "", at.Text) || c.policy.isBound(at.Text)) {
+	if k := &c.policy.closure; len(c.policy.byName[at.Text]) == 0 && matches(k.Functions, "", at.Text) {
 		v.Message = statementName(n.Kind()) + " names function " + strconv.Quote(at.Text) + ", which may write a protected table without a proof: what calls or fires it, and what it is, is changed over a plain connection, as migrations do"
 	}
 	if c.byPath && c.mayBeMoved {
@@ -137,9 +134,6 @@ func (c *checker) reportDDL(n, at *sqltree.Node) {
 // protection rests on. Columns, constants and parameters are no such names.
 func (c *checker) namesProtected(n *sqltree.Node) *sqltree.Node {
 	if at := builtinObject(n); at != nil {
-		return at
-	}
-	if at := c.namesBound(n); at != nil {
 		return at
 	}
 	if at := c.fencingObject(n); at != nil {

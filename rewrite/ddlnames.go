@@ -115,3 +115,6 @@ func (c *checker) checkTypes(n *sqltree.Node) {
 // columnCommands are the parts of ALTER TYPE and ALTER TABLE that change what values of the row
 // type are.
 var columnCommands = setOf("AT_AddColumn", "AT_DropColumn", "AT_AlterColumnType")
+
+// functionKinds are the kinds of object that are called as functions are.
+var functionKinds = setOf("OBJECT_FUNCTION", "OBJECT_PROCEDURE", "OBJECT_ROUTINE", "OBJECT_AGGREGATE")

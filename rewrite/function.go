@@ -45,7 +45,6 @@ func checkFunction(c *checker, n *sqltree.Node) {
 		schema = parts[len(parts)-2]
 	}
 	c.checkMaintainer(n, name)
-	c.checkGiven(n, schema, name)
 	if schema != "fencing" && c.policy.hasFencing() && givesWord(n.List("args"), "fencing") {
 		c.givesOwn = true // the function may run what it is given
 	}
@@ -105,8 +104,8 @@ func (c *checker) reportFunction(n *sqltree.Node, schema, name string) {
 		c.report(violation(UnsafeFunction, n, "function %s is allowed with some types of arguments and may write a protected table with others, which the text does not tell apart: rename one of the overloads, or read the others and allow them by fencing.allow_function as well", quotedName(schema, name)))
 		return
 	}
-	if matches(c.policy.closure.Untold, schema, name) {
-		c.report(violation(UnsafeFunction, n, "function %s may write protected table %s: it, or what it calls, runs SQL that it makes, with names that cannot be told; write the names as constants in the function and quote all else that it puts in (by %%I and %%L of format), put up the wall on the protected tables, use a plain connection, or, if the function carries a guard of its own, name it in driver.WithGuardedFunctions", quotedName(schema, name), c.tableOf(schema, name)))
+	if u := c.policy.unreadFunction(schema, name); u != nil {
+		c.report(violation(UnsafeFunction, n, "function %s may write protected table %q: %s; %s", quotedName(schema, name), u.Into, u.reason(), u.remedy()))
 		return
 	}
 	c.report(violation(UnsafeFunction, n, "function %s writes table %s, or gives that name to something else, in its own code or by what it calls or fires, as far as code can be read: use a plain connection, or name it in driver.WithGuardedFunctions if it carries a guard of its own", quotedName(schema, name), c.tableOf(schema, name)))
@@ -126,12 +125,12 @@ func (c *checker) tableOf(schema, name string) string {
 // checkFieldCall refuses a writing function in the notation of a column:
 // row.f stands for f(row).
 func checkFieldCall(c *checker, n *sqltree.Node) {
-	if len(c.policy.closure.Functions)+len(c.policy.closure.OwnCallers)+len(c.policy.closure.TextFunctions) == 0 {
+	if len(c.policy.closure.Functions)+len(c.policy.closure.OwnCallers) == 0 {
 		return
 	}
 	fields := n.List(map[string]string{"ColumnRef": "fields", "A_Indirection": "indirection"}[n.Kind()])
 	for i, f := range fields {
-		if f.Is("String") && (i > 0 || n.Kind() == "A_Indirection") && (c.writesProtected("", f.Str("sval")) || c.policy.takesText(f.Str("sval")) && !matches(c.policy.closure.GuardedFunctions, "", f.Str("sval"))) {
+		if f.Is("String") && (i > 0 || n.Kind() == "A_Indirection") && c.writesProtected("", f.Str("sval")) {
 			c.reportFunction(n, "", f.Str("sval"))
 		}
 		if f.Is("String") && (i > 0 || n.Kind() == "A_Indirection") && matches(c.policy.closure.OwnCallers, "", f.Str("sval")) {
@@ -188,7 +187,7 @@ func customSetting(n *sqltree.Node) bool {
 	}
 	prefix, ok := textConstant(n)
 	name, _, dot := strings.Cut(prefix, ".")
-	return ok && dot && name != "" && sqltext.Lower(name) != "fencing" && sqltext.Lower(name) != "plpgsql"
+	return ok && dot && name != "" && sqltext.Lower(name) != "fencing"
 }
 
 // checkSetval allows setval on a sequence that is named by a constant, or by

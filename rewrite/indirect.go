@@ -18,7 +18,7 @@ func (c *checker) checkIndirect(t target, event string, sets []*sqltree.Node) {
 		}
 		for _, w := range r.writers {
 			if slices.Contains(w.Events, strings.TrimSuffix(event, " CASCADE")) {
-				c.report(violation(IndirectWrite, t.at, "%s on %q runs a trigger or rule that writes protected table %q without a proof: use a plain connection, or make it carry a guard and name its function in driver.WithGuardedFunctions%s", event, r.Name, w.Into, c.policy.untoldHint()))
+				c.reportWriter(t, event, w)
 			}
 		}
 		for _, rule := range r.replaced {
@@ -43,6 +43,15 @@ func (c *checker) checkIndirect(t target, event string, sets []*sqltree.Node) {
 			}
 		}
 	}
+}
+
+// reportWriter refuses a write that runs code which writes a protected table.
+func (c *checker) reportWriter(t target, event string, w Writer) {
+	if u := w.Unread; u != nil {
+		c.report(violation(IndirectWrite, t.at, "%s on %q runs a trigger, rule or default that may write protected table %q: %s, which it calls, %s; %s", event, w.Name, u.Into, u.signature(), u.Why, u.remedy()))
+		return
+	}
+	c.report(violation(IndirectWrite, t.at, "%s on %q runs a trigger or rule that writes protected table %q without a proof: use a plain connection, or make it carry a guard and name its function in driver.WithGuardedFunctions", event, w.Name, w.Into))
 }
 
 // reportView refuses a write through a view, or a foreign table that is like one.

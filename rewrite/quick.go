@@ -23,7 +23,7 @@ var quickKinds = setOf("select", "insert", "update", "delete", "merge", "values"
 
 // quickWords can run other code or change what the check rests on.
 var quickWords = setOf("fencing", "set_config", "setval",
-	"session_replication_role", "session_authorization", "allow_system_table_mods", "standard_conforming_strings", "variable_conflict", "client_encoding", "search_path",
+	"session_replication_role", "session_authorization", "allow_system_table_mods", "standard_conforming_strings", "client_encoding", "search_path",
 	"execute", "prepare", "prepared", "deallocate", "discard", "program", "cron")
 
 // quickWrites can write a catalog, if one is named.
@@ -56,9 +56,6 @@ func (p *Policy) newQuickSet() *quickSet {
 		for _, n := range list {
 			q.add(n.Name)
 		}
-	}
-	for _, f := range c.TextFunctions {
-		q.add(f.Name.Name)
 	}
 	if p.hasReaders {
 		for _, name := range maintainers {

@@ -350,7 +350,7 @@ func pagePolicy(t *testing.T, mode Mode) *Policy {
 	p, err = p.WithClosure(Closure{
 		Views:     []Name{{"public", "open_orders"}},
 		Cascades:  []Cascade{{Name: Name{"public", "customers"}, Into: orders, Delete: true}},
-		Writers:   []Writer{{Name{"public", "payments"}, orders, []string{"INSERT"}}},
+		Writers:   []Writer{{Name: Name{"public", "payments"}, Into: orders, Events: []string{"INSERT"}}},
 		Functions: []Name{{"public", "close_order"}},
 	})
 	require.NoError(t, err)

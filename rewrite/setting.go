@@ -56,8 +56,6 @@ func (c *checker) setting(at *sqltree.Node, name string, values []string, known 
 		c.report(violation(SessionSetting, at, "setting %s is not changed through fencerow: the protection rests on it%s", folded, advice))
 	case folded == "standard_conforming_strings" && !(known && len(values) == 1 && isOn(values[0])):
 		c.report(violation(SessionSetting, at, "standard_conforming_strings must stay on: with it off the server reads texts otherwise than the check%s", advice))
-	case folded == "plpgsql.variable_conflict" && !(known && len(values) == 1 && (strings.EqualFold(values[0], "error") || strings.EqualFold(values[0], "use_variable"))):
-		c.report(violation(SessionSetting, at, "plpgsql.variable_conflict must not become use_column: names in functions would then mean something else than the check takes them for; write #variable_conflict into the functions that need it"))
 	case folded == "client_encoding" && !(known && len(values) == 1 && isUTF8(values[0])):
 		c.report(violation(SessionSetting, at, "client_encoding must stay UTF8: in another the server reads texts otherwise than the check%s", advice))
 	case folded == "search_path" && c.stored:

@@ -36,6 +36,10 @@ func (c *checker) checkUnseen(n *sqltree.Node) {
 		return
 	}
 	h := c.policy.closure.Unseen[0]
+	if u := c.policy.unreadFunction(h.Function.Schema, h.Function.Name); u != nil {
+		c.report(violation(IndirectWrite, n, "%s may run %s %s, which a text need not name, and whose function %s may write table %q: %s; %s", statementName(n.Kind()), h.Kind, h.Object, h.Function, u.Into, u.reason(), u.remedy()))
+		return
+	}
 	remedy := "have that table's wall put up, "
 	if h.Into.Schema == "fencing" {
 		remedy = ""
@@ -53,15 +57,19 @@ func (c *checker) checkUse(rel *sqltree.Node) {
 	for _, r := range c.policy.lookup(rel.Str("schemaname"), rel.Str("relname")) {
 		for _, w := range r.writers {
 			if slices.Contains(w.Events, eventRead) {
-				c.reportUse(rel, r.Name, w.Into)
+				c.reportUse(rel, w)
 				return
 			}
 		}
 	}
 }
 
-func (c *checker) reportUse(at *sqltree.Node, name, into Name) {
-	c.report(violation(IndirectWrite, at, "whatever uses %q may run a function that writes protected table %q without a proof: its query, or that of a view below it, a policy, an index, statistics or a constraint calls one; use a plain connection, or make the function carry a guard and name it in driver.WithGuardedFunctions%s", name, into, c.policy.untoldHint()))
+func (c *checker) reportUse(at *sqltree.Node, w Writer) {
+	if u := w.Unread; u != nil {
+		c.report(violation(IndirectWrite, at, "whatever uses %q may write protected table %q: its query, a policy, an index or the like calls %s, which %s; %s", w.Name, u.Into, u.signature(), u.Why, u.remedy()))
+		return
+	}
+	c.report(violation(IndirectWrite, at, "whatever uses %q may run a function that writes protected table %q without a proof: its query, or that of a view below it, a policy, an index, statistics or a constraint calls one; use a plain connection, or make the function carry a guard and name it in driver.WithGuardedFunctions", w.Name, w.Into))
 }
 
 // checkMaintenance checks VACUUM, ANALYZE, CLUSTER and REINDEX, which run what
@@ -95,7 +103,7 @@ func checkMaintenance(c *checker, n *sqltree.Node, _ bool) {
 func (c *checker) checkAll(n *sqltree.Node) {
 	for _, w := range c.policy.closure.Writers {
 		if slices.Contains(w.Events, eventRead) {
-			c.reportUse(n, w.Name, w.Into)
+			c.reportUse(n, w)
 			return
 		}
 	}

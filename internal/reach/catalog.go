@@ -50,29 +50,25 @@ type catalog struct {
 	Triggers  []catalogTrigger
 	Changers  []catalogRoutine // the functions of row triggers that may change the row before it is written
 	// what the conditions of triggers call
-	Conditions []catalogTrigger
-	Rules      []catalogRule
-	Reads      []catalogRead
-	Calls      [][2]oid // a routine, another that its arguments or the like run
-	// the functions of event triggers, and of those that are disabled
-	EventTriggers    []oid
-	DisabledTriggers []oid
-	Uses             []catalogRead // a table, a routine that its defaults, policies, indexes and the like call
-	Unseen           []catalogUnseen
-	Own              []catalogRoutine    // functions of schema fencing that something else than a trigger of its own runs
-	Expressions      []catalogExpression // what calls a function that runs what it is given
-	Routines         []catalogRoutine
-	Allowed          []oid             // functions that the registry allows
-	Namesakes        []catalogRelation // relations of the bare name of a protected one or its family, these among them
-	SystemViews      []catalogRelation // views over system catalogs or schema fencing, and what else leads to the latter
-	Types            []rewrite.Name    // users' types that the protected tables' columns are of, or that these are made of
-	Comparisons      bool              // there is a user's own < <= > >= over integers
-	Epoch            bool              // fencing.write_epoch is there
-	ColumnsFirst     bool              // in PL/pgSQL a name that may be a column's or a variable's is the column's
-	Owned            bool              // a sequence that tokens come from belongs to a column
+	Conditions    []catalogTrigger
+	Rules         []catalogRule
+	Reads         []catalogRead
+	Calls         [][2]oid      // a routine, another that its arguments or the like run
+	EventTriggers []oid         // their functions
+	Uses          []catalogRead // a table, a routine that its defaults, policies, indexes and the like call
+	Unseen        []catalogUnseen
+	Own           []catalogRoutine    // functions of schema fencing that something else than a trigger of its own runs
+	Expressions   []catalogExpression // what calls a function that runs what it is given
+	Routines      []catalogRoutine
+	Allowed       []oid             // functions that the registry allows
+	Namesakes     []catalogRelation // relations of the bare name of a protected one or its family, these among them
+	SystemViews   []catalogRelation // views over system catalogs or schema fencing, and what else leads to the latter
+	Types         []rewrite.Name    // users' types that the protected tables' columns are of, or that these are made of
+	Comparisons   bool              // there is a user's own < <= > >= over integers
+	Epoch         bool              // fencing.write_epoch is there
+	Owned         bool              // a sequence that tokens come from belongs to a column
 
-	made  *rewrite.Makers // once they were looked for
-	texts map[string]*madeText
+	made *rewrite.Makers // once they were looked for
 }
 
 // oid is written as a string in JSON.
@@ -134,15 +130,11 @@ type (
 	catalogRoutine struct {
 		OID                            oid
 		Schema, Name, Language, Source string
-		Procedure                      bool
-		ArgNames, ArgModes, ArgTypes   []string           // as in pg_proc
-		Defaults                       string             // of the last parameters
-		parameters                     []catalogParameter // what a caller gives, once it was read
-		body                           *routineBody       // once it was read
-	}
-	catalogParameter struct {
-		Name string // "" if it has none
-		Type string
+		Signature                      string // its name with the types that tell it from others
+		ArgNames                       []string
+		Defaults                       string       // of the last parameters
+		Settings                       []string     // of its own, as name=value
+		body                           *routineBody // once it was read
 	}
 )
 
@@ -153,9 +145,7 @@ func (r *catalogRule) read() *routineBody {
 	if i := slices.IndexFunc(words, func(w bodyToken) bool { return w.is("do") }); i >= 0 {
 		words = words[i+1:]
 	}
-	body := readWords("sql", words)
-	body.text = newTextReader("sql", "", nil, words)
-	return body
+	return scanBody("sql", words)
 }
 
 // readingAdvice says what to do about an error of the reading, if that is known.

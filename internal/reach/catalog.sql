@@ -100,14 +100,11 @@ own_functions AS MATERIALIZED (
   SELECT p.oid, p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
    WHERE p.oid >= 16384 AND n.nspname = 'fencing' AND p.prorettype <> 'pg_catalog.trigger'::pg_catalog.regtype
      AND p.proname <> ALL ('{fencing_calls}'::pg_catalog.name[]) AND p.proname NOT IN (SELECT proname FROM others_within)),
--- defaults of arguments stand behind the body, and a search_path of its own that leads into schema fencing, or how it reads strings and names
 routines AS MATERIALIZED (
   SELECT p.oid, p.proname, n.nspname,
          CASE WHEN a.oid IS NULL AND l.lanname IN ('c', 'internal') OR a.is_given THEN 'given' ELSE l.lanname END AS lanname,
-         pg_catalog.concat_ws(E'\n', CASE WHEN a.oid IS NOT NULL THEN a.calls WHEN p.prosqlbody IS NOT NULL THEN pg_catalog.pg_get_function_sqlbody(p.oid) ELSE p.prosrc END,
-                              ';' || pg_catalog.pg_get_expr(p.proargdefaults, 0),
-                              CASE WHEN p.proconfig::text ~* 'fencing|standard_conforming_strings|variable_conflict' THEN ';' || pg_catalog.array_to_string(p.proconfig, ';') END) AS src,
-         p.proargnames, p.proargmodes, p.prokind, COALESCE(p.proallargtypes, p.proargtypes::pg_catalog.oid[]) AS types, pg_catalog.pg_get_expr(p.proargdefaults, 0) AS defaults
+         CASE WHEN a.oid IS NOT NULL THEN a.calls WHEN p.prosqlbody IS NOT NULL THEN pg_catalog.pg_get_function_sqlbody(p.oid) ELSE p.prosrc END AS src,
+         p.proargnames, p.proconfig, pg_catalog.pg_get_expr(p.proargdefaults, 0) AS defaults
     FROM pg_catalog.pg_proc p
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
     JOIN pg_catalog.pg_language l ON l.oid = p.prolang
@@ -115,29 +112,11 @@ routines AS MATERIALIZED (
    WHERE p.oid >= 16384 AND (n.nspname <> 'fencing' OR p.proname IN (SELECT proname FROM others_within))
      AND (l.lanname NOT IN ('c', 'internal') OR a.oid IS NOT NULL OR p.oid IN (SELECT oid FROM runners WHERE renamed))
      AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e')),
--- how the names of these relations begin, up to what may be escaped in a body; NULL if there are too many for a pattern
-beginnings AS MATERIALIZED (
-  SELECT CASE WHEN pg_catalog.count(*) <= 64 THEN pg_catalog.string_agg(pg_catalog.regexp_replace(b.name, E'([!-#%-/:-@\\[-^`{-~$])', E'\\\\\\1', 'g'), '|') END AS pattern
-    FROM (SELECT DISTINCT pg_catalog."left"(pg_catalog."substring"(pg_catalog.lower(c.relname::text COLLATE "C"), E'^[^"''\\\\]*'), 4) AS name
-            FROM pg_catalog.unnest(ARRAY(SELECT oid FROM up UNION SELECT oid FROM family)) u (oid) JOIN pg_catalog.pg_class c USING (oid)) b),
--- No routine matters unless one may name such a relation, or something of schema fencing, or have a name that is escaped, continued on
--- the next line or a trigger's argument, and may write; or unless one may change the catalog, which makes what is read here out of date.
--- Then any may matter, by what it calls. This is rough, so as to be quick.
-known AS MATERIALIZED (
-  SELECT r.* FROM routines r
-   WHERE EXISTS (SELECT FROM (SELECT pg_catalog.lower(r.src COLLATE "C") AS src FROM routines r) o
-                  WHERE o.src ~ E'insert|update|delete|merge|truncate|copy|execute|alter|drop|create|refresh|into|import|\\\\|''[ \\t\\f\\v]*(--[^\\n\\r]*)?[\\n\\r]([ \\t\\f\\v\\n\\r]|--[^\\n\\r]*[\\n\\r])*'''
-                    AND o.src ~ (SELECT COALESCE(E'u&["'']|e''[^'']*\\\\|alter\\s+schema|import\\s+foreign|''[ \\t\\f\\v]*(--[^\\n\\r]*)?[\\n\\r]([ \\t\\f\\v\\n\\r]|--[^\\n\\r]*[\\n\\r])*''|' || pattern, '') FROM beginnings)
-                     OR o.src ~ 'fencing' AND o.src ~ 'regist|generation|incarnation|[^e]lease|epoch|tombstone|repair|driver_|wall|seal|claim_name|carry_over|take_over|schema|function|procedure|trigger'
-                     OR o.src ~ E'(update|into|from|truncate|table|only|copy|,)\\s+"?(registry|generation|incarnation|tombstone|repairs|lease|epoch)\\M|\\m(unregister|register|driver_level|driver_rewrite|claim_name|carry_over|take_over|wall|wall_apply|tombstones|tombstone_apply|prune_tombstones|repair|seal|unseal|seal_apply)\\s*[(]')
-      OR EXISTS (SELECT FROM routines r WHERE r.lanname NOT IN ('sql', 'plpgsql', 'internal')
-                    OR pg_catalog.lower(r.src COLLATE "C") ~ E'\\m(create|alter|drop|import|execute)\\M|dblink|_to_xml|ts_stat|ts_rewrite|crosstab|connectby|xpath_table|cron\\.|standard_conforming_strings')
-      OR EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgnargs > 0 AND NOT t.tgisinternal AND t.tgfoid >= 16384)),
 -- What runs them, by pg_depend, and the partitions of a table, whose keys these check. Routines are followed by what calls them
 -- elsewhere, and so are none of their own here.
 runs AS (
   SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid AS class, k.oid, k.oid AS fn
-    FROM pg_catalog.unnest(ARRAY(SELECT oid FROM known UNION ALL SELECT oid FROM own_functions)) k (oid) WHERE k.oid BETWEEN '1' AND '4294967295'
+    FROM pg_catalog.unnest(ARRAY(SELECT oid FROM routines UNION ALL SELECT oid FROM own_functions)) k (oid) WHERE k.oid BETWEEN '1' AND '4294967295'
   UNION
   SELECT e.class, e.oid, r.fn
     FROM runs r
@@ -166,7 +145,7 @@ unseen AS MATERIALIZED (
 -- for in the trees, if there is something that they could reach. Those that write by themselves need nothing else.
 calling AS MATERIALIZED (
   SELECT ':funcid (' || pg_catalog.string_agg(r.oid::text, '|') || ') ' AS pattern
-    FROM runners r WHERE r.is_alone OR EXISTS (SELECT FROM known) OR EXISTS (SELECT FROM own_functions)),
+    FROM runners r WHERE r.is_alone OR EXISTS (SELECT FROM routines) OR EXISTS (SELECT FROM own_functions)),
 -- rules that call one, and views over system catalogs, on most of which there are no dependencies: in one pass over the trees
 telling AS MATERIALIZED (
   SELECT w.oid, w.ev_class, w.rulename, w.ev_action::text ~ s.catalogs AS is_system, w.ev_action::text || ' ' || w.ev_qual::text ~ s.pattern AS is_calling
@@ -328,12 +307,11 @@ SELECT pg_catalog.json_build_object(
   'reads', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'function', fn, 'event', event, 'fires', fires) ORDER BY rel, fn, event) FROM reads),
   'calls', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(oid, fn) ORDER BY oid, fn) FROM runs WHERE class = 'pg_catalog.pg_proc'::pg_catalog.regclass AND oid <> fn),
   'eventtriggers', (SELECT pg_catalog.json_agg(evtfoid ORDER BY oid) FROM pg_catalog.pg_event_trigger WHERE evtenabled <> 'D' AND evtevent <> 'login'),
-  'disabledtriggers', (SELECT pg_catalog.json_agg(evtfoid ORDER BY oid) FROM pg_catalog.pg_event_trigger WHERE evtenabled = 'D' AND evtevent <> 'login'),
   'uses', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', rel, 'function', fn, 'event', event) ORDER BY rel, fn, event) FROM uses),
   'unseen', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('kind', i.type, 'name', i.identity, 'function', h.fn) ORDER BY h.class, h.oid, h.fn)
                FROM unseen h CROSS JOIN LATERAL pg_catalog.pg_identify_object(h.class, h.oid, 0) i),
   'routines', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', oid, 'schema', nspname, 'name', proname, 'language', lanname, 'source', src, 'defaults', defaults,
-                  'procedure', prokind = 'p', 'argnames', proargnames, 'argmodes', proargmodes, 'argtypes', types::pg_catalog.regtype[]) ORDER BY oid) FROM known),
+                  'signature', oid::pg_catalog.regprocedure::text, 'argnames', proargnames, 'settings', proconfig) ORDER BY oid) FROM routines),
   'own', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('oid', oid, 'schema', 'fencing', 'name', proname) ORDER BY oid) FROM own_functions WHERE oid IN (SELECT fn FROM runs WHERE oid <> fn)),
   'expressions', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('relation', e.rel, 'kind', i.type, 'name', i.identity, 'source', e.src) ORDER BY e.class, e.oid)
                     FROM expressions e CROSS JOIN LATERAL pg_catalog.pg_identify_object(e.class, e.oid, 0) i),
@@ -356,7 +334,6 @@ SELECT pg_catalog.json_build_object(
                      JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.objid = c.oid AND d.refclassid = d.classid AND d.refobjsubid > 0 AND d.deptype IN ('a', 'i')),
   -- functions that the registry allows as they are now
   'allowed', (SELECT pg_catalog.json_agg(a.oid) FROM ({allowed}) a (oid)),
-  'columnsfirst', pg_catalog.current_setting('plpgsql.variable_conflict', true) = 'use_column',
   -- the types of users that the columns of the protected tables are of, and what these are made of
   'types', (WITH RECURSIVE used AS (
               SELECT a.atttypid AS oid

@@ -106,7 +106,7 @@ func (b *closureBuilder) tokenChanged(t *catalogTrigger, r *reachedRelation) tab
 // readChange reads what a trigger's function in PL/pgSQL changes in NEW.
 func readChange(source string) rowChange {
 	r := &changeReader{routineReader: routineReader{tokens: lexBody(source, true)}}
-	r.change.whole = newTextReader("plpgsql", "", nil, r.tokens).misleads
+	r.change.whole = readPlain("plpgsql", r.tokens, nil).isLost
 	for i := range r.tokens {
 		r.at(i)
 	}

@@ -28,11 +28,8 @@ type closureBuilder struct {
 	changed     bool
 	onRead      []*reachedRelation // those that write when they are read
 	onChange    tableSet           // what event triggers write
-	onEnable    tableSet           // what those write that are disabled
 	making      bool               // it isn't tables that are followed, but the one set of what changes the catalog
-	anyMakes    bool               // then: any relation does
 	escapes     bool               // some code runs with standard_conforming_strings off
-	nesting     int                // of texts that make others
 }
 
 // reachedRelation is a relation with what a write of it writes.
@@ -42,6 +39,7 @@ type reachedRelation struct {
 	over    tableSet            // it is a view over these
 	cascade map[string]tableSet // by event: foreign keys do; an UPDATE of a column is "UPDATE:column", of any one "UPDATE"
 	code    map[string]tableSet // by event, also one of those below: triggers, rules and the like do
+	unread  *reachedRoutine     // by whose body, which isn't read, they may write any table
 }
 
 // reachedRoutine is a routine with what it writes.
@@ -49,10 +47,8 @@ type reachedRoutine struct {
 	*catalogRoutine
 	body    *routineBody
 	writes  tableSet
-	open    tableSet // what it may write besides, by what it is given
-	texts   []string // the SQL that it makes and runs
-	untold  bool     // of some of that it isn't known what it writes
-	guarded bool     // it carries a guard of its own, or the registry allows it
+	unread  *reachedRoutine // by whose body, which isn't read, it may write any table: its own or that of one that it calls
+	guarded bool            // it carries a guard of its own, or the registry allows it
 }
 
 // unguarded returns what a call of it writes without a guard.
@@ -67,6 +63,7 @@ func (r *reachedRoutine) unguarded() tableSet {
 func (c *catalog) closureOf(tables []Table, guarded []rewrite.Name) rewrite.Closure {
 	b := &closureBuilder{facts: c, tables: tables, guarded: guarded, chosen: func(i int) bool { return i < len(tables) && tables[i].IsChosen }}
 	b.spread()
+	b.findUnread()
 	out := b.relationsFound()
 	b.namesFound(&out)
 	b.codeFound(&out)
@@ -104,14 +101,10 @@ func (b *closureBuilder) prepare() {
 		r.body, r.guarded = r.read(), b.isGuarded(r.OID, r.name())
 		b.routines[r.OID] = r
 		b.calls[lowerASCII(r.Name)] = append(b.calls[lowerASCII(r.Name)], r)
-		b.escapes = b.escapes || r.body.words["standard_conforming_strings"]
-		b.facts.ColumnsFirst = b.facts.ColumnsFirst || r.body.putsColumnsFirst()
-	}
-	if b.facts.ColumnsFirst {
-		b.facts.putColumnsFirst()
+		b.escapes = b.escapes || r.body.has(stringsSetting)
 	}
 	for i := range b.facts.Own {
-		r := &reachedRoutine{catalogRoutine: &b.facts.Own[i], body: new(routineBody), writes: b.set()}
+		r := &reachedRoutine{catalogRoutine: &b.facts.Own[i], body: newRoutineBody(), writes: b.set()}
 		r.writes.put(b.own())
 		b.routines[r.OID] = r
 	}
@@ -146,23 +139,6 @@ func (b *closureBuilder) prepare() {
 // such, or the registry allows it, but not its overloads.
 func (b *closureBuilder) isGuarded(function oid, name rewrite.Name) bool {
 	return b.allowed[function] || slices.Contains(b.guarded, name)
-}
-
-// putsColumnsFirst reports whether a body, or a routine's own setting, may have names
-// mean columns. What it calls is compiled so, for the rest of the session.
-func (r *routineBody) putsColumnsFirst() bool {
-	w := r.words
-	return w["plpgsql"] && w["variable_conflict"] && (w["use_column"] || !w["use_variable"] && !w["error"])
-}
-
-// putColumnsFirst has each name in a body that may be a column's be one.
-func (c *catalog) putColumnsFirst() {
-	for i := range c.Routines {
-		if text := c.Routines[i].read().text; text != nil && !text.isColumn && text.namesColumns() {
-			text.isColumn, text.isMade = true, false
-			clear(text.assigned)
-		}
-	}
 }
 
 // spreadFamily goes down from the protected tables to all that inherits from

@@ -110,7 +110,11 @@ func TestClosureOfTheCatalog(t *testing.T) {
 		{Name: one("defaulted"), Into: one("orders"), Events: []string{"INSERT", "LIKE", "UPDATE"}},
 	}, c.Writers)
 	require.ElementsMatch(t, public("touch", "touch_all", "touch_most", "atomic", "by_text", "by_string", "by_cascade", "by_view", "by_upsert", "drops", "proc", "step", "summed",
-		"pair_to_text", "log_order", "enqueue"), c.Functions)
+		"pair_to_text", "log_order", "enqueue", "partitions"), c.Functions)
+	require.ElementsMatch(t, []rewrite.UnreadRoutine{
+		{Name: one("by_text"), By: one("by_text"), Signature: "public.by_text(text)", Why: "runs SQL that it makes (EXECUTE of what is no constant)", Into: one("orders")},
+		{Name: one("partitions"), By: one("partitions"), Signature: "public.partitions()", Why: "runs SQL that it makes (EXECUTE of what is no constant)", Into: one("orders")},
+	}, c.Unread)
 	require.Empty(t, c.Unseen)
 	require.ElementsMatch(t, public("defaults"), c.TriggerFunctions)
 	require.Empty(t, c.InsertTriggers)
@@ -118,14 +122,14 @@ func TestClosureOfTheCatalog(t *testing.T) {
 
 	p := policyFrom(t, found, tables)
 	for _, sql := range []string{
-		`SELECT archive()`, `SELECT renames()`, `SELECT unqueue()`, `SELECT partitions()`, `SELECT elsewhere()`, `SELECT * FROM newest`, `UPDATE plain SET v = 'x'`,
+		`SELECT archive()`, `SELECT renames()`, `SELECT unqueue()`, `SELECT elsewhere()`, `SELECT * FROM newest`, `UPDATE plain SET v = 'x'`,
 		`UPDATE customers SET name = 'x', code = 'y'`, `DELETE FROM plain`, `INSERT INTO customers VALUES (1)`, `DELETE FROM queue`, `DELETE FROM notes`, `INSERT INTO ruled VALUES (1)`,
 		`TRUNCATE notes`, `UPDATE areas SET id = 5`, `UPDATE unrelated SET v = 'x'`, `REFRESH MATERIALIZED VIEW counted`,
 	} {
 		require.NoError(t, p.Plan(sql).Refusal(), sql)
 	}
 	for _, sql := range []string{
-		`SELECT touch_most()`, `SELECT summed(id) FROM plain`, `CALL proc()`, `DELETE FROM buyers`, `DELETE FROM customers`,
+		`SELECT partitions()`, `SELECT touch_most()`, `SELECT summed(id) FROM plain`, `CALL proc()`, `DELETE FROM buyers`, `DELETE FROM customers`,
 		`UPDATE regions SET code = 'x'`, `TRUNCATE plain CASCADE`, `DELETE FROM events_1a`, `DELETE FROM documents`, `INSERT INTO queue VALUES (1)`, `UPDATE newest SET v = 'x'`,
 	} {
 		require.ErrorIs(t, p.Plan(sql).Refusal(), rewrite.ErrRefused, sql)
@@ -143,7 +147,11 @@ func TestClosureOfChosenTables(t *testing.T) {
 	guarded := rewrite.Name{Schema: "public", Name: "touch"}
 
 	c := found.Closure(one, []rewrite.Name{guarded})
-	require.Equal(t, []rewrite.Name{{Schema: "public", Name: "by_string"}, {Schema: "public", Name: "proc"}}, c.Functions)
+	require.Equal(t, []rewrite.Name{{Schema: "public", Name: "by_string"}, {Schema: "public", Name: "by_text"}, {Schema: "public", Name: "partitions"}, {Schema: "public", Name: "proc"}}, c.Functions)
+	walled := slices.Clone(both)
+	walled[1].HasWall = true
+	require.Empty(t, found.Closure(walled, nil).Unread) // the walls judge what a body does that isn't read
+	require.NotContains(t, found.Closure(walled, nil).Functions, rewrite.Name{Schema: "public", Name: "partitions"})
 	require.Empty(t, c.Views)
 	require.Empty(t, c.Cascades)
 	require.Len(t, c.Relatives, 2)

@@ -1,8 +1,8 @@
 package reach
 
 import (
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/fencerow/fencerow/rewrite"
 )
@@ -31,40 +31,30 @@ const (
 // spreadCode adds up what routines, triggers and rules write.
 func (b *closureBuilder) spreadCode() {
 	b.spreadUnnamed()
-	if b.making {
-		b.noteMakers()
-	}
 	for _, r := range b.routines {
 		b.add(r.writes, b.written(r.body))
-		b.spreadTexts(r)
 	}
 	for _, call := range b.facts.Calls {
 		if r, f := b.routines[call[0]], b.routines[call[1]]; r != nil && f != nil {
 			b.add(r.writes, f.unguarded())
-			if !slices.ContainsFunc(r.body.calls, func(call rewrite.Name) bool { return call.Name == lowerASCII(f.Name) }) {
-				b.add(r.writes, f.fromAnywhere())
-			}
 		}
 	}
 	for i := range b.facts.Triggers {
 		t := &b.facts.Triggers[i]
 		if f := b.routines[t.Function]; f != nil {
 			b.fires(t, f.unguarded())
-			b.fires(t, b.firedTexts(t, f, b.relations[t.Relation]))
 		}
 	}
 	for i := range b.facts.Conditions {
 		if f := b.routines[b.facts.Conditions[i].Function]; f != nil {
-			b.fires(&b.facts.Conditions[i], f.fromAnywhere())
+			b.fires(&b.facts.Conditions[i], f.unguarded())
 		}
 	}
 	for i, rule := range b.facts.Rules {
 		b.rule(rule.Relation, rule.Event, rule.Fires, b.written(b.rules[i]))
 	}
 	for _, read := range b.facts.Reads {
-		if f := b.routines[read.Function]; f != nil && read.Event == "" {
-			b.rule(read.Relation, read.Event, read.Fires, f.fromAnywhere())
-		} else if f != nil { // what it is given is read in the rule
+		if f := b.routines[read.Function]; f != nil {
 			b.rule(read.Relation, read.Event, read.Fires, f.unguarded())
 		}
 	}
@@ -115,31 +105,24 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 			continue
 		}
 		for _, r := range b.byName[t.Name.Name] {
-			if t.Schema == "" || t.Schema == lowerASCII(r.Schema) || hasMark(t.Schema) {
+			if t.Schema == "" || t.Schema == lowerASCII(r.Schema) {
 				r.effects(out, t.event, t.columns)
 			}
 		}
 	}
 	for _, call := range body.calls {
 		for _, r := range b.calls[call.Name] {
-			if call.Schema == "" || call.Schema == lowerASCII(r.Schema) || hasMark(call.Schema) {
+			if call.Schema == "" || call.Schema == lowerASCII(r.Schema) {
 				out.add(r.unguarded())
 			}
 		}
 	}
 	b.unnamed(out, body)
-	if b.making {
-		b.addMakers(out, body)
+	for _, sequence := range body.sequences {
+		b.setsSequence(out, sequence)
 	}
-	out.add(b.named(body.leads))
-	if body.dynamic {
-		out.add(b.named(body.words))
-	}
-	for _, text := range b.texts(body) {
-		out.add(b.writtenBy(text))
-	}
-	if b.isUnread(body) {
-		out.add(b.everything())
+	if b.why(body) != "" {
+		b.writtenUnread(out, body)
 	}
 	if body.writesOwn() {
 		out.put(b.own())
@@ -147,37 +130,46 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 	return out
 }
 
-// isUnread reports whether code may run SQL that isn't read: it is of another
-// language, a backslash in its strings may stand for something else, or a name may
-// be taken for a keyword.
-func (b *closureBuilder) isUnread(body *routineBody) bool {
-	if b.making {
-		return false
+// why returns why a body isn't read, "" if it is.
+func (b *closureBuilder) why(body *routineBody) string {
+	if body.unread == "" && b.escapes && body.escapes {
+		return "has a backslash, which other code has PostgreSQL read in another way by " + stringsSetting
 	}
-	return b.escapes && body.escapes || body.text == nil && body.runsSQL() || body.text != nil && body.text.misleads
+	return body.unread
 }
 
-// runsSQL reports whether code in a language that isn't read has a word by which
-// such languages run SQL.
-func (r *routineBody) runsSQL() bool {
-	for word := range r.words {
-		if slices.ContainsFunc([]string{"spi", "execute", "query", "prepare", "sql"}, func(part string) bool { return strings.Contains(word, part) }) {
-			return true
+// writtenUnread adds what a body may write that isn't read: each table that has no wall, and
+// the sequences of tokens if it has the words by which they are set.
+func (b *closureBuilder) writtenUnread(out tableSet, body *routineBody) {
+	if b.making {
+		out.put(0)
+		return
+	}
+	for i, t := range b.tables {
+		if b.chosen(i) && !t.HasWall {
+			out.put(i)
 		}
 	}
-	return false
+	if body.has("setval") || body.has("sequence") && body.has("alter") {
+		b.setsSequence(out, nil)
+	}
+	if body.has("alter") || body.has("drop") {
+		words := maps.Clone(body.words)
+		maps.Copy(words, body.said)
+		b.setsSequence(out, words)
+	}
 }
 
 // writesOwn reports whether a body writes what the schema fencing has, or calls
 // what changes it. A name without a schema counts if the body names that schema
 // anywhere, as it does to set the search path.
 func (r *routineBody) writesOwn() bool {
-	if !r.words["fencing"] {
+	if !r.has("fencing") {
 		return false
 	}
 	// Sequences, functions and the schema itself have no trigger that could refuse this.
-	changes := hasAny(r.words, []string{"alter", "drop", "truncate", "create"})
-	if r.words["write_epoch"] && (changes || r.words["setval"]) || changes && hasAny(r.words, []string{"schema", "function", "procedure", "routine", "trigger", "rule"}) {
+	changes := slices.ContainsFunc([]string{"alter", "drop", "truncate", "create"}, r.has)
+	if r.has("write_epoch") && (changes || r.has("setval")) || changes && slices.ContainsFunc([]string{"schema", "function", "procedure", "routine", "trigger", "rule"}, r.has) {
 		return true
 	}
 	isOwn := func(schema string) bool { return schema == "fencing" || schema == "" }
@@ -194,12 +186,11 @@ func (r *routineBody) writesOwn() bool {
 			return true
 		}
 	}
-	for word := range r.words {
-		if (r.dynamic || r.leads[word]) && (rewrite.IsFencingRelation(word) || rewrite.IsFencingChange(word)) {
-			return true
-		}
+	if r.unread == "" {
+		return false
 	}
-	return false
+	isChange := func(word string) bool { return rewrite.IsFencingRelation(word) || rewrite.IsFencingChange(word) }
+	return slices.ContainsFunc(slices.Collect(maps.Keys(r.words)), isChange) || slices.ContainsFunc(slices.Collect(maps.Keys(r.said)), isChange)
 }
 
 // ownCallers returns the routines that write or call something by a bare name which

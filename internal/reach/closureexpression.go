@@ -1,7 +1,6 @@
 package reach
 
 import (
-	"maps"
 	"strings"
 
 	"github.com/fencerow/fencerow/rewrite"
@@ -84,7 +83,7 @@ func constantWords(tokens []bodyToken) map[string]bool {
 				return words
 			}
 		case t.kind == stringToken:
-			maps.Copy(words, readWords("", t.inner).words)
+			noteWords(words, t.inner)
 		case t.is(":"), t.is(","):
 			isType = t.is(":")
 		case t.is("true"), t.is("false"), t.is("null"), t.is("."):
@@ -93,6 +92,15 @@ func constantWords(tokens []bodyToken) map[string]bool {
 		}
 	}
 	return nil
+}
+
+// noteWords notes every word of a text, those in its strings too.
+func noteWords(words map[string]bool, tokens []bodyToken) {
+	for _, t := range tokens {
+		if noteWords(words, t.inner); t.kind != stringToken && (t.kind != punctToken || t.isOperator()) {
+			words[t.text] = true
+		}
+	}
 }
 
 func isNumber(text string) bool { return text[0] >= '0' && text[0] <= '9' }
@@ -160,8 +168,18 @@ func isReading(name string) bool {
 	return strings.Contains(name, "_to_xml") || strings.HasPrefix(name, "ts_") || strings.HasPrefix(name, "crosstab") || name == "connectby" || name == "xpath_table"
 }
 
-// setsSequence adds the tables whose tokens come from a sequence that may be set.
+// setsSequence adds the tables whose tokens come from a sequence that may be set: one
+// that the words name, or any if they are nil.
 func (b *closureBuilder) setsSequence(out tableSet, words map[string]bool) {
+	if b.making {
+		return
+	}
+	if words[columnsSequence] {
+		if !b.facts.Owned && len(b.calls[columnsSequence]) == 0 {
+			return
+		}
+		words = nil
+	}
 	if b.facts.Epoch && (words == nil || words["write_epoch"]) {
 		out.put(b.own())
 	}

@@ -127,7 +127,9 @@ func (b *closureBuilder) writersOf(r *reachedRelation) (out []rewrite.Writer) {
 		}
 	}
 	for _, i := range slices.Sorted(maps.Keys(events)) {
-		out = append(out, rewrite.Writer{Name: r.name(), Into: b.tableName(i), Events: events[i]})
+		tables := b.set()
+		tables.put(i)
+		out = append(out, rewrite.Writer{Name: r.name(), Into: b.tableName(i), Events: events[i], Unread: b.unreadBy(r.unread, tables)})
 	}
 	return out
 }
@@ -135,24 +137,20 @@ func (b *closureBuilder) writersOf(r *reachedRelation) (out []rewrite.Writer) {
 // codeFound adds the closure's routines, and what calls them or guards tables.
 func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 	writes := func(function oid) bool {
-		return b.routines[function] != nil && !b.routines[function].fromAnywhere().isEmpty()
+		return b.routines[function] != nil && !b.routines[function].unguarded().isEmpty()
 	}
 	out.FunctionTables = make(map[rewrite.Name]rewrite.Name)
 	for i := range b.facts.Routines {
-		if r := b.routines[b.facts.Routines[i].OID]; b.allowed[r.OID] && !(r.writes.isEmpty() && r.open.isEmpty()) {
+		if r := b.routines[b.facts.Routines[i].OID]; b.allowed[r.OID] && !r.writes.isEmpty() {
 			out.AllowedFunctions = append(out.AllowedFunctions, r.name())
 		} else if !r.writes.isEmpty() {
 			out.Functions = append(out.Functions, r.name())
 			if _, isNoted := out.FunctionTables[r.name()]; !isNoted {
 				out.FunctionTables[r.name()] = b.tableName(r.writes.next(0))
 			}
-		} else if !r.open.isEmpty() {
-			out.TextFunctions = append(out.TextFunctions, r.textFunction())
-		}
-		if r := b.routines[b.facts.Routines[i].OID]; r.untold && !r.fromAnywhere().isEmpty() {
-			out.Untold = append(out.Untold, r.name())
 		}
 	}
+	out.Unread = b.unreadFound()
 	for _, f := range b.facts.EventTriggers {
 		if writes(f) {
 			out.EventTriggers = append(out.EventTriggers, b.routines[f].name())
@@ -161,7 +159,6 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 	out.Unseen = b.unseenFound()
 	out.OwnCallers = b.ownCallers()
 	b.triggersFound(out)
-	b.triggerTextsFound(out)
 	out.HasOwnedSequence = b.facts.Owned
 	if b.facts.Epoch {
 		out.Sequences = append(out.Sequences, rewrite.Name{Schema: "fencing", Name: "write_epoch"})
@@ -171,38 +168,8 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 			out.Sequences = append(out.Sequences, t.IssuedBy)
 		}
 	}
-	for _, list := range []*[]rewrite.Name{&out.Functions, &out.AllowedFunctions, &out.Untold, &out.TriggerTexts, &out.TextTriggers, &out.TriggerFunctions, &out.Sequences, &out.InsertTriggers} {
+	for _, list := range []*[]rewrite.Name{&out.Functions, &out.AllowedFunctions, &out.TriggerFunctions, &out.Sequences, &out.InsertTriggers} {
 		*list = unique(*list)
-	}
-}
-
-// textFunction returns by which of its parameters a routine may write.
-func (r *reachedRoutine) textFunction() rewrite.TextFunction {
-	out := rewrite.TextFunction{Name: r.name()}
-	for i, p := range r.parameters {
-		if slices.ContainsFunc(r.texts, func(text string) bool { return strings.ContainsRune(text, firstParameter+rune(i)) }) {
-			out.Parameters = append(out.Parameters, rewrite.TextParameter{Place: i, Name: p.Name, IsLast: i == len(r.parameters)-1})
-		}
-	}
-	return out
-}
-
-// triggerTextsFound adds the functions that may write by the name of their trigger's table
-// or its arguments, and the relations with such a trigger.
-func (b *closureBuilder) triggerTextsFound(out *rewrite.Closure) {
-	found := make(map[oid]bool)
-	for i := range b.facts.Routines {
-		r := b.routines[b.facts.Routines[i].OID]
-		if !r.guarded && !b.writtenByTrigger(r).isEmpty() {
-			found[r.OID] = true
-			out.TriggerTexts = append(out.TriggerTexts, r.name())
-		}
-	}
-	for i := range b.facts.Triggers {
-		t := &b.facts.Triggers[i]
-		if r := b.relations[t.Relation]; r != nil && found[t.Function] {
-			out.TextTriggers = append(out.TextTriggers, r.name())
-		}
 	}
 }
 

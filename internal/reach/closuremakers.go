@@ -14,7 +14,7 @@ func (c *catalog) makers() rewrite.Makers {
 	if c.made == nil {
 		c.made = new(rewrite.Makers)
 		for i := range c.Routines {
-			if c.Routines[i].read().makes {
+			if c.Routines[i].read().unread != "" {
 				*c.made = c.followMakers()
 				break
 			}
@@ -66,20 +66,4 @@ func (b *closureBuilder) makingEvents(r *reachedRelation) (events []string) {
 		events = append(events, "UPDATE")
 	}
 	return events
-}
-
-// noteMakers notes whether any relation changes the catalog when it is used.
-func (b *closureBuilder) noteMakers() {
-	b.anyMakes = false
-	for _, r := range b.relations {
-		b.anyMakes = b.anyMakes || r.makes()
-	}
-}
-
-// addMakers adds whether a body changes the catalog by itself, or by a table whose
-// name it is given.
-func (b *closureBuilder) addMakers(out tableSet, body *routineBody) {
-	if body.makes || body.opens && b.anyMakes {
-		out.put(0)
-	}
 }

@@ -13,7 +13,7 @@ import (
 // spreadUnnamed finds out what is written by reading a relation and by changing a
 // structure, as far as is known by now.
 func (b *closureBuilder) spreadUnnamed() {
-	b.onRead, b.onChange, b.onEnable = nil, b.set(), b.set()
+	b.onRead, b.onChange = nil, b.set()
 	for _, r := range b.relations {
 		if !r.code[eventRead].isEmpty() {
 			b.onRead = append(b.onRead, r)
@@ -22,11 +22,6 @@ func (b *closureBuilder) spreadUnnamed() {
 	for _, f := range b.facts.EventTriggers {
 		if r := b.routines[f]; r != nil {
 			b.onChange.add(r.unguarded())
-		}
-	}
-	for _, f := range b.facts.DisabledTriggers {
-		if r := b.routines[f]; r != nil {
-			b.onEnable.add(r.unguarded())
 		}
 	}
 }
@@ -46,7 +41,7 @@ func (b *closureBuilder) uses(use catalogRead) {
 		events = append(events, "DELETE", eventRefresh, eventRead)
 	}
 	for _, event := range events {
-		b.addFor(r.code, event, f.fromAnywhere())
+		b.addFor(r.code, event, f.unguarded())
 	}
 }
 
@@ -65,9 +60,6 @@ func (b *closureBuilder) unnamed(out tableSet, body *routineBody) {
 	if !b.onChange.isEmpty() && (hasAny(body.words, rewrite.ChangeWords()) || slices.ContainsFunc(body.targets, func(t bodyTarget) bool { return t.event == eventCreate })) {
 		out.add(b.onChange)
 	}
-	if body.words["alter"] && body.words["event"] && body.words["trigger"] && hasAny(body.words, []string{"enable", "always", "replica"}) {
-		out.add(b.onEnable)
-	}
 }
 
 // unseenFound returns the objects that belong to no relation and write a table
@@ -80,7 +72,7 @@ func (b *closureBuilder) unseenFound() (out []rewrite.UnseenCode) {
 	}
 	for _, h := range b.facts.Unseen {
 		if f := b.routines[h.Function]; f != nil {
-			note(h.Kind, h.Name, f.name(), f.fromAnywhere())
+			note(h.Kind, h.Name, f.name(), f.unguarded())
 		}
 	}
 	for _, e := range b.expressions {

@@ -17,11 +17,11 @@
 //
 //   - reach.go, catalog.go: what is read, and how
 //   - closure.go: the closure as a fixed point, through foreign keys, inheritance
-//     and views; closurecode.go, closureexpression.go, closuretexts.go,
-//     closureunnamed.go: what code adds to it; closuremakers.go: what changes the
-//     catalog; closurefound.go: the result
+//     and views; closurecode.go, closureexpression.go, closureunnamed.go: what code
+//     adds to it; closureunread.go: by which body that isn't read;
+//     closuremakers.go: what changes the catalog; closurefound.go: the result
 //   - routine*.go: what the body of a function says, read from its tokens:
-//     routinelex.go has these, routine.go and routinestructure.go the statements,
-//     routinetext.go and those that it uses the SQL that a body makes and runs
+//     routinelex.go has these, routine.go and routinestructure.go the tables and calls,
+//     routineplain*.go whether the body is plain, so that these are all that it does
 //   - changer.go: which columns a trigger changes in the row to be written
 package reach

@@ -1,29 +1,30 @@
 package reach
 
 import (
-	"slices"
+	"cmp"
 	"strings"
 
 	"github.com/fencerow/fencerow/rewrite"
 )
 
-// What a routine does is read from the tokens of its body: which tables stand
-// where a statement names the one it writes, and what is called. Comments are
-// left out, and strings are read like code, since they may be run. A body that
-// runs SQL made of strings could write whatever it names.
+// What a plain body writes is read from its tokens: which tables stand where a
+// statement names the one it writes, and what is called. Comments are left out.
+// Strings are read like code where EXECUTE runs them.
 
 // routineBody is what a body says.
 type routineBody struct {
-	targets []bodyTarget
-	calls   []rewrite.Name  // the schema is "" where none is written
-	words   map[string]bool // every word, quoted name and operator
-	casts   map[string]bool // the words that stand for the type of a cast or a variable
-	dynamic bool            // it runs SQL that it makes, or is of a language that isn't read
-	makes   bool            // it makes, changes or drops objects by which protected tables could be reached
-	opens   bool            // it runs SQL on tables whose names it is given
-	text    *textReader     // of what it runs, nil if it isn't read
-	escapes bool            // a backslash stands in it
-	leads   map[string]bool // the words of statements that make a view, a partition or the like, by which what they name could be written
+	targets   []bodyTarget
+	calls     []rewrite.Name    // the schema is "" where none is written
+	sequences []map[string]bool // that it sets, by the words of a constant that names one; nil if that isn't known
+	words     map[string]bool   // every word, quoted name and operator
+	said      map[string]bool   // every word within its strings
+	unread    string            // why it isn't plain, so that nothing is told of what it does; "" if it is
+	isLost    bool              // then: not even which words are statements
+	escapes   bool              // a backslash stands in it
+}
+
+func newRoutineBody() *routineBody {
+	return &routineBody{words: make(map[string]bool), said: make(map[string]bool)}
 }
 
 // bodyTarget is a table that a statement in a body writes.
@@ -33,71 +34,81 @@ type bodyTarget struct {
 	columns []string // of an UPDATE, where they can be told
 }
 
-// readRoutine reads a body in a language.
-func readRoutine(language, source string) *routineBody {
-	return readWords(language, lexBody(source, true))
-}
+// stringsSetting is the setting by which a backslash in a string is one or begins an
+// escape.
+const stringsSetting = "standard_conforming_strings"
 
-// read reads a routine's body.
+// read reads a routine's body, and what runs with it: the defaults of its arguments,
+// and its own settings.
 func (r *catalogRoutine) read() *routineBody {
 	if r.body != nil {
 		return r.body
 	}
 	tokens := lexBody(r.Source, true)
-	r.parameters = r.readParameters()
-	r.body = readWords(r.Language, tokens)
-	r.body.escapes = strings.Contains(r.Source, `\`)
-	if r.Language == "sql" || r.Language == "plpgsql" || r.Language == "internal" {
-		r.body.text = newTextReader(r.Language, r.Name, r.parameters, tokens)
+	r.body = scanBody(r.Language, tokens)
+	plain := readPlain(r.Language, tokens, r.ArgNames)
+	defaults := &plainReader{routineReader: routineReader{tokens: lexBody(r.Defaults, true)}}
+	r.body.scan(defaults.tokens, false)
+	for _, setting := range r.Settings {
+		name, _, _ := strings.Cut(setting, "=")
+		if lowerASCII(name) == stringsSetting {
+			defaults.fail("sets %s, by which strings are read otherwise", stringsSetting)
+		}
+		r.body.say(lexBody(setting, false))
 	}
+	defaults.check(0, len(defaults.tokens))
+	r.body.unread, r.body.isLost = cmp.Or(defaults.why, plain.why), plain.isLost
+	r.body.escapes = strings.Contains(r.Source, `\`) || strings.Contains(r.Defaults, `\`)
 	return r.body
 }
 
-// readParameters returns what a caller gives: all but OUT of a function, and
-// the columns of its table.
-func (r *catalogRoutine) readParameters() (out []catalogParameter) {
-	for i, argType := range r.ArgTypes {
-		p := catalogParameter{Type: argType}
-		if i < len(r.ArgNames) {
-			p.Name = r.ArgNames[i]
-		}
-		if i >= len(r.ArgModes) || slices.Contains([]string{"i", "b", "v"}, r.ArgModes[i]) || r.Procedure {
-			out = append(out, p)
-		}
-	}
-	return out
+// readRoutine reads a body in a language.
+func readRoutine(language, source string) *routineBody {
+	return (&catalogRoutine{Language: language, Source: source}).read()
 }
 
-func readWords(language string, tokens []bodyToken) *routineBody {
-	// an aggregate's language is internal
-	body := &routineBody{words: make(map[string]bool, len(tokens)), casts: make(map[string]bool),
-		dynamic: language != "sql" && language != "plpgsql" && language != "internal"}
-	body.makes = body.dynamic
-	read(tokens, &routineReader{body: body, plpgsql: language == "plpgsql"})
+// scanBody notes what a body names.
+func scanBody(language string, tokens []bodyToken) *routineBody {
+	body := newRoutineBody()
+	body.scan(tokens, language == "plpgsql")
 	return body
 }
 
-// read reads a body, or what stands in one of its strings.
-func read(tokens []bodyToken, r *routineReader) {
-	body := r.body
-	r.tokens = tokens
+// scan notes what stands in tokens, and in the constants that EXECUTE runs.
+func (r *routineBody) scan(tokens []bodyToken, isPLpgSQL bool) {
+	reader := &routineReader{tokens: tokens, body: r, plpgsql: isPLpgSQL}
 	for i, t := range tokens {
-		if t.kind == stringToken {
-			read(t.inner, &routineReader{body: body, inString: true})
-			continue
+		switch {
+		case t.kind == stringToken && reader.word(i-1) == "execute":
+			r.scan(lexBody(t.raw, true), false)
+			r.say(t.inner)
+		case t.kind == stringToken:
+			r.say(t.inner)
+		default:
+			if t.kind != punctToken || t.isOperator() {
+				r.words[t.text] = true
+			}
+			reader.at(i)
 		}
-		if t.kind != punctToken || t.isOperator() {
-			body.words[t.text] = true
-		}
-		r.at(i)
 	}
 }
 
+// say notes the words of a string.
+func (r *routineBody) say(tokens []bodyToken) {
+	for _, t := range tokens {
+		if r.say(t.inner); t.name() != "" {
+			r.said[t.text] = true
+		}
+	}
+}
+
+// has reports whether a word stands in the body, in a string or elsewhere.
+func (r *routineBody) has(word string) bool { return r.words[word] || r.said[word] }
+
 type routineReader struct {
-	tokens   []bodyToken
-	body     *routineBody
-	inString bool // the statement may go on in another string
-	plpgsql  bool // INTO names a variable
+	tokens  []bodyToken
+	body    *routineBody
+	plpgsql bool // INTO names a variable
 }
 
 // token returns the i-th token, an empty one past the ends.
@@ -118,7 +129,6 @@ func (r *routineReader) word(i int) string {
 
 // at notes what begins at a token.
 func (r *routineReader) at(i int) {
-	r.makers(i)
 	r.call(i) // a function may have the name of any of the words below
 	switch next := r.word(i + 1); r.word(i) {
 	case "insert":
@@ -153,40 +163,25 @@ func (r *routineReader) at(i int) {
 		if next == "materialized" && r.word(i+2) == "view" {
 			r.target(i+3, eventRefresh)
 		}
-	case "alter":
+	case "alter", "drop":
 		if next == "table" {
 			r.list(i+1, "")
 		}
-		r.moves(i + 1)
-		r.remakes(i + 1)
-	case "drop":
-		r.drops(i + 1)
+		if next == "sequence" {
+			r.sequence(i + 2)
+		}
 	case "create":
 		r.creates(i + 1)
 	case "into":
 		r.selectsInto(i)
-	case "inherits":
-		r.leads(i)
-	case "partition":
-		if next == "of" {
-			r.leads(i)
+	case "setval":
+		if next == "(" {
+			r.setsSequence(i + 2)
 		}
-	case "rename":
-		if next == "to" {
-			r.target(i+2, eventCreate)
+	case "set_config":
+		if t := r.token(i + 2); next == "(" && (t.kind != stringToken || r.word(i+3) != "," && !strings.Contains(t.raw, ".")) {
+			r.body.said[stringsSetting] = true // it may be that
 		}
-	case "import":
-		if next == "foreign" { // tables of whatever names
-			r.body.targets = append(r.body.targets, bodyTarget{event: eventCreate})
-		}
-	case "trigger", "rule", "policy":
-		// what a body makes of these, or takes away, may reach what it names
-		before := []string{r.word(i - 1), r.word(i - 2), r.word(i - 3)}
-		r.body.dynamic = r.body.dynamic || slices.Contains(before, "create") || before[0] == "drop" || before[0] == "alter"
-	case "execute":
-		r.body.dynamic = r.body.dynamic || r.runsText(i)
-	default:
-		r.body.dynamic = r.body.dynamic || next == "(" && rewrite.RunsText(r.token(i).name(), r.schemaOf(i))
 	}
 }
 
@@ -198,35 +193,31 @@ func (r *routineReader) schemaOf(i int) string {
 	return ""
 }
 
-// call notes a function that is called, as f(row) or row.f, and a cast's type.
+// call notes a function that is called, as f(row) or row.f.
 func (r *routineReader) call(i int) {
-	name, before, next := r.token(i).name(), r.word(i-1), r.word(i+1)
-	switch {
+	switch name := r.token(i).name(); {
 	case name == "":
-	case next == "(":
+	case r.word(i+1) == "(":
 		r.body.calls = append(r.body.calls, rewrite.Name{Schema: r.schemaOf(i), Name: name})
-	case before == ".":
+	case r.word(i-1) == ".":
 		r.body.calls = append(r.body.calls, rewrite.Name{Name: name})
-	}
-	if name != "" {
-		r.cast(i)
 	}
 }
 
-// cast notes a type's name: behind a colon or AS, or before %TYPE or %ROWTYPE,
-// where any of the names may be a table's.
-func (r *routineReader) cast(i int) {
-	start := i - 1
-	for r.word(start) == "." {
-		start -= 2
+// closing returns where the bracket closes that opens at a token, -1 if it
+// doesn't.
+func (r *routineReader) closing(i int) int {
+	for depth := 0; i < len(r.tokens) && r.word(i) != ";"; i++ {
+		switch r.word(i) {
+		case "(":
+			depth++
+		case ")":
+			if depth--; depth == 0 {
+				return i
+			}
+		}
 	}
-	isOfTable := r.word(i+1) == "%" && (r.word(i+2) == "rowtype" || r.word(i+2) == "type")
-	if b := r.word(start); b == ":" || b == "as" && r.word(i+1) == ")" || isOfTable {
-		r.body.casts[r.token(i).name()] = true
-	}
-	for k := i - 2; isOfTable && k > start; k -= 2 {
-		r.body.casts[r.token(k).name()] = true
-	}
+	return -1
 }
 
 // has reports whether words stand beside each other in what is left of the
@@ -276,7 +267,7 @@ func (r *routineReader) list(i int, event string) {
 			return
 		}
 		r.body.targets = append(r.body.targets, bodyTarget{Name: n, event: event})
-		if r.word(end) == "*" {
+		for r.word(end) == "*" || r.word(end) == ")" { // ONLY (a)
 			end++
 		}
 		if r.word(end) != "," {
@@ -293,15 +284,10 @@ func (r *routineReader) update(i int) {
 	for i < start+4 && r.word(i) != "set" {
 		i++
 	}
-	goesOn := r.inString && start+4 >= len(r.tokens) || r.token(start).kind == stringToken
-	if n.Name == "" || r.word(i) != "set" && !goesOn {
+	if n.Name == "" || r.word(i) != "set" {
 		return // FOR UPDATE, BEFORE UPDATE ON
 	}
-	t := bodyTarget{Name: n, event: "UPDATE"}
-	if r.word(i) == "set" {
-		t.columns = r.assigned(i + 1)
-	}
-	r.body.targets = append(r.body.targets, t)
+	r.body.targets = append(r.body.targets, bodyTarget{Name: n, event: "UPDATE", columns: r.assigned(i + 1)})
 }
 
 // assigned returns the columns of SET, or none if they can't be told.
@@ -328,13 +314,10 @@ func (r *routineReader) assigned(i int) (columns []string) {
 		case t.is(","):
 			left = true
 		case left && t.name() == "":
-			return nil // made of strings
+			return nil
 		case left:
 			columns, left = append(columns, t.name()), false
 		}
-	}
-	if r.inString {
-		return nil // the rest may be in another string
 	}
 	return columns
 }

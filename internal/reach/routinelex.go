@@ -14,6 +14,8 @@ type bodyToken struct {
 	kind  tokenKind
 	inner []bodyToken // of a string: what is in it
 	raw   string      // of a string: its text
+
+	isEscaped bool // of a string: it is written with escapes
 }
 
 type tokenKind uint8
@@ -180,7 +182,8 @@ func lexQuoted(s string, code bool) (t bodyToken, pieces []bodyToken, n int) {
 	if quote == '"' {
 		return bodyToken{text: cutName(lowerASCII(whole)), kind: nameToken}, nil, n
 	}
-	return bodyToken{kind: stringToken, inner: lexBody(whole, false), raw: whole}, pieces, n
+	isEscaped := before == 2 || before == 1 && strings.Contains(s[:n], `\`)
+	return bodyToken{kind: stringToken, inner: lexBody(whole, false), raw: whole, isEscaped: isEscaped}, pieces, n
 }
 
 // continuation is what stands between two pieces of one string, with the quote of

@@ -2,143 +2,77 @@ package reach
 
 import (
 	"slices"
-
-	"github.com/fencerow/fencerow/rewrite"
 )
 
-// Statements that make, change or drop objects, as a routine's body has them: what
-// gets a name by them, and what they lead to.
+// Statements that make or change objects, as a plain body may have them.
 
-// creates reads the name of a table or view that is made.
+// creates reads the name of a table or view that is made, or of a sequence.
 func (r *routineReader) creates(i int) {
 	for slices.Contains([]string{"or", "replace", "global", "local", "temp", "temporary", "unlogged", "recursive", "foreign", "materialized"}, r.word(i)) {
 		i++
 	}
-	switch r.word(i) {
-	case "aggregate", "operator", "cast": // which then calls what it names
-		r.leads(i + 1)
-		return
-	case "table", "view":
-	default:
-		return
-	}
-	if r.word(i) == "view" || r.word(i-1) == "foreign" {
-		r.leads(i)
-	}
+	kind := r.word(i)
 	for i++; r.word(i) == "if" || r.word(i) == "not" || r.word(i) == "exists"; i++ {
 	}
-	r.target(i, eventCreate)
-	for ; i < len(r.tokens) && r.word(i) != ";"; i++ {
-		if r.word(i) == "like" {
-			r.target(i+1, eventLike)
-		}
-	}
-}
-
-// leads notes the words of the rest of a statement, those in its strings too.
-func (r *routineReader) leads(i int) {
-	if r.body.leads == nil {
-		r.body.leads = make(map[string]bool)
-	}
-	for ; i < len(r.tokens) && r.word(i) != ";"; i++ {
-		r.body.leads[r.tokens[i].name()] = true
-		for _, inner := range r.tokens[i].inner {
-			r.body.leads[inner.name()] = true
-		}
+	switch kind {
+	case "table", "view":
+		r.target(i, eventCreate)
+	case "sequence":
+		r.sequence(i)
 	}
 }
 
 // selectsInto reads the table that SELECT INTO makes. In PL/pgSQL it would be a
-// variable, and in a string not every INTO is a statement's.
+// variable.
 func (r *routineReader) selectsInto(i int) {
-	if before := r.word(i - 1); (before == "insert" || before == "merge") && (r.begins(i-1) || !r.follows(i, "select")) {
+	if r.isInsertInto(i) || r.plpgsql {
 		return
 	}
-	kind := i + 1
-	for slices.Contains([]string{"local", "global", "temp", "temporary", "unlogged", "table"}, r.word(kind)) {
-		kind++
+	for i++; slices.Contains([]string{"local", "global", "temp", "temporary", "unlogged", "table"}, r.word(i)); i++ {
 	}
-	if kind == i+1 && (r.plpgsql || !r.selects(i)) {
-		return
-	}
-	r.target(kind, eventCreate)
+	r.target(i, eventCreate)
 }
 
-// selects reports whether SELECT stands before a token of its statement.
-func (r *routineReader) selects(i int) bool {
-	for i--; i >= 0; i-- {
-		if w := r.word(i); w == "select" || w == ";" {
-			return w == "select"
-		}
+// sequence notes a sequence whose name begins at a token: it is made, changed or
+// dropped.
+func (r *routineReader) sequence(i int) {
+	words := make(map[string]bool)
+	for ; i < len(r.tokens) && r.word(i) != ";"; i++ {
+		words[r.token(i).name()] = true
 	}
-	return false
+	r.body.sequences = append(r.body.sequences, words)
 }
 
-// moves reads what ALTER brings from another schema, or a schema that it
-// changes.
-func (r *routineReader) moves(i int) {
-	if r.word(i) == "schema" {
-		n, end := r.name(i + 1)
-		r.body.targets = append(r.body.targets, bodyTarget{Name: rewrite.Name{Schema: n.Name}, event: eventCreate})
-		if r.word(end) == "rename" {
-			n, _ = r.name(end + 2)
-			r.body.targets = append(r.body.targets, bodyTarget{Name: rewrite.Name{Schema: n.Name}, event: eventCreate})
-		}
-		return
+// setsSequence reads the first argument of setval: the words of a constant, or nil for
+// any sequence.
+func (r *routineReader) setsSequence(i int) {
+	t := r.token(i)
+	end := i + 1
+	for r.word(end) == ":" || r.word(end) == "." || end > i+1 && r.token(end).name() != "" { // a cast
+		end++
 	}
-	for slices.Contains([]string{"foreign", "materialized"}, r.word(i)) {
-		i++
+	var words map[string]bool
+	switch {
+	case t.kind == stringToken && !t.isEscaped && r.word(end) == ",":
+		words = namesIn(t.inner)
+	case t.is("pg_get_serial_sequence") && r.word(i+1) == "(" && r.word(r.closing(i+1)+1) == ",":
+		words = map[string]bool{columnsSequence: true}
 	}
-	switch moves := r.has(i, "set", "schema"); r.word(i) {
-	case "table", "view":
-		if moves {
-			r.target(i+1, eventCreate)
-		}
-	case "function", "procedure", "routine", "aggregate", "operator": // it may be called under a name that says nothing
-		if moves || r.has(i, "rename", "to") {
-			r.leads(i + 1)
-		}
-	}
+	r.body.sequences = append(r.body.sequences, words)
 }
 
-// remakes reads what ALTER makes of a relation, by which the relation is then written
-// under another name, or in another way: any that the statement names.
-func (r *routineReader) remakes(i int) {
-	for slices.Contains([]string{"foreign", "materialized"}, r.word(i)) {
-		i++
-	}
-	if w := r.word(i); w != "table" && w != "view" {
-		return
-	}
-	for k := i + 1; k < len(r.tokens) && r.word(k) != ";"; k++ {
-		switch r.word(k) {
-		case "attach", "inherit", "of", "references", "options":
-			r.leads(i + 1)
-		case "rename":
-			if r.word(k+1) != "constraint" {
-				r.leads(i + 1)
-			}
-		}
-	}
-}
+// columnsSequence stands for a sequence that a column has.
+const columnsSequence = "pg_get_serial_sequence"
 
-// drops reads the tables, or the schemas with all that is in them, that DROP
-// takes away.
-func (r *routineReader) drops(i int) {
-	switch r.word(i) {
-	case "table":
-		r.list(i, "")
-	case "owned":
-		r.body.targets = append(r.body.targets, bodyTarget{event: eventCreate})
-	case "schema":
-		if !r.has(i, "cascade") {
-			return
+// namesIn returns the names of a constant that names a relation, nil if it may name it by
+// its number.
+func namesIn(tokens []bodyToken) map[string]bool {
+	words := make(map[string]bool)
+	for _, t := range tokens {
+		if t.name() == "" && !t.is(".") || t.kind == wordToken && isNumber(t.text) {
+			return nil
 		}
-		for more := true; more; {
-			var n rewrite.Name
-			n, i = r.name(i + 1)
-			r.body.targets = append(r.body.targets, bodyTarget{Name: rewrite.Name{Schema: n.Name}, event: eventCreate})
-			more = n.Name != "" && r.word(i) == ","
-		}
+		words[t.text] = true
 	}
+	return words
 }

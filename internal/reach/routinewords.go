@@ -5,11 +5,6 @@ import "slices"
 // PL/pgSQL reserves few words, so that a variable, a field or an alias may be called
 // like one that a statement begins with.
 
-// misleadingWords are those that would be taken for a statement's own where a
-// variable, a cursor or a parameter is called so. A body that has one can't be
-// read.
-var misleadingWords = []string{"insert", "merge", "into", "execute", "function", "procedure"}
-
 // begins reports whether a statement is sure to begin at a token.
 func (r *routineReader) begins(i int) bool {
 	return i == 0 || slices.Contains([]string{";", "begin", "then", "else", "loop"}, r.word(i-1)) && r.word(i-2) != "."
@@ -34,16 +29,4 @@ func (r *routineReader) isInsertInto(i int) bool {
 		return false
 	}
 	return r.begins(i-1) || !r.follows(i, "execute", "fetch", "move")
-}
-
-// runsText reports whether EXECUTE runs a text, and isn't that of a trigger or a
-// privilege.
-func (r *routineReader) runsText(i int) bool {
-	switch r.word(i + 1) {
-	case "function", "procedure":
-		return r.begins(i) || !r.follows(i, "trigger")
-	case "on":
-		return r.begins(i) || !r.follows(i, "grant", "revoke")
-	}
-	return true
 }
