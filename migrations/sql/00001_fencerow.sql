@@ -4214,7 +4214,7 @@ VALUES
   ('function', '', 'doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass)', 'c2b602733d157783fd62827ac72627c8 plpgsql 3e814fd0573b5022590579cbd88d96fe'),
   ('function', '', 'doctor_registered_less(former jsonb, present jsonb)', 'c41440749b0da641c6a0c72955dadb25 plpgsql d03f82d1bbd689948d48d7ae8eb137f4'),
   ('function', '', 'doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid)', 'ad86c6b7f1d7e41b5717a759cd22f4f9 plpgsql 34a66fa262db83d5c3ba004b5cb07031'),
-  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', 'ff4701203b56e2871072392815be6014 plpgsql 53d872ae380b60c0960287f91f187d47'),
+  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', 'a36f412d98e018eb85901c5a561065f9 plpgsql 53d872ae380b60c0960287f91f187d47'),
   ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '2f7a8620aa975161d9c800237579deca plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '517ac7c3e2943e7490c198c2fbf3027c plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
   ('function', '', 'doctor_sealed_by(tbl regclass)', '7a19e3d8203106761c0c72cfc2158263 plpgsql fc39903b32cbe861b0a301fe78202d7e'),
@@ -5657,7 +5657,7 @@ BEGIN
     FROM pg_proc p
    WHERE p.pronamespace = c_schema AND EXISTS (SELECT FROM aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) x WHERE x.grantee = 0)
      AND (p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_' OR format('%s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) = ANY (c_made))
-     AND (p.proname = 'doctor_seal' OR NOT starts_with(p.proname, 'doctor_') AND p.proname NOT IN ('registered_above', 'setting_name') AND p.proname !~ '_bodies$')
+     AND (p.proname = 'doctor_seal' OR NOT starts_with(p.proname, 'doctor_') AND p.proname NOT IN ('registered_above', 'setting_name', 'allowed_functions') AND p.proname !~ '_bodies$')
      -- what an application calls may be everybody's, if somebody has said so
      AND (p.proacl IS NULL OR p.proname NOT IN ('next_token', 'take', 'renew', 'release', 'lease_ttl', 'incarnation_now', 'doctor', 'doctor_seal'))
   HAVING count(*) > 0;
