@@ -3,7 +3,6 @@ package rewrite
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/fencerow/fencerow/internal/sqledit"
 	"github.com/fencerow/fencerow/internal/sqltext"
@@ -47,7 +46,7 @@ func (p *Policy) rewrittenLong(sql string) (out *Plan, args *rewriting, tried bo
 	case len(f.Edits) == 0:
 		return nil, how, true
 	case len(plan.Violations) == 0: // the plan of the text as it was given may be needed, too
-		how.later = sync.OnceValue(func() *Plan { return p.fullPlan(sql) })
+		how.later = &latePlan{policy: p, text: sql}
 	}
 	if out = f.plan(); len(out.Violations) > 0 {
 		return nil, nil, true

@@ -93,14 +93,14 @@ var lookedFor = map[string]struct {
 	"merge of values": {
 		`MERGE INTO protected_rows AS t USING (VALUES ($1::bigint, $2::text), (3, 'c')) AS s(id, v) ON t.id = s.id AND t.grp = 0
 			WHEN MATCHED AND t.last_token < $3 THEN UPDATE SET value = s.v, last_token = $3 WHEN NOT MATCHED THEN INSERT (id, value, last_token) VALUES (s.id, s.v, $3)`,
-		[]Probe{{`SELECT pg_catalog.max(t.last_token) FROM protected_rows t, (VALUES ($1::bigint, $2::text), (3, 'c')) s(id, v) WHERE t.id = s.id AND t.grp = 0`, []int{1, 2}}, {`SELECT pg_catalog.max(t.last_token) FROM protected_rows t, (VALUES ($1::bigint, $2::text), (3, 'c')) s(id, v) WHERE t.id = s.id`, []int{1, 2}}},
-		[]Probe{{`SELECT pg_catalog.count(*) FROM protected_rows t, (VALUES ($1::bigint, $2::text), (3, 'c')) s(id, v) WHERE (t.id = s.id AND t.grp = 0) AND t.last_token OPERATOR(pg_catalog.>) $3::bigint`, []int{1, 2, 0}}},
+		[]Probe{{`SELECT pg_catalog.max(t.last_token) FROM protected_rows t WHERE EXISTS (SELECT FROM (VALUES ($1::bigint, $2::text), (3, 'c')) s(id, v) WHERE t.id = s.id AND t.grp = 0)`, []int{1, 2}}, {`SELECT pg_catalog.max(t.last_token) FROM protected_rows t WHERE EXISTS (SELECT FROM (VALUES ($1::bigint, $2::text), (3, 'c')) s(id, v) WHERE t.id = s.id)`, []int{1, 2}}},
+		[]Probe{{`SELECT pg_catalog.count(*) FROM protected_rows t WHERE EXISTS (SELECT FROM (VALUES ($1::bigint, $2::text), (3, 'c')) s(id, v) WHERE (t.id = s.id AND t.grp = 0) AND t.last_token OPERATOR(pg_catalog.>) $3::bigint)`, []int{1, 2, 0}}},
 		[]found{{[]any{1, "a", tokenctx.Arg}, []any{int64(9), int64(9)}, []int64{1}}, {[]any{99, "a", tokenctx.Arg}, []any{int64(9), int64(9)}, []int64{1}}},
 	},
 	"merge of one row": {
 		`MERGE INTO public.metrics USING (SELECT $1::bigint AS id, $2::text::int AS day, $3::bigint AS tok) s ON metrics.id = s.id AND metrics.day = s.day WHEN MATCHED AND metrics.last_token < $3 THEN DELETE`,
-		[]Probe{{`SELECT pg_catalog.max(metrics.last_token) FROM public.metrics, (SELECT $1::bigint AS id, $2::text::int AS day, $3::bigint AS tok) s WHERE metrics.id = s.id AND metrics.day = s.day`, []int{1, 2, 3}}},
-		[]Probe{{`SELECT pg_catalog.count(*) FROM public.metrics, (SELECT $1::bigint AS id, $2::text::int AS day, $3::bigint AS tok) s WHERE (metrics.id = s.id AND metrics.day = s.day) AND metrics.last_token OPERATOR(pg_catalog.>) $4::bigint`, []int{1, 2, 3, 0}}},
+		[]Probe{{`SELECT pg_catalog.max(metrics.last_token) FROM public.metrics WHERE EXISTS (SELECT FROM (SELECT $1::bigint AS id, $2::text::int AS day, $3::bigint AS tok) s WHERE metrics.id = s.id AND metrics.day = s.day)`, []int{1, 2, 3}}},
+		[]Probe{{`SELECT pg_catalog.count(*) FROM public.metrics WHERE EXISTS (SELECT FROM (SELECT $1::bigint AS id, $2::text::int AS day, $3::bigint AS tok) s WHERE (metrics.id = s.id AND metrics.day = s.day) AND metrics.last_token OPERATOR(pg_catalog.>) $4::bigint)`, []int{1, 2, 3, 0}}},
 		[]found{
 			{[]any{1, "2", tokenctx.Arg}, []any{int64(7)}, []int64{0}},
 			{[]any{2, "1", tokenctx.Arg}, []any{int64(8)}, []int64{0}},
@@ -111,20 +111,20 @@ var lookedFor = map[string]struct {
 	"merge by the list's token": {
 		`MERGE INTO "Order Items" USING (VALUES (1, -1, $1::bigint), (3, NULL, $1)) s(id, q, tok) ON s.id = "Order Items".id
 			WHEN MATCHED AND "Order Items".id <> 2 AND "Order Items".fence < s.tok THEN UPDATE SET "Qty" = s.q, fence = s.tok`,
-		[]Probe{{`SELECT pg_catalog.max("Order Items".fence) FROM "Order Items", (VALUES (1, -1, $1::bigint), (3, NULL, $1)) s(id, q, tok) WHERE s.id = "Order Items".id`, []int{1}}},
-		nil,
-		[]found{{[]any{tokenctx.Arg}, []any{int64(9)}, []int64{}}},
+		[]Probe{{`SELECT pg_catalog.max("Order Items".fence) FROM "Order Items" WHERE EXISTS (SELECT FROM (VALUES (1, -1, $1::bigint), (3, NULL, $1)) s(id, q, tok) WHERE s.id = "Order Items".id AND "Order Items".id <> 2)`, []int{1}}, {`SELECT pg_catalog.max("Order Items".fence) FROM "Order Items" WHERE EXISTS (SELECT FROM (VALUES (1, -1, $1::bigint), (3, NULL, $1)) s(id, q, tok) WHERE s.id = "Order Items".id)`, []int{1}}},
+		[]Probe{{`SELECT pg_catalog.count(*) FROM "Order Items" WHERE EXISTS (SELECT FROM (VALUES (1, -1, $1::bigint), (3, NULL, $1)) s(id, q, tok) WHERE s.id = "Order Items".id AND "Order Items".id <> 2 AND "Order Items".fence OPERATOR(pg_catalog.>) $2::bigint)`, []int{1, 0}}},
+		[]found{{[]any{tokenctx.Arg}, []any{int64(9), int64(9)}, []int64{1}}},
 	},
 	"a list under a name": {
 		`WITH _data (id, value, last_token) AS (VALUES (1::bigint, 'x'::text, $1::bigint), (-3::bigint, 'y', $1)) UPDATE protected_rows AS r SET value = _data.value, last_token = _data.last_token FROM _data WHERE r.id = abs(_data.id) AND r.last_token < _data.last_token`,
-		[]Probe{{`WITH _data(id, value, last_token) AS (VALUES (1::bigint, 'x'::text, $1::bigint), (- 3::bigint, 'y', $1)) SELECT pg_catalog.max(r.last_token) FROM protected_rows r, _data WHERE r.id = abs(_data.id)`, []int{1}}},
+		[]Probe{{`WITH _data(id, value, last_token) AS (VALUES (1::bigint, 'x'::text, $1::bigint), (- 3::bigint, 'y', $1)) SELECT pg_catalog.max(r.last_token) FROM protected_rows r WHERE EXISTS (SELECT FROM _data WHERE r.id = abs(_data.id))`, []int{1}}},
 		nil,
 		[]found{{[]any{tokenctx.Arg}, []any{int64(9)}, []int64{}}},
 	},
 	"a list under a name, by key": {
 		`WITH _data (id, value) AS (VALUES (1::bigint, 'x'::text), ($2, 'y')) UPDATE protected_rows AS r SET value = _data.value, last_token = $1 FROM _data WHERE (r.id = _data.id) AND r.last_token < $1`,
-		[]Probe{{`WITH _data(id, value) AS (VALUES (1::bigint, 'x'::text), ($1, 'y')) SELECT pg_catalog.max(r.last_token) FROM protected_rows r, _data WHERE r.id = _data.id`, []int{2}}},
-		[]Probe{{`WITH _data(id, value) AS (VALUES (1::bigint, 'x'::text), ($2, 'y')) SELECT pg_catalog.count(*) FROM protected_rows r, _data WHERE r.id = _data.id AND r.last_token OPERATOR(pg_catalog.>) $1::bigint`, []int{0, 2}}},
+		[]Probe{{`WITH _data(id, value) AS (VALUES (1::bigint, 'x'::text), ($1, 'y')) SELECT pg_catalog.max(r.last_token) FROM protected_rows r WHERE EXISTS (SELECT FROM _data WHERE r.id = _data.id)`, []int{2}}},
+		[]Probe{{`WITH _data(id, value) AS (VALUES (1::bigint, 'x'::text), ($2, 'y')) SELECT pg_catalog.count(*) FROM protected_rows r WHERE EXISTS (SELECT FROM _data WHERE r.id = _data.id AND r.last_token OPERATOR(pg_catalog.>) $1::bigint)`, []int{0, 2}}},
 		[]found{
 			{[]any{tokenctx.Arg, 2}, []any{int64(8)}, []int64{0}},
 			{[]any{tokenctx.Arg, 3}, []any{int64(9)}, []int64{1}},
@@ -132,8 +132,8 @@ var lookedFor = map[string]struct {
 	},
 	"a list in USING": {
 		`DELETE FROM protected_rows USING (VALUES (1), ($2::int)) v(id) WHERE protected_rows.id = v.id AND protected_rows.last_token < $1`,
-		[]Probe{{`SELECT pg_catalog.max(protected_rows.last_token) FROM protected_rows, (VALUES (1), ($1::int)) v(id) WHERE protected_rows.id = v.id`, []int{2}}},
-		[]Probe{{`SELECT pg_catalog.count(*) FROM protected_rows, (VALUES (1), ($1::int)) v(id) WHERE protected_rows.id = v.id AND protected_rows.last_token OPERATOR(pg_catalog.>) $2::bigint`, []int{2, 0}}},
+		[]Probe{{`SELECT pg_catalog.max(protected_rows.last_token) FROM protected_rows WHERE EXISTS (SELECT FROM (VALUES (1), ($1::int)) v(id) WHERE protected_rows.id = v.id)`, []int{2}}},
+		[]Probe{{`SELECT pg_catalog.count(*) FROM protected_rows WHERE EXISTS (SELECT FROM (VALUES (1), ($1::int)) v(id) WHERE protected_rows.id = v.id AND protected_rows.last_token OPERATOR(pg_catalog.>) $2::bigint)`, []int{2, 0}}},
 		[]found{
 			{[]any{tokenctx.Arg, 3}, []any{int64(9)}, []int64{1}},
 			{[]any{tokenctx.Arg, 99}, []any{int64(7)}, []int64{0}},

@@ -14,9 +14,23 @@ type rewriting struct {
 	text  string         // the caller's
 	given int64          // its placeholders
 	plain *Plan          // of the text as it was given, if it may be sent
-	later func() *Plan   // makes that plan, where it isn't made before it is asked for
+	later *latePlan      // that plan, where it isn't made before it is asked for
 	added int            // placeholders that it has more now, at the end: tokens all
 	taken map[int64]bool // placeholders whose argument gives way to the token, whatever it is
+}
+
+// latePlan is the plan of a text as it was given, made when it is asked for. It keeps no
+// more of the check than the text.
+type latePlan struct {
+	policy *Policy
+	text   string
+	once   sync.Once
+	plan   *Plan
+}
+
+func (l *latePlan) make() *Plan {
+	l.once.Do(func() { l.plan = l.policy.fullPlan(l.text) })
+	return l.plan
 }
 
 // maxRewritten is the longest text that is rewritten, in bytes.
@@ -112,9 +126,10 @@ func whyNotText(stmts []*sqltree.Node) string {
 	return statementName(stmts[0].Get("stmt").Kind()) + " takes no placeholder for the token"
 }
 
-// sayWhyNot adds to the first violation why the text wasn't rewritten.
+// sayWhyNot adds to the first violation why the text wasn't rewritten, if it is for a write
+// that a rewriting would have proved.
 func (p *Plan) sayWhyNot(why string) {
-	if len(p.Violations) > 0 && why != "" {
+	if len(p.Violations) > 0 && why != "" && p.Violations[0].Rule.Class() == UnprovenWrite {
 		p.Violations[0].Message += " (not rewritten: " + why + ")"
 	}
 }
@@ -142,7 +157,7 @@ func (p *Plan) Plain() *Plan {
 	case p.rewriting.later == nil:
 		return p.rewriting.plain
 	}
-	if plain := p.rewriting.later(); len(plain.Violations) == 0 {
+	if plain := p.rewriting.later.make(); len(plain.Violations) == 0 {
 		return plain
 	}
 	return nil
