@@ -304,7 +304,7 @@ func TestCallsOfFunctionsNamedLikeKeywords(t *testing.T) {
 	cases := make(map[string]bodyCase)
 	for _, name := range keywords {
 		setup := `CREATE FUNCTION ` + name + `() RETURNS int LANGUAGE plpgsql AS $$ BEGIN UPDATE public.orders SET v = 'HIT'; RETURN 1; END $$;`
-		cases[name] = bodyCase{setup: setup + `DO $do$ BEGIN EXECUTE format($x$ CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $f$ DECLARE x int; BEGIN x := %I.` + name + `(); RETURN x; END $f$ $x$, current_schema()); END $do$`, why: "writes a protected table"}
+		cases[name] = bodyCase{setup: setup + `DO $do$ BEGIN EXECUTE format($x$ CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $f$ DECLARE x int; BEGIN x := %I.` + name + `(); RETURN x; END $f$ $x$, current_schema()); END $do$`, why: `writes table "orders"`}
 		cases[name+", fired"] = bodyCase{setup: setup + `CREATE TABLE fired (v text); DO $do$ BEGIN EXECUTE format($x$ CREATE FUNCTION ff() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN PERFORM %I.` + name + `(); RETURN NEW; END $f$ $x$, current_schema()); END $do$; CREATE TRIGGER t AFTER INSERT ON fired FOR EACH ROW EXECUTE FUNCTION ff()`,
 			use: `INSERT INTO @fired VALUES ('x')`, why: "runs a trigger or rule that writes"}
 	}

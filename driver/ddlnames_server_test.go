@@ -25,7 +25,7 @@ CREATE TABLE other.parted (id bigint, v text, last_token bigint NOT NULL DEFAULT
 CREATE TABLE other.parent (id bigint, v text, last_token bigint NOT NULL DEFAULT 0);
 CREATE FUNCTION other.setpath(p text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('search_path', p, false); END $$;
 CREATE FUNCTION other.setlocal(p text) RETURNS void LANGUAGE sql AS $$ SELECT set_config('search_path', p, true) $$;
-CREATE PROCEDURE other.usepath(p text) LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'SET search_path = ' || quote_ident(p); END $$;
+CREATE PROCEDURE other.usepath(p text) LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('search_path', p, false); END $$;
 CREATE FUNCTION other.on_login() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('search_path', NEW.tenant, false); RETURN NEW; END $$;
 CREATE TABLE other.login (tenant text); CREATE TRIGGER t BEFORE INSERT ON other.login FOR EACH ROW EXECUTE FUNCTION other.on_login();
 `

@@ -45,10 +45,10 @@ func TestForeignChildren(t *testing.T) {
 		CREATE USER MAPPING FOR CURRENT_USER SERVER here OPTIONS (user 'postgres');`
 	const harm = `SELECT NOT EXISTS (SELECT FROM far WHERE id = 1 AND code = 'ABC') OR EXISTS (SELECT FROM far WHERE id = 7)`
 	const options = ` SERVER here OPTIONS (schema_name 'public', table_name 'orders')`
-	checkBypasses(t, moveSchema+server, map[string]bypass{
-		"partition": {harm: harm, setup: `CREATE TABLE all_orders (id bigint, code text, n int, last_token bigint) PARTITION BY LIST (id); CREATE FOREIGN TABLE far PARTITION OF all_orders DEFAULT` + options,
+	checkBypasses(t, moveSchema, map[string]bypass{
+		"partition": {harm: harm, setup: server + `CREATE TABLE all_orders (id bigint, code text, n int, last_token bigint) PARTITION BY LIST (id); CREATE FOREIGN TABLE far PARTITION OF all_orders DEFAULT` + options,
 			refused: []string{`UPDATE all_orders SET code = 'paid'`, `INSERT INTO all_orders VALUES (7, 'new', 1, 1)`, `DELETE FROM all_orders`}},
-		"child": {harm: harm, setup: `CREATE TABLE any_orders (id bigint, code text, n int, last_token bigint); CREATE FOREIGN TABLE far () INHERITS (any_orders)` + options,
+		"child": {harm: harm, setup: server + `CREATE TABLE any_orders (id bigint, code text, n int, last_token bigint); CREATE FOREIGN TABLE far () INHERITS (any_orders)` + options,
 			refused: []string{`UPDATE any_orders SET code = 'paid'`, `DELETE FROM any_orders`}},
 	})
 }
