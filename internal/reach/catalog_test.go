@@ -77,9 +77,7 @@ func TestStamp(t *testing.T) {
 		{`ALTER EXTENSION plpgsql DROP FUNCTION nop()`, true},
 		{`ALTER LANGUAGE plpgsql RENAME TO other`, true},
 		{`ALTER LANGUAGE other RENAME TO plpgsql`, true},
-		{`SELECT set_database('ALTER DATABASE %I SET plpgsql.variable_conflict = use_column')`, true},
 		{`SELECT set_database('ALTER DATABASE %I SET work_mem = 9999')`, false},
-		{`SELECT set_database('ALTER DATABASE %I RESET plpgsql.variable_conflict')`, true},
 		{`INSERT INTO plain VALUES (1, 'x'); ANALYZE plain; VACUUM plain`, false},
 	} {
 		for _, sql := range strings.Split(step.sql, ";") {

@@ -83,7 +83,7 @@ func TestReadingIsPlannedCheaply(t *testing.T) {
 				_, err := conn.Exec(t.Context(), statement)
 				require.NoError(t, err)
 				found := explain(t, conn, c.tables)
-				require.Less(t, found.Plan.Cost, 50_000.0, statement)
+				require.Less(t, found.Plan.Cost, 75_000.0, statement) // the compiler begins at 100,000
 				require.Empty(t, found.JIT, statement)
 			}
 		})

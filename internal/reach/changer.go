@@ -106,7 +106,8 @@ func (b *closureBuilder) tokenChanged(t *catalogTrigger, r *reachedRelation) tab
 // readChange reads what a trigger's function in PL/pgSQL changes in NEW.
 func readChange(source string) rowChange {
 	r := &changeReader{routineReader: routineReader{tokens: lexBody(source, true)}}
-	r.change.whole = readPlain("plpgsql", r.tokens, nil).isLost
+	plain := readPlain("plpgsql", r.tokens, nil)
+	r.change.whole = plain.isLost || plain.hasRow
 	for i := range r.tokens {
 		r.at(i)
 	}

@@ -160,6 +160,15 @@ func (b *closureBuilder) writtenUnread(out tableSet, body *routineBody) {
 	}
 }
 
+// setsBySystemView reports whether a body updates the view pg_settings, or one over system
+// catalogs: what it sets by that isn't told.
+func (b *closureBuilder) setsBySystemView(body *routineBody) bool {
+	return slices.ContainsFunc(body.targets, func(t bodyTarget) bool {
+		return t.event == "UPDATE" && (t.Name.Name == "pg_settings" ||
+			slices.ContainsFunc(b.facts.SystemViews, func(v catalogRelation) bool { return lowerASCII(v.Name) == t.Name.Name }))
+	})
+}
+
 // writesOwn reports whether a body writes what the schema fencing has, or calls
 // what changes it. A name without a schema counts if the body names that schema
 // anywhere, as it does to set the search path.

@@ -130,6 +130,7 @@ func (r *routineReader) word(i int) string {
 // at notes what begins at a token.
 func (r *routineReader) at(i int) {
 	r.call(i) // a function may have the name of any of the words below
+	r.sets(i)
 	switch next := r.word(i + 1); r.word(i) {
 	case "insert":
 		if next == "into" {
@@ -174,12 +175,20 @@ func (r *routineReader) at(i int) {
 		r.creates(i + 1)
 	case "into":
 		r.selectsInto(i)
+	}
+}
+
+// sets notes a function that is called, with quotes around its name or without, and sets a
+// sequence or a setting.
+func (r *routineReader) sets(i int) {
+	if r.word(i+1) != "(" {
+		return
+	}
+	switch r.token(i).name() {
 	case "setval":
-		if next == "(" {
-			r.setsSequence(i + 2)
-		}
+		r.setsSequence(i + 2)
 	case "set_config":
-		if t := r.token(i + 2); next == "(" && (t.kind != stringToken || r.word(i+3) != "," && !strings.Contains(t.raw, ".")) {
+		if t := r.token(i + 2); t.kind != stringToken || r.word(i+3) != "," && !strings.Contains(t.raw, ".") {
 			r.body.said[stringsSetting] = true // it may be that
 		}
 	}

@@ -3,6 +3,7 @@ package reach
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
 )
@@ -19,6 +20,7 @@ type plainReader struct {
 	pos    int
 	why    string // why the body isn't plain, "" if it is
 	isLost bool   // where statements begin isn't known, or what a name stands for
+	hasRow bool   // a variable is called like one that PL/pgSQL gives a trigger's function
 }
 
 // readPlain reads a body. The names are those of its parameters.
@@ -37,6 +39,9 @@ func readPlain(language string, tokens []bodyToken, names []string) *plainReader
 		p.fail("is written in %s", language)
 	}
 	for _, t := range tokens {
+		if t.kind == wordToken && t.text == "uescape" { // the lexer takes in that of a plain constant
+			p.lose("has names or strings with UESCAPE")
+		}
 		if t.kind == wordToken && sqltext.IsDigit(t.text[0]) && slices.Contains([]byte(t.text), '$') {
 			p.lose("has a number that a string may begin in")
 		}
@@ -189,6 +194,7 @@ func (p *plainReader) cursor() {
 // declared makes sure that a variable isn't called like a word that statements begin with,
 // or that the reader goes by.
 func (p *plainReader) declared(name string) {
+	p.hasRow = p.hasRow || name == "old" || name == "new" || name == "tg_op"
 	if misleadingNames[name] {
 		p.lose("has a variable or parameter that is called %q like a word of a statement", name)
 	}
@@ -346,6 +352,10 @@ func (p *plainReader) expression(ends ...string) {
 // stand.
 func (p *plainReader) executes(ends ...string) {
 	t := p.token(p.pos)
+	if t.kind == stringToken && strings.Contains(t.raw, `\`) {
+		p.fail("runs a constant with a backslash, which a setting may have read otherwise")
+		return
+	}
 	if t.kind != stringToken || t.isEscaped || !slices.Contains(ends, p.word(p.pos+1)) {
 		p.fail("runs SQL that it makes (EXECUTE of what is no constant)")
 		return

@@ -65,7 +65,8 @@ func TestUnreadBodies(t *testing.T) {
 	for body, why := range map[string]string{
 		`BEGIN EXECUTE x; END`: "runs SQL that it makes (EXECUTE of what is no constant)", `BEGIN EXECUTE 'a' || x; END`: "runs SQL that it makes", `BEGIN EXECUTE format('SELECT 1'); END`: "runs SQL that it makes", `BEGIN EXECUTE ('SELECT 1'); END`: "runs SQL that it makes",
 		`BEGIN FOR r IN EXECUTE x LOOP NULL; END LOOP; END`: "runs SQL that it makes", `BEGIN RETURN QUERY EXECUTE x USING y; END`: "runs SQL that it makes", `BEGIN OPEN c FOR EXECUTE x; END`: "runs SQL that it makes",
-		`BEGIN EXECUTE E'SELECT \x31'; END`: "runs SQL that it makes", `BEGIN EXECUTE U&'SELECT 1'; END`: "runs SQL that it makes", `BEGIN EXECUTE 'SELECT 1'::text; END`: "runs SQL that it makes", `BEGIN EXECUTE 'EXECUTE p'; END`: "has the statement EXECUTE", `BEGIN CREATE TABLE x AS EXECUTE p; END`: "runs SQL that it makes (EXECUTE)",
+		`BEGIN EXECUTE E'SELECT \x31'; END`: "runs SQL that it makes", `BEGIN EXECUTE 'SELECT b\141d()'; END`: "runs a constant with a backslash",
+		`BEGIN UPDATE U&"!006frders" UESCAPE E'!' SET v = 1; END`: "has names or strings with UESCAPE", `BEGIN PERFORM U&"!0062ad" UESCAPE $$!$$ (); END`: "has names or strings with UESCAPE", `BEGIN EXECUTE U&'SELECT 1'; END`: "runs SQL that it makes", `BEGIN EXECUTE 'SELECT 1'::text; END`: "runs SQL that it makes", `BEGIN EXECUTE 'EXECUTE p'; END`: "has the statement EXECUTE", `BEGIN CREATE TABLE x AS EXECUTE p; END`: "runs SQL that it makes (EXECUTE)",
 		`BEGIN EXECUTE 'DO $d$ BEGIN END $d$'; END`: "has the statement DO", `BEGIN DO 'BEGIN END'; END`: "has the statement DO", `BEGIN ALTER TABLE a RENAME TO b; END`: "has the statement ALTER TABLE", `BEGIN IF x THEN ALTER SEQUENCE s RESTART; END IF; END`: "has the statement ALTER SEQUENCE",
 		`BEGIN CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'; END`: "has the statement CREATE FUNCTION", `BEGIN CREATE TEMP VIEW v AS SELECT 1; END`: "has the statement CREATE VIEW", `BEGIN DROP VIEW v; END`: "has the statement DROP VIEW", `BEGIN DROP TABLE a CASCADE; END`: "has DROP with CASCADE",
 		`BEGIN CREATE TABLE a (LIKE b); END`: "makes a table with LIKE", `BEGIN CREATE TABLE a PARTITION OF b DEFAULT; END`: "makes a table with PARTITION", `BEGIN CREATE TABLE a (i int DEFAULT f()); END`: "makes a table with DEFAULT", `BEGIN CREATE TABLE a (i int CHECK (f())); END`: "makes a table with CHECK", `BEGIN CREATE TABLE a (i int DEFAULT 1 + f()); END`: "makes a table with DEFAULT",
@@ -119,4 +120,27 @@ func TestUnknownStatementsAreUnread(t *testing.T) {
 			r.Fatalf("is taken for plain: %s", source)
 		}
 	})
+}
+
+// What sets the way in which strings are read may be called by a quoted name, or be an
+// update of a view.
+func TestBodiesThatMaySetHowStringsAreRead(t *testing.T) {
+	for _, body := range []string{
+		`BEGIN PERFORM "set_config"('standard_conforming_' || 'strings', 'off', true); END`, `BEGIN PERFORM pg_catalog."set_config"(x, y, z); END`, `BEGIN PERFORM set_config(x, y, z); END`,
+	} {
+		require.True(t, readRoutine("plpgsql", body).has(stringsSetting), body)
+	}
+	require.False(t, readRoutine("plpgsql", `BEGIN PERFORM set_config('app.x', y, z); END`).has(stringsSetting))
+	b := closureBuilder{facts: &catalog{SystemViews: []catalogRelation{{Schema: "public", Name: "My_settings"}}}}
+	require.True(t, b.setsBySystemView(readRoutine("plpgsql", `BEGIN UPDATE pg_settings SET setting = 'off'; END`)))
+	require.True(t, b.setsBySystemView(readRoutine("plpgsql", `BEGIN UPDATE public.my_settings SET setting = 'off'; END`)))
+	require.False(t, b.setsBySystemView(readRoutine("plpgsql", `BEGIN UPDATE jobs SET n = 1; END`)))
+}
+
+// A row that a trigger's function returns isn't told by its name if a variable has that name.
+func TestChangesUnderNamesOfTheTriggersOwn(t *testing.T) {
+	require.False(t, readChange(`BEGIN IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END`).whole)
+	require.True(t, readChange(`DECLARE old orders := ROW(2, 'x', 0); BEGIN IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END`).whole)
+	require.True(t, readChange(`DECLARE tg_op text := 'DELETE'; BEGIN IF tg_op = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END`).whole)
+	require.True(t, readChange(`DECLARE new orders; BEGIN RETURN NEW; END`).whole)
 }
