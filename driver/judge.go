@@ -155,9 +155,9 @@ func (o *outcome) explain(ctx context.Context) error {
 }
 
 // isUncounted reports whether fencerow has guarded the part, which may have left rows
-// out, and nothing has counted them.
+// out, and nothing has counted them. A stand-in for pgx counts nothing, and isn't asked.
 func (o *outcome) isUncounted() bool {
-	return o.meant == 0 && o.statement.plan.Rewritten() && o.part.MayLeaveOut()
+	return o.conn.std != nil && o.meant == 0 && o.statement.plan.Rewritten() && o.part.MayLeaveOut()
 }
 
 // isUncounted reports whether that may be so of the statement's own write.

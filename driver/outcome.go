@@ -151,7 +151,7 @@ func (c *Conn) judgeRows(ctx context.Context, s *statement, cursor *cursor, rows
 	if err == nil && !ended && found <= maxAhead {
 		ended, err = cursor.ahead(rows, int(found))
 	}
-	isUncounted := found == 0 && s.isUncounted()
+	isUncounted := c.std != nil && found == 0 && s.isUncounted()
 	if err == nil && !ended && isUncounted {
 		ended, err = cursor.ahead(rows, maxAhead)
 	}
