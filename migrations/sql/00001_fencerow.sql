@@ -1158,7 +1158,8 @@ COMMENT ON FUNCTION fencing.driver_rewrite(regclass, boolean) IS
 --
 -- Known limits:
 --   The definition is the function's own: what it calls, and what the names in it mean by then, may change without a word.
---   A definition that another major version prints otherwise is another one: allow the function again after the upgrade.
+--   A definition that another major version prints otherwise is another one: allow the function again after the upgrade. So it may be with
+--   a body that the server has parsed (BEGIN ATOMIC, RETURN) after a dump and restore.
 
 CREATE TABLE fencing.allowed_function (
   schema_name   name        NOT NULL,
@@ -4201,7 +4202,7 @@ VALUES
   ('function', '', 'doctor_columns(family jsonb, apps jsonb)', 'ecd754f19c58a047b6045b697ae8f1b3 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_differences()', '540494276fdefc7699f89ae7f143d652 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_family()', 'd608a340cba7568b4ed1a4344424c55a plpgsql df36624d779f6462da19a6724f0ba137'),
-  ('function', '', 'doctor_functions()', 'daa52fc1130a31184d44cf52a9878394 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
+  ('function', '', 'doctor_functions()', '39353a1a59229d4e42365a4713743df1 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_given(acl aclitem[], grantee oid, grantor oid, owner oid)', '9505e072ec5db5063305d4cfd597a137 plpgsql 095e9845a66d8e368df03bb6f3cbf9b7'),
   ('function', '', 'doctor_key_columns(cols name[], types regtype[])', '5b247e0f5813c4fa438edf62d05e0a22 plpgsql 4d660d8c0a6b1fecfed77b84b359bfcf'),
   ('function', '', 'doctor_key_text(col name, type regtype)', 'c95d707d8a0bfc64ea72bb9d97e31ce5 plpgsql 7235ae20da970a275bbcc7d8703b7144'),
@@ -4937,7 +4938,8 @@ BEGIN
     RETURN QUERY
     SELECT 'warning', 'D114 allowed-function', format('function %s', x.name),
            CASE WHEN x.oid IS NULL THEN 'it was allowed, and is gone: dropped, renamed or moved to another schema'
-                ELSE 'its definition is not the one that was allowed' END,
+                ELSE 'its definition is not the one that was allowed'
+                     || CASE WHEN (SELECT p.prosqlbody IS NOT NULL FROM pg_proc p WHERE p.oid = x.oid) THEN ', or a restore has written its parsed body anew' ELSE '' END END,
            CASE WHEN x.oid IS NULL THEN 'one that is made again as it was is allowed at once; what it is called now is not'
                 ELSE 'the driver takes it for one that is not allowed, until somebody has read it and called fencing.allow_function again' END,
            CASE WHEN x.oid IS NULL

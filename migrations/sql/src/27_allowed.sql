@@ -7,7 +7,8 @@
 --
 -- Known limits:
 --   The definition is the function's own: what it calls, and what the names in it mean by then, may change without a word.
---   A definition that another major version prints otherwise is another one: allow the function again after the upgrade.
+--   A definition that another major version prints otherwise is another one: allow the function again after the upgrade. So it may be with
+--   a body that the server has parsed (BEGIN ATOMIC, RETURN) after a dump and restore.
 
 CREATE TABLE fencing.allowed_function (
   schema_name   name        NOT NULL,

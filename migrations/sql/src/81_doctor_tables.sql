@@ -359,7 +359,8 @@ BEGIN
     RETURN QUERY
     SELECT 'warning', 'D114 allowed-function', format('function %s', x.name),
            CASE WHEN x.oid IS NULL THEN 'it was allowed, and is gone: dropped, renamed or moved to another schema'
-                ELSE 'its definition is not the one that was allowed' END,
+                ELSE 'its definition is not the one that was allowed'
+                     || CASE WHEN (SELECT p.prosqlbody IS NOT NULL FROM pg_proc p WHERE p.oid = x.oid) THEN ', or a restore has written its parsed body anew' ELSE '' END END,
            CASE WHEN x.oid IS NULL THEN 'one that is made again as it was is allowed at once; what it is called now is not'
                 ELSE 'the driver takes it for one that is not allowed, until somebody has read it and called fencing.allow_function again' END,
            CASE WHEN x.oid IS NULL
