@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,4 +67,20 @@ func TestDoctorNamesTheRootOfAPartition(t *testing.T) {
 		require.Regexp(t, `fencing.(register|seal)\('public."new P"'`, remedy)
 		require.Regexp(t, `, or, if not, SELECT fencing.(wall|unseal)\('public.(p1|c1)'`, remedy)
 	}
+}
+
+// What a partition is left with is put up on its new root by the remedy: the root has no
+// triggers that register could go by.
+func TestArchivedPartitionKeepsItsProtection(t *testing.T) {
+	dsn := localpg.Database(t, installed)
+	conn := open(t, dsn)
+	exec(t, conn, `CREATE TABLE c (id int PRIMARY KEY, v text, last_token bigint NOT NULL DEFAULT 0) PARTITION BY LIST (id); CREATE TABLE c1 PARTITION OF c FOR VALUES IN (1);
+		SELECT fencing.register('c', 'lease'), fencing.wall('c', 'attested'), fencing.tombstones('c'); SELECT fencing.seal('c', 'L');
+		ALTER TABLE c DETACH PARTITION c1; CREATE TABLE archive (LIKE c INCLUDING ALL) PARTITION BY LIST (id); ALTER TABLE archive ATTACH PARTITION c1 FOR VALUES IN (1)`)
+	remedy := get[string](t, conn, "SELECT DISTINCT remedy FROM fencing.doctor() WHERE code LIKE 'D209%'")
+	_, remedy, _ = strings.Cut(remedy, "as public.c, ")
+	remedy, _, _ = strings.Cut(remedy, ", or, if not")
+	exec(t, conn, remedy)
+	require.Zero(t, get[int](t, conn, "SELECT count(*) FROM fencing.doctor() WHERE code LIKE 'D209%'"))
+	require.Equal(t, "attested true L", get[string](t, conn, "SELECT concat_ws(' ', wall_level, tombstones::text, seal_resource) FROM fencing.registry WHERE table_name = 'archive'"))
 }

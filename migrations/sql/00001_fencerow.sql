@@ -4227,7 +4227,7 @@ VALUES
   ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '9ce56da7eb1db91d3cf66369a53fb0c5 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
   ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', 'b32ec3655474cc723a6fa267392f820f plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', '0faa1151d29ab77ac8208af1379a5646 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', 'f6742a0ae4a452b4db6b5fbeefde2cdc plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', '98c1f546e25da4eb858b48f820616599 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_without_wall(tbl text, sql text)', '97c9c9416bc7e67096ebe8e3a29373cc plpgsql 8c1a5e1950b7aa42bf68eb05de08b846'),
   ('function', '', 'doctor_words(source text, token_column name)', 'b6aaa41f5533c09bb0813514ad5cdc38 plpgsql 56d8652339a9032f7ec376391d514be6'),
   ('function', '', 'driver_level(tbl regclass, level text)', '7d49096be0f3fb7f7bd49e03e9bcb950 plpgsql dac5d67990532fce4617e27cc0743bd5'),
@@ -5139,7 +5139,15 @@ BEGIN
               ELSE coalesce((
                 -- registered alike, it takes on the rest
                 SELECT format('if it is to be protected as %s, %s, or, if not, SELECT fencing.wall(%L, ''off'')', string_agg(a.relid::text, ' or ' ORDER BY a.relid),
-                         min(fencing.doctor_register(root.name, a.mode, a.token_column, a.resource, a.issued_by)), c.oid::regclass::text)
+                         min(fencing.doctor_register(root.name, a.mode, a.token_column, a.resource, a.issued_by)
+                             -- of a root, which has no triggers that say it
+                             || CASE WHEN c.relispartition THEN
+                                  CASE WHEN a.wall_level <> 'off' THEN format('; SELECT fencing.wall(%L, %L)', root.name, a.wall_level) ELSE '' END
+                                  || CASE WHEN a.tombstones THEN format('; SELECT fencing.tombstones(%L)', root.name) ELSE '' END
+                                  || CASE WHEN a.seal_resource IS NOT NULL THEN format('; SELECT fencing.seal(%L, %L)', root.name, a.seal_resource)
+                                          WHEN a.seal_column IS NOT NULL THEN format('; SELECT fencing.seal(%L, by_column => %L)', root.name, a.seal_column)
+                                          ELSE '' END
+                                ELSE '' END), c.oid::regclass::text)
                   FROM fencing.registered_above(c.oid) a WHERE g.relid IS NULL HAVING count(*) > 0),
                 format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%L, ''off'')',
                   root.name, c.oid::regclass::text)) END

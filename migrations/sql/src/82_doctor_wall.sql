@@ -179,7 +179,15 @@ BEGIN
               ELSE coalesce((
                 -- registered alike, it takes on the rest
                 SELECT format('if it is to be protected as %s, %s, or, if not, SELECT fencing.wall(%L, ''off'')', string_agg(a.relid::text, ' or ' ORDER BY a.relid),
-                         min(fencing.doctor_register(root.name, a.mode, a.token_column, a.resource, a.issued_by)), c.oid::regclass::text)
+                         min(fencing.doctor_register(root.name, a.mode, a.token_column, a.resource, a.issued_by)
+                             -- of a root, which has no triggers that say it
+                             || CASE WHEN c.relispartition THEN
+                                  CASE WHEN a.wall_level <> 'off' THEN format('; SELECT fencing.wall(%L, %L)', root.name, a.wall_level) ELSE '' END
+                                  || CASE WHEN a.tombstones THEN format('; SELECT fencing.tombstones(%L)', root.name) ELSE '' END
+                                  || CASE WHEN a.seal_resource IS NOT NULL THEN format('; SELECT fencing.seal(%L, %L)', root.name, a.seal_resource)
+                                          WHEN a.seal_column IS NOT NULL THEN format('; SELECT fencing.seal(%L, by_column => %L)', root.name, a.seal_column)
+                                          ELSE '' END
+                                ELSE '' END), c.oid::regclass::text)
                   FROM fencing.registered_above(c.oid) a WHERE g.relid IS NULL HAVING count(*) > 0),
                 format('if it is to be protected, SELECT fencing.register(%L, ...) and SELECT fencing.wall(%1$L), or, if not, SELECT fencing.wall(%L, ''off'')',
                   root.name, c.oid::regclass::text)) END
