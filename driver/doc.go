@@ -116,7 +116,7 @@
 //   - any other statement: ALTER, DO, CREATE of a function, view, trigger or the like, or of a
 //     table with LIKE, PARTITION OF, CHECK, REFERENCES or a default that is no constant
 //   - a call of what runs SQL that it is given: query_to_xml, dblink, cron.schedule and the like
-//   - standard_conforming_strings, a variable named like a word of a statement (insert, into), or
+//   - standard_conforming_strings, UESCAPE, EXECUTE of a constant with a backslash, a variable named like a word of a statement (insert, into), or
 //     another language
 //
 // The error names the routine and what makes its body unread. Have the wall put up on the
@@ -126,9 +126,9 @@
 // sets a sequence is told by a constant that names it: setval of anything else counts for
 // every sequence that tokens come from, and so does ALTER SEQUENCE.
 //
-// Without a wall this is a reading of code, and no proof. Known to pass: ALTER or DROP
-// TABLE by a bare name after a function has moved the search_path, and what code in C does.
-// Have the wall put up where the database has code that you don't trust.
+// Without a wall this is a reading of code, and no proof: what code in C or of an extension
+// does, for one, isn't told. Have the wall put up where the database has code that you don't
+// trust.
 //
 // Code that a statement runs without naming it counts, too: a function of a view
 // or a policy when the relation is read, of an index when it is rebuilt (REINDEX,
@@ -136,8 +136,9 @@
 // domain, an operator or its class) may run anywhere: while the function of such an
 // object writes a protected table, nearly every statement is refused, and the error
 // names the object. A change of structure is refused where an event trigger writes a
-// protected table, but not one inside a function's body. [WithGuardedFunctions] names functions that carry a guard of their own, and
-// migrations.AllowFunction has the registry allow one as it is now.
+// protected table, but not one inside a function's body. [WithGuardedFunctions] names
+// functions that carry a guard of their own, and migrations.AllowFunction has the registry
+// allow one as it is now.
 //
 // A handle knows of changes, in the registry and in the catalog, when its next
 // connection is taken that needs a look: after the handle itself has changed
