@@ -72,3 +72,26 @@ func TestRenamedTemporaryRelations(t *testing.T) {
 		})
 	}
 }
+
+// Temporary objects are found by the name that texts have for their schema.
+func TestTemporaryObjectsByTheirSchema(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, textsSchema, `CREATE FUNCTION mk() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+			CREATE TEMP VIEW tv AS SELECT * FROM orders;
+			CREATE FUNCTION pg_temp.tfn() RETURNS void LANGUAGE sql AS 'UPDATE public.orders SET v = ''HIT''';
+		END $$`,
+		`CREATE FUNCTION by_view() RETURNS void LANGUAGE plpgsql AS $$ BEGIN UPDATE pg_temp.tv SET v = 'HIT'; END $$`,
+		`CREATE FUNCTION by_call() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_temp.tfn(); END $$`)
+	db, err := driver.Open(dsn, driver.Protect("orders", rewrite.Lease), driver.WithGuardedFunctions("public.mk"))
+	require.NoError(t, err)
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	_, err = db.Exec(`SELECT mk()`)
+	require.NoError(t, err)
+	var schema string
+	require.NoError(t, db.QueryRow(`SELECT nspname FROM pg_catalog.pg_namespace WHERE oid = pg_catalog.pg_my_temp_schema()`).Scan(&schema))
+	for _, text := range []string{`UPDATE pg_temp.tv SET v = 'HIT'`, `UPDATE ` + schema + `.tv SET v = 'HIT'`, `UPDATE tv SET v = 'HIT'`, `SELECT pg_temp.tfn()`, `SELECT ` + schema + `.tfn()`, `SELECT by_view()`, `SELECT by_call()`, `DROP VIEW pg_temp.tv; SELECT pg_temp.tfn()`} {
+		_, err := db.Exec(text)
+		require.ErrorIs(t, err, rewrite.ErrRefused, text)
+	}
+}

@@ -333,8 +333,15 @@ func (p *Policy) holdsProtected(schema string) bool {
 // stand for one of a list.
 func matches(list []Name, schema, name string) bool {
 	return slices.ContainsFunc(list, func(n Name) bool {
-		return n.Name == name && (schema == "" || schema == n.Schema)
+		return n.Name == name && n.IsIn(schema)
 	})
+}
+
+// IsIn reports whether the name is one of the schema that a text names, of any if that is
+// "". The text calls the schema of the session's temporary objects pg_temp, the catalog
+// pg_temp_ and a number.
+func (n Name) IsIn(schema string) bool {
+	return schema == "" || schema == n.Schema || schema == "pg_temp" && strings.HasPrefix(n.Schema, "pg_temp_")
 }
 
 // String returns the name for messages, without the schema public. That of the session's temporary

@@ -95,7 +95,7 @@ func SQLFunctions() []string {
 func (c *checker) writesProtected(schema, name string) bool {
 	closure := &c.policy.closure
 	return slices.ContainsFunc(closure.Functions, func(f Name) bool {
-		return f.Name == name && (schema == "" || schema == f.Schema) && !slices.Contains(closure.GuardedFunctions, f)
+		return f.Name == name && f.IsIn(schema) && !slices.Contains(closure.GuardedFunctions, f)
 	})
 }
 
@@ -115,7 +115,7 @@ func (c *checker) reportFunction(n *sqltree.Node, schema, name string) {
 func (c *checker) tableOf(schema, name string) string {
 	closure := &c.policy.closure
 	for _, f := range closure.Functions {
-		if into, ok := closure.FunctionTables[f]; ok && f.Name == name && (schema == "" || schema == f.Schema) && !slices.Contains(closure.GuardedFunctions, f) {
+		if into, ok := closure.FunctionTables[f]; ok && f.Name == name && f.IsIn(schema) && !slices.Contains(closure.GuardedFunctions, f) {
 			return strconv.Quote(into.String())
 		}
 	}

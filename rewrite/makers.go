@@ -134,7 +134,7 @@ func (m *makerSet) isAt(n *sqltree.Node, events []string) bool {
 
 func (m *makerSet) isRelation(schema, name string, events []string) bool {
 	return slices.ContainsFunc(m.Relations, func(r Maker) bool {
-		return r.Name.Name == name && (schema == "" || schema == r.Schema) &&
+		return r.Name.Name == name && r.IsIn(schema) &&
 			slices.ContainsFunc(events, func(e string) bool { return slices.Contains(r.Events, e) })
 	})
 }

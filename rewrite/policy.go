@@ -168,7 +168,7 @@ func (p *Policy) lookup(schema, name string) []*relation {
 	}
 	var hits []*relation
 	for _, r := range candidates {
-		if r.Schema == schema {
+		if r.IsIn(schema) {
 			hits = append(hits, r)
 		}
 	}

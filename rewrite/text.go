@@ -58,7 +58,7 @@ func (u *UnreadRoutine) remedy() string {
 // isn't read, nil if that isn't why it is refused.
 func (p *Policy) unreadFunction(schema, name string) *UnreadRoutine {
 	for i, u := range p.closure.Unread {
-		if u.Name.Name == name && (schema == "" || schema == u.Name.Schema) {
+		if u.Name.Name == name && u.Name.IsIn(schema) {
 			return &p.closure.Unread[i]
 		}
 	}

@@ -105,14 +105,14 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 			continue
 		}
 		for _, r := range b.byName[t.Name.Name] {
-			if t.Schema == "" || t.Schema == lowerASCII(r.Schema) {
+			if r.isIn(t.Schema) {
 				r.effects(out, t.event, t.columns)
 			}
 		}
 	}
 	for _, call := range body.calls {
 		for _, r := range b.calls[call.Name] {
-			if call.Schema == "" || call.Schema == lowerASCII(r.Schema) {
+			if isIn(r.Schema, call.Schema) {
 				out.add(r.unguarded())
 			}
 		}
@@ -232,6 +232,11 @@ func (r *routineBody) namesOwn() bool {
 	}) || slices.ContainsFunc(r.calls, func(call rewrite.Name) bool { return call.Schema == "" && rewrite.IsFencingChange(call.Name) })
 }
 
+// isIn reports whether a schema is the one that a body names, or it names none.
+func isIn(schema, named string) bool { return rewrite.Name{Schema: lowerASCII(schema)}.IsIn(named) }
+
+func (r *reachedRelation) isIn(named string) bool { return isIn(r.Schema, named) }
+
 // shadowed adds the tables whose name a body gives to something else, in whatever
 // schema: a later statement may then find that in their place. Without a name
 // it is any, or any of the schema.
@@ -243,7 +248,7 @@ func (b *closureBuilder) shadowed(out tableSet, n rewrite.Name) {
 		return
 	}
 	for _, r := range b.relations {
-		if n.Schema == "" || n.Schema == lowerASCII(r.Schema) {
+		if r.isIn(n.Schema) {
 			r.all(out, false)
 		}
 	}

@@ -1157,6 +1157,8 @@ COMMENT ON FUNCTION fencing.driver_rewrite(regclass, boolean) IS
 -- allowance along. There is no column of type regprocedure, with which pg_upgrade refuses a database.
 --
 -- Known limits:
+--   What an allowed function makes, such as a view of a protected table, isn't known before the next statement: code that the same statement
+--   calls as well can go through it. Allow what makes objects only if they lead to no protected table.
 --   The definition is the function's own: what it calls, and what the names in it mean by then, may change without a word.
 --   A definition that another major version prints otherwise is another one: allow the function again after the upgrade. So it may be with
 --   a body that the server has parsed (BEGIN ATOMIC, RETURN) after a dump and restore.
