@@ -1377,6 +1377,7 @@ BEGIN
   SELECT greatest((SELECT x.token FROM fencing.lease x WHERE x.resource = take.resource),
                   (SELECT max(e.token) FROM fencing.epoch e WHERE e.resource = take.resource)) INTO v_former;
   IF v_former > coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) THEN
+    PERFORM 1 FROM fencing.lease x WHERE x.resource = take.resource FOR UPDATE;  -- the row first, as everybody who waits
     PERFORM fencing.lease_wait(take.resource);
     LOCK TABLE fencing.incarnation IN SHARE ROW EXCLUSIVE MODE;
     IF v_former > coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) THEN
@@ -4266,7 +4267,7 @@ VALUES
   ('function', '', 'seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype, look boolean)', '49c5e92c915e847c9ff32a64b9d07fff plpgsql d670d8fcae30106160e5f83e7ed75662'),
   ('function', '', 'seal_sweep(names text[])', '943752c29d89fba06ae01371b2080b7d plpgsql 3791b8297b2abd105cfcf5a40debe3ac'),
   ('function', '', 'setting_name(resource text)', '33715c0a0a5cfcd7c4d1e48de8edf70b plpgsql a0401152108b9105e1aef3ca319e60f2'),
-  ('function', '', 'take(resource text, ttl interval, holder text)', '84ea82a2b93b25880186a98f8fd16ab1 plpgsql 1b364c0b4c9ea500695f712df2eb78ae'),
+  ('function', '', 'take(resource text, ttl interval, holder text)', '610123b39481ea124384bafe7dcf8757 plpgsql 1b364c0b4c9ea500695f712df2eb78ae'),
   ('function', '', 'take_over(tbl regclass, former jsonb, is_new boolean)', '5396862c0a0f06fe862b4d0d671e174f plpgsql a6ef1acf1bade60facfa5af4f7e5ee63'),
   ('function', '', 'tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean)', '9219e100abb2edfd6dd27bde499cc99b plpgsql 8fd3f4e3754db9b79711f76502681908'),
   ('function', '', 'tombstone_bodies()', 'df85760a229ca4ca8dc83dce7d1f86fc sql 2225e7bc8acf4e4c09c2b8e3c2fcf62a'),

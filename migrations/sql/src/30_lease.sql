@@ -75,6 +75,7 @@ BEGIN
   SELECT greatest((SELECT x.token FROM fencing.lease x WHERE x.resource = take.resource),
                   (SELECT max(e.token) FROM fencing.epoch e WHERE e.resource = take.resource)) INTO v_former;
   IF v_former > coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) THEN
+    PERFORM 1 FROM fencing.lease x WHERE x.resource = take.resource FOR UPDATE;  -- the row first, as everybody who waits
     PERFORM fencing.lease_wait(take.resource);
     LOCK TABLE fencing.incarnation IN SHARE ROW EXCLUSIVE MODE;
     IF v_former > coalesce(pg_sequence_last_value('fencing.write_epoch'::regclass), 0) THEN
