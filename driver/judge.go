@@ -95,9 +95,11 @@ func (s *statement) length(placeholder int64) (int64, bool) {
 
 // isOpen reports whether something is to be found out about a part whose count is known,
 // of a statement whose own write has as many rows as it needs.
-func (c *Conn) isOpen(s *statement, wrote []int64) bool {
+func (s *statement) isOpen(first []sqldriver.Value, counts rewrite.Counts) bool {
+	wrote := s.wrote(unknown, first, counts)
 	for i, part := range s.plan.Parts() {
-		if !part.IsMain && part.Compares && (wrote[i] <= 0 || wrote[i] < part.Expects(s.length)) {
+		least := max(1, part.Expects(s.length), part.AtMost(s.length), meantBy(i, first, counts))
+		if !part.IsMain && part.Compares && wrote[i] < least {
 			return true
 		}
 	}
@@ -160,9 +162,17 @@ func (o *outcome) isUncounted() bool {
 	return o.conn.std != nil && o.meant == 0 && o.statement.plan.Rewritten() && o.part.MayLeaveOut()
 }
 
-// isUncounted reports whether that may be so of the statement's own write.
-func (s *statement) isUncounted() bool {
-	return s.plan.Rewritten() && slices.ContainsFunc(s.plan.Parts(), func(part rewrite.Part) bool { return part.IsMain && part.MayLeaveOut() })
+// isUncounted reports whether that may be so of a part of the statement.
+func (s *statement) isUncounted(first []sqldriver.Value, counts rewrite.Counts) bool {
+	if !s.plan.Rewritten() {
+		return false
+	}
+	for i, part := range s.plan.Parts() {
+		if part.MayLeaveOut() && meantBy(i, first, counts)+part.Expects(s.length)+part.AtMost(s.length) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // explainNone asks why a guarded write changed no row. It returns the error for a stale
@@ -230,7 +240,7 @@ func (o *outcome) explainFewer(ctx context.Context) error {
 func (o *outcome) explainPart(ctx context.Context) error {
 	newer, err := o.countNewer(ctx)
 	switch {
-	case errors.Is(err, errNoQuestion) && (o.meant > 0 || o.isUncounted()):
+	case errors.Is(err, errNoQuestion) && (o.meant > 0 || o.isUncounted() || o.conn.connector.settings.partial && o.part.MayLeaveOut()):
 		return o.askLock(ctx, false)
 	case errors.Is(err, errNoQuestion):
 		return nil

@@ -151,13 +151,12 @@ func (c *Conn) judgeRows(ctx context.Context, s *statement, cursor *cursor, rows
 	if err == nil && !ended && found <= maxAhead {
 		ended, err = cursor.ahead(rows, int(found))
 	}
-	isUncounted := c.std != nil && found == 0 && s.isUncounted()
+	isUncounted := c.std != nil && s.isUncounted(cursor.first, counts)
 	if err == nil && !ended && isUncounted {
 		ended, err = cursor.ahead(rows, maxAhead)
 	}
 	if err == nil && !ended {
-		wrote := s.wrote(unknown, cursor.first, counts)
-		if !c.isOpen(s, wrote) {
+		if !s.isOpen(cursor.first, counts) {
 			if c.connector.settings.partial || found > maxAhead || isUncounted {
 				cursor.atEnd = func(ctx context.Context, n int64) error { return c.judge(ctx, s, n, cursor.first, counts) }
 			}

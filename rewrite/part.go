@@ -70,10 +70,10 @@ func (p *Part) ManyRows() bool { return p.rows > 1 || len(p.arrays) > 0 }
 // parts, if it counts n rows.
 func (p *Part) IsBeside(n int64) bool { return p.besideWith || p.besideMain && n != 0 }
 
-// MayLeaveOut reports whether the part is an UPDATE or DELETE that may mean several rows,
-// and leave some of them out for its guard.
+// MayLeaveOut reports whether the part is an UPDATE, a DELETE or an upsert that may mean
+// several rows, and leave some of them out for its guard.
 func (p *Part) MayLeaveOut() bool {
-	return p.Compares && !p.pinsOne && (p.Writes[0].Kind == "UPDATE" || p.Writes[0].Kind == "DELETE")
+	return p.Compares && !p.pinsOne && p.Writes[0].Kind != "MERGE"
 }
 
 // Parts returns the protected writes that the text runs.
