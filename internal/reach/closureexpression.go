@@ -83,7 +83,9 @@ func constantWords(tokens []bodyToken) map[string]bool {
 				return words
 			}
 		case t.kind == stringToken:
-			noteWords(words, t.inner)
+			if noteWords(words, t.inner); words["uescape"] { // what such names stand for isn't read
+				return nil
+			}
 		case t.is(":"), t.is(","):
 			isType = t.is(":")
 		case t.is("true"), t.is("false"), t.is("null"), t.is("."):

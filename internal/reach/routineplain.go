@@ -266,10 +266,10 @@ func (p *plainReader) statement() {
 var plainStatements = setOf("exit", "continue", "raise", "assert", "null", "get", "perform", "fetch", "move", "close", "commit", "rollback", "call")
 
 // misleadingNames are names of variables by which a statement could be taken for
-// another.
-var misleadingNames = setOf("declare", "begin", "end", "if", "elsif", "elseif", "else", "case", "when", "then", "loop", "while", "for", "foreach", "exit", "continue", "return", "raise", "assert",
-	"null", "perform", "fetch", "commit", "rollback", "exception", "execute", "into", "select", "insert", "update", "delete", "merge", "with", "truncate", "refresh", "copy",
-	"create", "drop", "alter", "function", "procedure", "setval")
+// another. The words that PL/pgSQL reserves are none: as a name one of them has quotes, by
+// which it is told from the word.
+var misleadingNames = setOf("elsif", "elseif", "exit", "continue", "return", "raise", "assert", "perform", "fetch", "commit", "rollback", "exception", "select", "insert", "update", "delete", "merge",
+	"with", "truncate", "refresh", "drop", "alter", "function", "procedure", "setval")
 
 // path returns where a variable's name ends, or that of a part of it.
 func (p *plainReader) path(i int) int {

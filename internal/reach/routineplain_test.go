@@ -32,6 +32,7 @@ var plainBodies = map[string]string{
 	"arrays":               `DECLARE a int[] DEFAULT '{}'; r rec; BEGIN a[1:2] := ARRAY[1, 2]; a[f(1)] = 3; r.x[2].y := 5; $1 := 7; a := a || 4; x =-1; END`,
 	"declarations":         `DECLARE x CONSTANT int NOT NULL := 5; y a.n%TYPE; z a%ROWTYPE; v varchar(10) COLLATE "C" DEFAULT 'a;b'; w ALIAS FOR $1; DECLARE u numeric(10, 2) = 1; open int; close int; comment text; BEGIN close := open; comment = 'x'; END`,
 	"comments":             "-- EXECUTE x; DROP TABLE orders\nBEGIN /* BEGIN /* ; */ CREATE TRIGGER */ NULL; -- ALTER TABLE a\nEND -- end",
+	"names in quotes":      `DECLARE "end" timestamptz; "when" int := 1; copy int; BEGIN "end" := now(); copy := "when"; IF "when" > 1 THEN copy = 2; END IF; RETURN QUERY SELECT "end", "into" FROM a WHERE a."then" > "when"; END`,
 	"names":                `BEGIN PERFORM execute_it(x), p.set_config FROM "insert" p; UPDATE "drop" SET "alter" = 1; SELECT r.update, r.delete INTO x, y FROM r; END`,
 	"locks":                `BEGIN LOCK TABLE a IN SHARE MODE; PERFORM 1 FROM a FOR UPDATE OF a SKIP LOCKED; SELECT 1 INTO x FROM a FOR NO KEY UPDATE; PERFORM pg_advisory_xact_lock(1); NOTIFY c, 'x'; PERFORM pg_notify('c', x); LISTEN c; UNLISTEN *; END`,
 	"settings":             `BEGIN SET LOCAL work_mem = '1GB'; PERFORM set_config('app.t', x, true); RESET work_mem; SET LOCAL search_path TO a, b; SET TRANSACTION READ ONLY; SET CONSTRAINTS ALL DEFERRED; END`,
@@ -74,7 +75,7 @@ func TestUnreadBodies(t *testing.T) {
 		`BEGIN PERFORM dblink_exec('x'); END`: "calls dblink_exec, which runs SQL that it is given", `BEGIN x := query_to_xml(y, true, true, ''); END`: "calls query_to_xml", `BEGIN PERFORM cron.schedule('x', 'y'); END`: "calls schedule",
 		`BEGIN FOR r IN EXPLAIN ANALYZE DELETE FROM a LOOP NULL; END LOOP; END`: "goes through EXPLAIN", `BEGIN FOR r IN EXPLAIN (ANALYZE) UPDATE a SET n = (1) LOOP NULL; END LOOP; END`: "goes through EXPLAIN", `BEGIN RETURN QUERY EXPLAIN ANALYZE DELETE FROM a; END`: "goes through EXPLAIN", `BEGIN EXPLAIN ANALYZE DELETE FROM a; END`: "has the statement EXPLAIN",
 		`BEGIN UPDATE a b c d e f SET x = 1; END`: "has UPDATE of a table that cannot be told", `BEGIN WITH x AS (UPDATE a b c d e f SET x = 1) SELECT 1; END`: "has UPDATE of a table that cannot be told", `BEGIN TRUNCATE a; TRUNCATE; END`: "has TRUNCATE of a table that cannot be told", `BEGIN INSERT a VALUES (1); END`: "has INSERT of a table that cannot be told",
-		`DECLARE insert text; BEGIN END`: `has a variable or parameter that is called "insert"`, `DECLARE c CURSOR (x int, merge text) FOR SELECT 1; BEGIN END`: `is called "merge"`, `BEGIN FOR into IN 1..2 LOOP END LOOP; END`: `is called "into"`,
+		`DECLARE insert text; BEGIN END`: `has a variable or parameter that is called "insert"`, `DECLARE c CURSOR (x int, merge text) FOR SELECT 1; BEGIN END`: `is called "merge"`, `BEGIN FOR update IN 1..2 LOOP END LOOP; END`: `is called "update"`,
 		`SELECT 1`: "cannot be followed", `BEGIN NULL`: "ends within a statement", `BEGIN x := (1; END`: "cannot be followed", `BEGIN NULL; END; NULL;`: "cannot be followed", `BEGIN IF x THEN NULL; END; END`: "cannot be followed", `BEGIN x := 1$a$; DELETE FROM a$a$; END`: "has a number",
 		`BEGIN VACUUM a; END`: "has the statement VACUUM", `BEGIN SECURITY LABEL ON TABLE a IS 'x'; END`: "has the statement SECURITY", `BEGIN DROP OWNED BY x; END`: "has the statement DROP OWNED", `BEGIN CLUSTER a; END`: "has the statement CLUSTER", `BEGIN REINDEX TABLE a; END`: "has the statement REINDEX",
 	} {
@@ -89,6 +90,7 @@ func TestUnreadBodies(t *testing.T) {
 		require.NotEmpty(t, readRoutine(language, "").unread, language)
 	}
 	require.Contains(t, (&catalogRoutine{Language: "plpgsql", Source: `BEGIN NULL; END`, ArgNames: []string{"x", "Merge"}}).read().unread, `is called "merge"`)
+	require.Empty(t, (&catalogRoutine{Language: "plpgsql", Source: `BEGIN NULL; END`, ArgNames: []string{"start", "end", "when", "copy"}}).read().unread)
 	require.Contains(t, (&catalogRoutine{Language: "sql", Defaults: `dblink('x')`}).read().unread, "calls dblink")
 	require.Contains(t, (&catalogRoutine{Language: "sql", Settings: []string{"standard_conforming_strings=off"}}).read().unread, "sets standard_conforming_strings")
 }
