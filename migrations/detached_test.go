@@ -84,3 +84,25 @@ func TestArchivedPartitionKeepsItsProtection(t *testing.T) {
 	require.Zero(t, get[int](t, conn, "SELECT count(*) FROM fencing.doctor() WHERE code LIKE 'D209%'"))
 	require.Equal(t, "attested true L", get[string](t, conn, "SELECT concat_ws(' ', wall_level, tombstones::text, seal_resource) FROM fencing.registry WHERE table_name = 'archive'"))
 }
+
+// A table with tombstones that becomes a partition keeps them, those of the time in between
+// as well, whether its new root is registered or not.
+func TestTombstonesOfATableThatBecomesAPartition(t *testing.T) {
+	conn := open(t, localpg.Database(t, installed))
+	exec(t, conn, `CREATE TABLE f (id int PRIMARY KEY, v text, last_token bigint NOT NULL DEFAULT 0); SELECT fencing.register('f', 'lease'), fencing.wall('f'), fencing.tombstones('f');
+		SELECT setval('fencing.write_epoch', 100); INSERT INTO f VALUES (5, 'a', 50), (7, 'a', 50);
+		SET fencing.token = '60'; DELETE FROM f WHERE id = 5;
+		CREATE TABLE r (LIKE f) PARTITION BY RANGE (id); ALTER TABLE r ATTACH PARTITION f FOR VALUES FROM (0) TO (100); DELETE FROM f WHERE id = 7; RESET fencing.token`)
+	insert := func(key string) {
+		for _, table := range []string{"f", "r"} {
+			if _, err := conn.Exec(t.Context(), "INSERT INTO "+table+" VALUES ("+key+", 'stale', 55)"); table == "f" || !isState(err, "42P01") {
+				requireRefused(t, err, "FN001")
+			}
+		}
+	}
+	insert("5")
+	insert("7")
+	exec(t, conn, `ALTER TABLE r DETACH PARTITION f; DROP TABLE r`)
+	insert("5")
+	insert("7")
+}

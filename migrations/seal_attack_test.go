@@ -58,6 +58,8 @@ func TestSealOfAnotherColumn(t *testing.T) {
 	const again = "SELECT fencing.unseal('t'); SELECT fencing.seal('t', by_column => 'res')"
 	for name, tt := range map[string]struct{ change, held, mend string }{
 		"exchanged": {"ALTER TABLE t RENAME res TO x; ALTER TABLE t RENAME other TO res; ALTER TABLE t RENAME x TO other", "other", "SELECT fencing.seal('t', by_column => 'other')"},
+		"exchanged, and a trigger gone": {`ALTER TABLE t RENAME res TO x; ALTER TABLE t RENAME other TO res; ALTER TABLE t RENAME x TO other; DROP TRIGGER "~fencing_zseal" ON t`, "other",
+			"SELECT fencing.seal('t', by_column => 'other')"},
 		"renamed back": {"ALTER TABLE t RENAME res TO x; ALTER TABLE t RENAME other TO res", "x",
 			"ALTER TABLE t RENAME res TO other; ALTER TABLE t RENAME x TO res; SELECT fencing.seal('t', by_column => 'res')"},
 		"dropped":     {"ALTER TABLE t DROP res CASCADE; ALTER TABLE t ADD res text NOT NULL DEFAULT 's'", "", again},

@@ -3062,9 +3062,9 @@ BEGIN
     PERFORM fencing.check_parents(tbl);
     PERFORM fencing.check_triggers(tbl, '^~fencing_zseal(_column)?$');
     v_held := fencing.doctor_sealed_by(tbl);
-    IF v_row.seal_column IS NOT NULL AND NOT is_new_column AND v_held IS DISTINCT FROM v_row.seal_column
+    IF v_row.seal_column IS NOT NULL AND NOT is_new_column AND (v_held <> v_row.seal_column OR v_held IS NULL
         AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-          WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal' AND p.pronamespace = 'fencing'::regnamespace) THEN
+          WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal' AND p.pronamespace = 'fencing'::regnamespace)) THEN
       v_name := format('%I.%I', v_row.schema_name, v_row.table_name);
       RAISE EXCEPTION 'fencing: % is sealed by column %, which is another one than before%', v_name, quote_ident(v_row.seal_column),
           coalesce(': the leases of its rows are in ' || quote_ident(v_held), '')
@@ -3495,6 +3495,11 @@ BEGIN
     END IF;
     RETURN NEW;
   END IF;
+  -- as a partition it may be registered by itself still, under a root that isn't
+  IF v_rel <> TG_RELID THEN
+    v_rel := coalesce((SELECT r.relid FROM pg_partition_ancestors(TG_RELID) WITH ORDINALITY AS a (relid, height) JOIN fencing.registry r ON r.relid = a.relid
+                        WHERE r.tombstones ORDER BY a.height LIMIT 1), v_rel);
+  END IF;
   v_token := OLD.%1$I;
   IF TG_OP = 'UPDATE' THEN
     v_token := greatest(v_token, NEW.%1$I);
@@ -3538,6 +3543,11 @@ BEGIN
   IF v_other THEN
     PERFORM fencing.fail('key', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, NULL);
     RETURN NULL;
+  END IF;
+  -- as a partition it may be registered by itself still, under a root that isn't
+  IF v_rel <> TG_RELID THEN
+    v_rel := coalesce((SELECT r.relid FROM pg_partition_ancestors(TG_RELID) WITH ORDINALITY AS a (relid, height) JOIN fencing.registry r ON r.relid = a.relid
+                        WHERE r.tombstones ORDER BY a.height LIMIT 1), v_rel);
   END IF;
   v_key := %7$s;
   v_sha := sha256(convert_to(v_key::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END));
@@ -4220,7 +4230,7 @@ VALUES
   ('function', '', 'doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid)', 'ad86c6b7f1d7e41b5717a759cd22f4f9 plpgsql 34a66fa262db83d5c3ba004b5cb07031'),
   ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', 'a36f412d98e018eb85901c5a561065f9 plpgsql 53d872ae380b60c0960287f91f187d47'),
   ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '2f7a8620aa975161d9c800237579deca plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '517ac7c3e2943e7490c198c2fbf3027c plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
+  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '31304c00e39c4efbdb7c08026efd1ea0 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
   ('function', '', 'doctor_sealed_by(tbl regclass)', '7a19e3d8203106761c0c72cfc2158263 plpgsql fc39903b32cbe861b0a301fe78202d7e'),
   ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '4f0769f85e9a1c961565f0f565166cfa plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_sets(source text, language name, token_column name, arguments text)', '4f35eebca38865f4e4ddda6af3e9f67b plpgsql 4358f4873eaaa8cdb828d25db0a54423'),
@@ -4260,7 +4270,7 @@ VALUES
   ('function', '', 'renew(resource text, token bigint, ttl interval)', '99ff1db91a3c96b5d641e068680ec52e plpgsql 6e74c9b01cb5447304651630290e19fe'),
   ('function', '', 'repair(tbl regclass, key jsonb, token bigint, reason text)', '7698fb36850e3abae679f9e8157559a9 plpgsql 1b324457810d994b8653843a483602c4'),
   ('function', '', 'seal(tbl regclass, resource text, by_column name)', '4710f59772a21d1164cb1465d63a66a8 plpgsql 948154b1725838c7acddae05c1a9f43a'),
-  ('function', '', 'seal_apply(tbl regclass, look boolean, is_new_column boolean)', '3763f5a1178d25b18fe85e5225dcfbda plpgsql 1cb7f744464d9554aba7ba81ca38b5fd'),
+  ('function', '', 'seal_apply(tbl regclass, look boolean, is_new_column boolean)', '4b703ff8609046027b34d092e6711dc4 plpgsql 1cb7f744464d9554aba7ba81ca38b5fd'),
   ('function', '', 'seal_bodies()', 'ad34cd9d5f9b9e9688a1f7234e685c97 sql 7bfd7a67e71cfc4fafffff35a6f280c3'),
   ('function', '', 'seal_changed()', '14ae762b0885ab32942617767a22381a plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text, col name, token bigint, current bigint, was bigint)', '042533978fbbb02b330b9ac29d59cbaa plpgsql a0c86057cd20991ddaa407e60ad987d7'),
@@ -4270,7 +4280,7 @@ VALUES
   ('function', '', 'take(resource text, ttl interval, holder text)', '610123b39481ea124384bafe7dcf8757 plpgsql 1b364c0b4c9ea500695f712df2eb78ae'),
   ('function', '', 'take_over(tbl regclass, former jsonb, is_new boolean)', '5396862c0a0f06fe862b4d0d671e174f plpgsql a6ef1acf1bade60facfa5af4f7e5ee63'),
   ('function', '', 'tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean)', '9219e100abb2edfd6dd27bde499cc99b plpgsql 8fd3f4e3754db9b79711f76502681908'),
-  ('function', '', 'tombstone_bodies()', 'df85760a229ca4ca8dc83dce7d1f86fc sql 2225e7bc8acf4e4c09c2b8e3c2fcf62a'),
+  ('function', '', 'tombstone_bodies()', '7225f41d63f749da3a8c248fa63d34d8 sql 2225e7bc8acf4e4c09c2b8e3c2fcf62a'),
   ('function', '', 'tombstone_copy(former regclass, tbl regclass)', 'd0f4395c65a18bc5d6b70b60b71cb50a plpgsql ef1ddfbf0f7f51e140b9d39ff86da796'),
   ('function', '', 'tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass, look boolean)', 'a9b691fc4400daca79f8b6a9a4e33c52 plpgsql a16b212cff90829ee9500395375ade74'),
   ('function', '', 'tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[])', '253433d9636137dd4d4ef060de046395 plpgsql 09ed46ba30ee34edbd63ab56b4f56d8f'),
@@ -6093,8 +6103,8 @@ BEGIN
   END IF;
   SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid, 'held', s.held,
            -- another one has the column's name, or it was dropped
-           'other', g.seal_column IS NOT NULL AND f.wall <> 'off' AND s.held IS DISTINCT FROM g.seal_column AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-             WHERE t.tgrelid = f.root AND t.tgname = '~fencing_zseal' AND p.pronamespace = c_schema),
+           'other', g.seal_column IS NOT NULL AND f.wall <> 'off' AND (s.held <> g.seal_column OR s.held IS NULL AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+             WHERE t.tgrelid = f.root AND t.tgname = '~fencing_zseal' AND p.pronamespace = c_schema)),
            'again', format(CASE WHEN g.seal_column IS NULL THEN 'SELECT fencing.seal(%L, resource => %L)'
                ELSE 'SELECT fencing.seal(%L, by_column => %3$L)' END,
                            f.root_name, g.seal_resource, g.seal_column))), '[]') INTO v_sealed
@@ -6171,7 +6181,7 @@ BEGIN
          CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it'
              ELSE 'nothing is compared with the lease' END
               ELSE 'an older holder writes rows that the new one has not written yet' END,
-         CASE WHEN s.other AND s.code ~ '^D20[45]' THEN 'mend what D223 says, and then ' ELSE '' END ||
+         CASE WHEN s.other AND s.code ~ '^D20[245]' THEN 'mend what D223 says, and then ' ELSE '' END ||
          coalesce(CASE left(s.code, 4) WHEN 'D202' THEN s.again WHEN 'D203'
              THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER "~fencing_zseal"'
              ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER "~fencing_zseal"' END, s.name)

@@ -308,9 +308,9 @@ BEGIN
     PERFORM fencing.check_parents(tbl);
     PERFORM fencing.check_triggers(tbl, '^~fencing_zseal(_column)?$');
     v_held := fencing.doctor_sealed_by(tbl);
-    IF v_row.seal_column IS NOT NULL AND NOT is_new_column AND v_held IS DISTINCT FROM v_row.seal_column
+    IF v_row.seal_column IS NOT NULL AND NOT is_new_column AND (v_held <> v_row.seal_column OR v_held IS NULL
         AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-          WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal' AND p.pronamespace = 'fencing'::regnamespace) THEN
+          WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal' AND p.pronamespace = 'fencing'::regnamespace)) THEN
       v_name := format('%I.%I', v_row.schema_name, v_row.table_name);
       RAISE EXCEPTION 'fencing: % is sealed by column %, which is another one than before%', v_name, quote_ident(v_row.seal_column),
           coalesce(': the leases of its rows are in ' || quote_ident(v_held), '')

@@ -14,8 +14,8 @@ BEGIN
   END IF;
   SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid, 'held', s.held,
            -- another one has the column's name, or it was dropped
-           'other', g.seal_column IS NOT NULL AND f.wall <> 'off' AND s.held IS DISTINCT FROM g.seal_column AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-             WHERE t.tgrelid = f.root AND t.tgname = '~fencing_zseal' AND p.pronamespace = c_schema),
+           'other', g.seal_column IS NOT NULL AND f.wall <> 'off' AND (s.held <> g.seal_column OR s.held IS NULL AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+             WHERE t.tgrelid = f.root AND t.tgname = '~fencing_zseal' AND p.pronamespace = c_schema)),
            'again', format(CASE WHEN g.seal_column IS NULL THEN 'SELECT fencing.seal(%L, resource => %L)'
                ELSE 'SELECT fencing.seal(%L, by_column => %3$L)' END,
                            f.root_name, g.seal_resource, g.seal_column))), '[]') INTO v_sealed
@@ -92,7 +92,7 @@ BEGIN
          CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it'
              ELSE 'nothing is compared with the lease' END
               ELSE 'an older holder writes rows that the new one has not written yet' END,
-         CASE WHEN s.other AND s.code ~ '^D20[45]' THEN 'mend what D223 says, and then ' ELSE '' END ||
+         CASE WHEN s.other AND s.code ~ '^D20[245]' THEN 'mend what D223 says, and then ' ELSE '' END ||
          coalesce(CASE left(s.code, 4) WHEN 'D202' THEN s.again WHEN 'D203'
              THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER "~fencing_zseal"'
              ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER "~fencing_zseal"' END, s.name)
