@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -18,6 +19,7 @@ import (
 // stand without quotes. What reaches a protected table by such a name is not
 // written in other letters, and is not misread either.
 func TestFoldedNames(t *testing.T) {
+	long := strings.Repeat("é", 40) // bytes there, and 80 in UTF-8, of which PostgreSQL would keep 63
 	dsn := localpg.Database(t)
 	config, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)
@@ -35,7 +37,12 @@ func TestFoldedNames(t *testing.T) {
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	require.NoError(t, err)
 	_, err = conn.Exec(t.Context(), `CREATE TABLE orders (id bigint, status text, last_token bigint NOT NULL DEFAULT 0) PARTITION BY LIST (id);
-		CREATE TABLE orders_été PARTITION OF orders DEFAULT; CREATE TABLE notes (body text)`)
+		CREATE TABLE orders_été PARTITION OF orders DEFAULT; CREATE TABLE notes (body text);
+		CREATE VIEW "`+long+`" AS SELECT * FROM orders; CREATE VIEW sicht_ö AS SELECT * FROM orders;
+		CREATE FUNCTION by_long() RETURNS void LANGUAGE plpgsql AS $$ BEGIN UPDATE "`+long+`" SET status = 'x'; END $$;
+		CREATE FUNCTION by_letters() RETURNS void LANGUAGE plpgsql AS $$ BEGIN UPDATE SICHT_Ö SET status = 'x'; END $$;
+		CREATE FUNCTION plain() RETURNS void LANGUAGE plpgsql AS $$ BEGIN UPDATE notes SET body = 'É'; -- été
+		END $$`)
 	require.NoError(t, err)
 	require.NoError(t, conn.Close(t.Context()))
 	open := func(config *pgx.ConnConfig) *sql.DB {
@@ -55,6 +62,10 @@ func TestFoldedNames(t *testing.T) {
 		`UPDATE "orders_été" SET status = 'x'`:                                           rewrite.UnguardedUpdate,
 		`UPDATE "orders_été" SET status = 'é', last_token = 7 WHERE id = 1 AND id = 'é'`: rewrite.UnguardedUpdate,
 		`UPDATE notes SET body = 'É' -- Été`:                                             "",
+		`UPDATE "` + long + `" SET status = 'x'`:                                         rewrite.BadText,
+		`SELECT by_long()`:                                                               rewrite.UnsafeFunction,
+		`SELECT by_letters()`:                                                            rewrite.UnsafeFunction,
+		`SELECT plain()`:                                                                 "",
 		`UPDATE notes SET body = 'x'`:                                                    "",
 		`UPDATE notes "Été" SET body = $q$É$q$`:                                          "",
 	} {

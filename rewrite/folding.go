@@ -18,13 +18,17 @@ func (p *Policy) checkFolding(l *sqltext.Text) *Violation {
 	}
 	for _, t := range tokens {
 		if p.mayFold(sql, t) {
-			return &Violation{Rule: BadText, offset: t.Start, Message: "SQL text has a name beyond ASCII without quotes, and the encoding of the database is not UTF8: it may take the name for another in other letters; write it in quotes, as it is stored"}
+			return &Violation{Rule: BadText, offset: t.Start, Message: "SQL text has a name beyond ASCII without quotes or of more than 63 bytes, and the encoding of the database is not UTF8, so it may take the name for another: write it in quotes, as it is stored, and over a plain connection if it is that long"}
 		}
 	}
 	return nil
 }
 
-// mayFold reports whether the server may take a token for another name.
+// mayFold reports whether the server may take a token for another name than the parser: it
+// folds letters, and cuts names by their length, in its own encoding.
 func (p *Policy) mayFold(sql string, t parser.Token) bool {
-	return p.closure.FoldsNames && p.quick.beyond && t.Kind == parser.IDENT && sql[t.Start] != '"' && !sqltext.IsASCII(sql[t.Start:t.End])
+	if !p.closure.FoldsNames || !p.quick.beyond || t.Kind != parser.IDENT || sqltext.IsASCII(sql[t.Start:t.End]) {
+		return false
+	}
+	return sql[t.Start] != '"' || t.End-t.Start > sqltext.MaxName
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -130,8 +131,21 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 	return out
 }
 
+// namesBeyondASCII reports whether a name or another word of the body has such letters.
+func (r *routineBody) namesBeyondASCII() bool {
+	for word := range r.words {
+		if !sqltext.IsASCII(word) {
+			return true
+		}
+	}
+	return false
+}
+
 // why returns why a body isn't read, "" if it is.
 func (b *closureBuilder) why(body *routineBody) string {
+	if body.unread == "" && b.facts.folds && body.namesBeyondASCII() {
+		return "has letters beyond ASCII, which a database whose encoding is not UTF8 may read otherwise in names"
+	}
 	if body.unread == "" && b.escapes && body.escapes {
 		return "has a backslash, which other code has PostgreSQL read in another way by " + stringsSetting
 	}
