@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -19,9 +20,9 @@ const invalidText = "22P02"
 
 // askNames has a statement checked by what its bare names mean, where protected
 // tables share these with others.
-func (c *Conn) askNames(ctx context.Context, v *verdict) (err error) {
-	if v.enforced.Shared() != nil {
-		v.enforced, err = c.meant(ctx, v.enforced)
+func (c *Conn) askNames(ctx context.Context, v *gate.Verdict) (err error) {
+	if v.Enforced.Shared() != nil {
+		v.Enforced, err = c.meant(ctx, v.Enforced)
 	}
 	return err
 }
@@ -56,32 +57,32 @@ func (c *Conn) meant(ctx context.Context, plan *rewrite.Plan) (*rewrite.Plan, er
 // askPath has a change of structure that the session's search path cleared checked by the
 // path that the session has now: code in the database may have set another one, and no
 // text shows that. Only a statement with a protected table's bare name costs this round trip.
-func (c *Conn) askPath(ctx context.Context, v *verdict, sql string) error {
+func (c *Conn) askPath(ctx context.Context, v *gate.Verdict, sql string) error {
 	isWatched := false
-	if v.view.watched != nil {
-		plan, _ := v.view.plan(ctx, sql, watchedTables)
+	if v.View.Watched != nil {
+		plan, _ := v.View.Plan(ctx, sql, gate.WatchedTables)
 		isWatched = plan.ByPath
 	}
-	if !v.enforced.ByPath && !isWatched || c.std == nil || c.std.Conn().PgConn().TxStatus() == 'E' {
+	if !v.Enforced.ByPath && !isWatched || c.std == nil || c.std.Conn().PgConn().TxStatus() == 'E' {
 		return nil
 	}
 	var setting, user string
 	if err := c.askRow(ctx, "SELECT pg_catalog.current_setting('search_path'), current_user::pg_catalog.text").Scan(&setting, &user); err != nil {
 		return fmt.Errorf("fencerow: ask for the session's search_path: %w", err)
 	}
-	path, err := searchPath(setting, user)
+	path, err := gate.SearchPath(setting, user)
 	if err != nil {
 		return fmt.Errorf("fencerow: the session's search_path %q cannot be read: %w", setting, err)
 	}
 	if slices.Equal(path, c.session.path) {
 		return nil
 	}
-	v.view = v.view.once(path)
-	if v.enforced, _ = v.view.plan(ctx, sql, enforcedTables); len(v.enforced.Violations) > 0 {
-		same := *v.enforced
+	v.View = v.View.Once(path)
+	if v.Enforced, _ = v.View.Plan(ctx, sql, gate.EnforcedTables); len(v.Enforced.Violations) > 0 {
+		same := *v.Enforced
 		same.Violations = slices.Clone(same.Violations)
 		same.Violations[0].Message += fmt.Sprintf("; the session's search_path is %s by now, which code in the database has set: if another object is meant, write its schema", strconv.Quote(setting))
-		v.enforced = &same
+		v.Enforced = &same
 	}
 	return nil
 }

@@ -338,7 +338,7 @@ func (c *Conn) needNotAsk(part *rewrite.Part) bool {
 // onlyReports reports whether the tables that a part may write are only reported. Their
 // name may stand for several.
 func (c *Conn) onlyReports(part *rewrite.Part) bool {
-	return !slices.ContainsFunc(part.Writes, func(w rewrite.Write) bool { return !c.view.reports(w.Table) })
+	return !slices.ContainsFunc(part.Writes, func(w rewrite.Write) bool { return !c.view.Reports(w.Table) })
 }
 
 // isInTransaction reports whether the session is in a transaction, whose writes nobody

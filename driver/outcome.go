@@ -131,7 +131,7 @@ func (c *Conn) queryPlain(ctx context.Context, s *statement, send sender) (sqldr
 		return nil, c.fromServer(ctx, s, err)
 	}
 	if len(s.plan.Parts()) == 0 {
-		if !c.view.walled && !s.plan.Gated() && !c.changes {
+		if !c.view.HasWall && !s.plan.Gated() && !c.changes {
 			return rows, nil
 		}
 		return cursor.of(rows), nil

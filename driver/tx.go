@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
@@ -21,14 +22,8 @@ type Tx struct {
 	inner  sqldriver.Tx
 	conn   *Conn
 	ctx    context.Context // of BEGIN, for COMMIT and ROLLBACK, as with pgx
-	tokens []boundToken
+	tokens []gate.BoundToken
 	over   bool // SQL has ended it, or may have: its tokens hold no longer
-}
-
-// boundToken is the token of a resource in a transaction; "" is the default.
-type boundToken struct {
-	resource string
-	token    tokenctx.Token
 }
 
 var _ sqldriver.Tx = (*Tx)(nil)
@@ -37,7 +32,7 @@ var _ sqldriver.Tx = (*Tx)(nil)
 // go along in the same round trip, as local settings fencing.token and
 // fencing.token_<resource>, where a trigger can find them. They take no snapshot, so what must come first in a transaction still can.
 func (c *Conn) BeginTx(ctx context.Context, opts sqldriver.TxOptions) (sqldriver.Tx, error) {
-	tx := &Tx{conn: c, ctx: ctx, tokens: c.protection().tokens(ctx)}
+	tx := &Tx{conn: c, ctx: ctx, tokens: c.protection().Tokens(ctx)}
 	if outer := c.bound(); outer != nil && (len(outer.tokens) > 0 || len(tx.tokens) > 0) {
 		return nil, errors.New("fencerow: a transaction under a token is open on this connection: commit it or roll it back before another one begins")
 	}
@@ -105,8 +100,8 @@ func (c *Conn) endTokens(sql string) {
 func (tx *Tx) token(resource string) (tokenctx.Token, bool) {
 	if tx != nil {
 		for _, b := range tx.tokens {
-			if b.resource == resource {
-				return b.token, true
+			if b.Resource == resource {
+				return b.Token, true
 			}
 		}
 	}
@@ -118,22 +113,11 @@ func (tx *Tx) token(resource string) (tokenctx.Token, bool) {
 func (tx *Tx) settings() string {
 	var b strings.Builder
 	for _, bound := range tx.tokens {
-		if bound.token.Valid() {
-			fmt.Fprintf(&b, "; set local %s = '%d'", rewrite.SettingName(bound.resource), bound.token)
+		if bound.Token.Valid() {
+			fmt.Fprintf(&b, "; set local %s = '%d'", rewrite.SettingName(bound.Resource), bound.Token)
 		}
 	}
 	return b.String()
-}
-
-// tokens returns the tokens of ctx that the tables take.
-func (p *protection) tokens(ctx context.Context) (tokens []boundToken) {
-	for _, resource := range p.wanted {
-		token, ok := (&rewrite.Table{Resource: resource}).Token(ctx)
-		if ok {
-			tokens = append(tokens, boundToken{resource, token})
-		}
-	}
-	return tokens
 }
 
 func (c *Conn) beginPlain(ctx context.Context, opts sqldriver.TxOptions) (sqldriver.Tx, error) {
