@@ -4,9 +4,7 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -101,7 +99,7 @@ func (c *Conn) check(ctx context.Context, sql string, known gate.Looked) (gate.V
 	}
 	c.changes = c.changes || v.Enforced.ChangesCatalog && v.View.MayBeChangedBy(sql)
 	if v.Enforced.ChangesPath {
-		defer c.session.forgetPath()
+		defer c.session.ForgetPath()
 	}
 	found := c.violation(v.Enforced)
 	own, makes, err := c.within.judge(ctx, c, sql, v.Enforced)
@@ -138,48 +136,11 @@ func (c *Conn) check(ctx context.Context, sql string, known gate.Looked) (gate.V
 	if v.View.WithOff != nil {
 		widest, _ = v.View.Plan(ctx, sql, gate.AllTables)
 	}
-	c.session.loosen(v.View.Protection, widest)
+	c.session.Loosen(v.View.Protection, widest)
 	if found != nil {
 		v.Enforced = gate.Unchecked
 	}
 	return v, nil
-}
-
-// violation is what is wrong with sending a text on this session, if anything.
-func (c *Conn) violation(plan *rewrite.Plan) *rewrite.Violation {
-	switch {
-	case len(plan.Violations) > 0:
-		return &plan.Violations[0]
-	case c.isLoose():
-		return rewrite.Refuse(rewrite.SessionState, "this session ran a statement that the check rests on before the table was enforced: give the connection back, a new one takes its place")
-	case plan.Cleared:
-		return nil
-	case c.view.HasUnfit && plan.Guarded():
-		if v := c.view.UnfitViolation(plan); v != nil {
-			return v
-		}
-	}
-	if v := c.sessionViolation(); v != nil {
-		return v
-	}
-	return c.pathViolation(plan)
-}
-
-// pathViolation refuses a protected write on a session whose search_path is
-// known to have pg_catalog behind another schema. PostgreSQL 18 and later report
-// each change of that setting, whatever made it; earlier ones report none.
-func (c *Conn) pathViolation(plan *rewrite.Plan) *rewrite.Violation {
-	if c.std == nil || !plan.Guarded() {
-		return nil
-	}
-	path := c.std.Conn().PgConn().ParameterStatus("search_path")
-	if !strings.Contains(path, "pg_catalog") {
-		return nil
-	}
-	if schemas, err := gate.SearchPath(path, ""); err != nil || slices.Index(schemas, "pg_catalog") > 0 {
-		return rewrite.Refuse(rewrite.UnsafePath, "pg_catalog does not come first in the session's search_path, so the operator < may be somebody's own: leave pg_catalog out of search_path")
-	}
-	return nil
 }
 
 // planned looks the plan of a text up, or makes it, and counts that.
@@ -265,10 +226,10 @@ func (c *Conn) bindOtherwise(ctx context.Context, v gate.Verdict, b *rewrite.Bin
 func (c *Conn) bindBy(ctx context.Context, plan *rewrite.Plan, b *rewrite.Binder, args []sqldriver.NamedValue) ([]sqldriver.NamedValue, error) {
 	if c.bound() == nil || !plan.Guarded() {
 		bound, err := b.Bind(plan, func(t *rewrite.Table) (tokenctx.Token, bool) { return t.Token(ctx) }, args)
-		return bound, sayBetween(ctx, err)
+		return bound, gate.SayBetween(ctx, err)
 	}
 	for _, w := range plan.Writes() {
-		if v := c.otherToken(ctx, w.Table); v != nil {
+		if v := gate.OtherToken(ctx, w.Table, c.bound().tokens, c.bound().ctx); v != nil {
 			if !c.view.Reports(w.Table) {
 				return nil, v
 			}
@@ -276,55 +237,7 @@ func (c *Conn) bindBy(ctx context.Context, plan *rewrite.Plan, b *rewrite.Binder
 		}
 	}
 	bound, err := b.Bind(plan, func(t *rewrite.Table) (tokenctx.Token, bool) { return c.token(ctx, t) }, args)
-	return bound, sayBetween(ctx, err)
-}
-
-// otherToken refuses a statement under another token than its transaction's.
-func (c *Conn) otherToken(ctx context.Context, t *rewrite.Table) *rewrite.Violation {
-	if _, _, isAmbiguous := tokenctx.Ambiguous(ctx); isAmbiguous && t.Resource == "" {
-		return betweenLeases(ctx, t.String())
-	}
-	own, ok := t.Token(ctx)
-	if bound, isBound := c.bound().token(t.Resource); !ok || !isBound || own == bound {
-		return nil
-	}
-	bound, _ := c.bound().token(t.Resource)
-	v := rewrite.Refuse(rewrite.OtherToken, fmt.Sprintf("write to protected table %q carries another token than its transaction: %s, and the transaction was begun with %s; begin one transaction for each token, or begin it with a context that has none",
-		t.String(), tokenOf(ctx, own), tokenOf(c.bound().ctx, bound)))
-	v.Table = t.String()
-	return v
-}
-
-// tokenOf names a token, and the resource that its context carries it for.
-func tokenOf(ctx context.Context, token tokenctx.Token) string {
-	if resource, ok := tokenctx.ResourceOf(ctx, token); ok {
-		return fmt.Sprintf("token %d of %q", token, resource)
-	}
-	return fmt.Sprintf("token %d", token)
-}
-
-// betweenLeases says why a context has no default token, if it carries those of two
-// leases.
-func betweenLeases(ctx context.Context, table string) *rewrite.Violation {
-	outer, inner, ok := tokenctx.Ambiguous(ctx)
-	if !ok {
-		return nil
-	}
-	v := rewrite.Refuse(rewrite.NoToken, fmt.Sprintf("write to protected table %q under two leases, of %q and, within it, of %q: the table names no resource, so nothing says whose token it takes; register it with the resource of the lease that protects it (migrations.Table{Resource: ...}), or pass the context of that lease alone", table, outer, inner))
-	v.Table = table
-	return v
-}
-
-// sayBetween is betweenLeases in the place of an error that there is no token.
-func sayBetween(ctx context.Context, err error) error {
-	var v *rewrite.Violation
-	if !errors.As(err, &v) || v.Rule != rewrite.NoToken {
-		return err
-	}
-	if between := betweenLeases(ctx, v.Table); between != nil {
-		return between
-	}
-	return err
+	return bound, gate.SayBetween(ctx, err)
 }
 
 // token returns the token for a table: the context's, or the transaction's.
@@ -337,34 +250,34 @@ func (c *Conn) token(ctx context.Context, t *rewrite.Table) (tokenctx.Token, boo
 
 // currentView returns the newest protection as this session sees it.
 func (c *Conn) currentView() *gate.View {
-	p, pathless := c.protection(), !c.session.pathKnown
-	if v := c.view; v != nil && v.Protection == p && v.IsPathless == pathless {
-		return v
-	}
-	c.recent = gate.Recent{} // its plans would keep what was protected before
-	if pathless {
-		c.view = p.AnyPath(c.session.path)
-	} else {
-		c.view = p.View(c.session.path)
+	if v := c.session.View(c.protection(), c.view); v != c.view {
+		c.recent = gate.Recent{} // its plans would keep what was protected before
+		c.view = v
 	}
 	return c.view
 }
 
-// sessionViolation refuses to send anything on a session in which the server
-// would read a text otherwise than the parser. The server reports both
-// settings whenever they change.
+// violation is what is wrong with sending a text on this session, if anything.
+func (c *Conn) violation(plan *rewrite.Plan) *rewrite.Violation {
+	var settings gate.Settings
+	if c.std != nil {
+		settings = c.std.Conn().PgConn()
+	}
+	return gate.ViolationOf(plan, c.view, c.isLoose(), settings)
+}
+
+// sessionViolation refuses what can't be sent because of the session's settings.
 func (c *Conn) sessionViolation() *rewrite.Violation {
 	if c.std == nil {
 		return nil
 	}
-	pg := c.std.Conn().PgConn()
-	switch {
-	case pg.IsClosed():
-		return nil // the inner connection says so itself
-	case pg.ParameterStatus("standard_conforming_strings") != "on":
-		return rewrite.Refuse(rewrite.SessionState, "standard_conforming_strings is not on in this session, so the server would read texts otherwise than the check: set it on the role or the database, or in the DSN")
-	case pg.ParameterStatus("client_encoding") != "UTF8":
-		return rewrite.Refuse(rewrite.SessionState, "client_encoding is not UTF8 in this session, so the server would read texts otherwise than the check: remove it from the DSN, PGCLIENTENCODING and the role")
+	return gate.SettingsViolation(c.std.Conn().PgConn())
+}
+
+// pathViolation refuses what can't be sent because of the session's search path.
+func (c *Conn) pathViolation(plan *rewrite.Plan) *rewrite.Violation {
+	if c.std == nil || !plan.Guarded() {
+		return nil
 	}
-	return nil
+	return gate.OperatorViolation(c.std.Conn().PgConn())
 }

@@ -87,9 +87,9 @@ func (c *Conn) stateDetour(v *gate.View) Detour {
 		return DetourCatalogChange
 	case c.within != nil:
 		return DetourChangeInTransaction
-	case c.session.loose != nil:
+	case c.session.IsLoose():
 		return DetourUncheckedState
-	case c.session.putOff:
+	case c.session.IsPutOff:
 		return DetourDeferredChange
 	case c.inUse:
 		return DetourNested

@@ -29,7 +29,7 @@ func (c *Conn) direct(ctx context.Context, query string, args []sqldriver.NamedV
 		}
 	}
 	v := c.currentView()
-	if v.Watched != nil || v.WithOff != nil || v.HasUnfit || c.changes || c.within != nil || c.session.loose != nil || c.session.putOff || c.inUse || c.std != nil && c.connector.looking.due.Load() == 0 || c.connector.observed() ||
+	if v.Watched != nil || v.WithOff != nil || v.HasUnfit || c.changes || c.within != nil || c.session.IsLoose() || c.session.IsPutOff || c.inUse || c.std != nil && c.connector.looking.due.Load() == 0 || c.connector.observed() ||
 		c.std != nil && len(args) > 0 && c.mode == pgx.QueryExecModeSimpleProtocol {
 		return gate.Looked{}, nil, c.detours.Count(c.stateDetour(v))
 	}

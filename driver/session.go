@@ -101,13 +101,9 @@ type column struct {
 // session is what the check of a connection's statements rests on. It stays
 // with pgx's connection, so that one from a pool keeps it.
 type session struct {
-	server    gate.Server // that it leads to
-	path      []string    // the search path that it began with
-	pathKnown bool        // false once a statement may have changed it
-	putOff    bool        // a prepared statement or a cursor may change the catalog when it runs
-
-	grown map[*Connector]uint64 // the connectors it has served, and what each enforced when it began; see gate.Protection
-	loose *gate.Protection      // under it, a statement ran that may have changed what later checks rest on
+	gate.State
+	server gate.Server           // that it leads to
+	grown  map[*Connector]uint64 // the connectors it has served, and what each enforced when it began; see gate.Protection
 }
 
 // sessionKey is where a pgx connection keeps its session.
@@ -137,11 +133,11 @@ func (c *Conn) start(ctx context.Context) error {
 	}
 	c.session.server = s.server
 	if !again {
-		c.session.pathKnown, c.session.grown = true, make(map[*Connector]uint64)
-		if c.session.path, err = gate.SearchPath(s.path, s.user); err != nil {
+		c.session.IsPathKnown, c.session.grown = true, make(map[*Connector]uint64)
+		if c.session.Path, err = gate.SearchPath(s.path, s.user); err != nil {
 			return fmt.Errorf("fencerow: the session's search_path %q cannot be read: %w", s.path, err)
 		}
-		if slices.Contains(c.session.path, "fencing") {
+		if slices.Contains(c.session.Path, "fencing") {
 			return errors.New("fencerow: the session's search_path names the schema fencing, whose tables would then be reached by bare names: take it out of the DSN, the role and the database")
 		}
 		conn.PgConn().CustomData()[sessionKey] = c.session
@@ -404,21 +400,9 @@ func registryError(err error, conn *pgx.Conn) error {
 	return fmt.Errorf("fencerow: read the registry of protected tables: %w%s", err, lookAdvice(err))
 }
 
-// forgetPath says that a statement may have changed the search path.
-func (s *session) forgetPath() { s.pathKnown = false }
-
-// loosen remembers that a statement was sent which would be refused if all the
-// tables were enforced, and that may have left something behind for later ones:
-// a setting, a temporary view, a prepared statement.
-func (s *session) loosen(p *gate.Protection, plan *rewrite.Plan) {
-	if s.loose == nil && slices.ContainsFunc(plan.Violations, func(v rewrite.Violation) bool { return v.Rule.LeavesState() }) {
-		s.loose = p
-	}
-}
-
 // isLoose reports whether the tables have changed since such a statement.
 func (c *Conn) isLoose() bool {
-	return c.session.loose != nil && c.session.loose != c.connector.current.Load()
+	return c.session.IsLooseUnder(c.connector.current.Load())
 }
 
 // isOutdated reports whether the session is not fit to be used any more: a

@@ -6,7 +6,6 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,7 +21,7 @@ type Tx struct {
 	inner  sqldriver.Tx
 	conn   *Conn
 	ctx    context.Context // of BEGIN, for COMMIT and ROLLBACK, as with pgx
-	tokens []gate.BoundToken
+	tokens gate.BoundTokens
 	over   bool // SQL has ended it, or may have: its tokens hold no longer
 }
 
@@ -42,7 +41,7 @@ func (c *Conn) BeginTx(ctx context.Context, opts sqldriver.TxOptions) (sqldriver
 		c.noteBegun()
 	}
 	var err error
-	if settings := tx.settings(); c.std != nil && settings != "" {
+	if settings := tx.tokens.SetLocal(); c.std != nil && settings != "" {
 		tx.inner, err = c.beginWith(ctx, opts, settings+s.timeouts.settings(c.std.Conn().PgConn().ParameterStatus("server_version")))
 	} else {
 		tx.inner, err = c.beginPlain(ctx, opts)
@@ -98,26 +97,10 @@ func (c *Conn) endTokens(sql string) {
 
 // token returns the token that the transaction is bound to for a resource.
 func (tx *Tx) token(resource string) (tokenctx.Token, bool) {
-	if tx != nil {
-		for _, b := range tx.tokens {
-			if b.Resource == resource {
-				return b.Token, true
-			}
-		}
+	if tx == nil {
+		return 0, false
 	}
-	return 0, false
-}
-
-// settings is the SQL that tells the server the tokens. It has no SELECT, which
-// would take the snapshot of a transaction that isn't READ COMMITTED.
-func (tx *Tx) settings() string {
-	var b strings.Builder
-	for _, bound := range tx.tokens {
-		if bound.Token.Valid() {
-			fmt.Fprintf(&b, "; set local %s = '%d'", rewrite.SettingName(bound.Resource), bound.Token)
-		}
-	}
-	return b.String()
+	return tx.tokens.Of(resource)
 }
 
 func (c *Conn) beginPlain(ctx context.Context, opts sqldriver.TxOptions) (sqldriver.Tx, error) {

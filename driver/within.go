@@ -28,8 +28,7 @@ func (c *Conn) noteMakers(sql string, makes bool) {
 	if c.std == nil {
 		return
 	}
-	c.session.putOff = c.session.putOff || makes && gate.PreparesLater.MatchString(sql)
-	if makes = makes || (c.session.putOff || c.within != nil) && gate.RunsLater.MatchString(sql); !makes {
+	if !c.session.MakesNow(sql, makes, c.within != nil) {
 		return
 	}
 	c.changes = true
@@ -155,11 +154,7 @@ func (w *within) judge(ctx context.Context, c *Conn, sql string, plan *rewrite.P
 	if w == nil || w.policy == nil {
 		return nil, false, nil
 	}
-	policy := w.policy.ForPath(c.session.path...)
-	if !c.session.pathKnown {
-		policy = policy.ForAnyPath()
-	}
-	own, err := c.meant(ctx, policy.Plan(sql))
+	own, err := c.meant(ctx, c.session.Under(w.policy).Plan(sql))
 	if err != nil {
 		return nil, false, err
 	}
