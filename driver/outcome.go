@@ -4,6 +4,7 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 
+	"github.com/fencerow/fencerow/internal/aftermath"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -70,7 +71,7 @@ func (c *Conn) outcomeOf(ctx context.Context, s *statement, result sqldriver.Res
 	}
 	n, err := result.RowsAffected()
 	if err != nil {
-		n = unknown
+		n = aftermath.Unknown
 	}
 	if err := c.judge(ctx, s, n, nil, rewrite.Counts{}); err != nil {
 		return nil, err
@@ -156,7 +157,7 @@ func (c *Conn) judgeRows(ctx context.Context, s *statement, cursor *cursor, rows
 		ended, err = cursor.ahead(rows, maxAhead)
 	}
 	if err == nil && !ended {
-		wrote := s.wrote(unknown, cursor.first, counts)
+		wrote := aftermath.Wrote(s.plan.Parts(), aftermath.Unknown, cursor.first, counts)
 		if !c.isOpen(s, wrote) {
 			if c.connector.settings.partial || found > maxAhead || isUncounted {
 				cursor.atEnd = func(ctx context.Context, n int64) error { return c.judge(ctx, s, n, cursor.first, counts) }
