@@ -25,10 +25,16 @@ func (s *State) IsLoose() bool { return s.loose != nil }
 // View returns a protection as the session sees it. last is the view that it had before,
 // which is returned if nothing has changed.
 func (s *State) View(p *Protection, last *View) *View {
-	switch {
-	case last != nil && last.Protection == p && last.IsPathless == !s.IsPathKnown:
+	if last != nil && last.Protection == p && last.IsPathless != s.IsPathKnown {
 		return last
-	case s.IsPathKnown:
+	}
+	return s.newView(p)
+}
+
+// newView returns a protection by the path that the session has, as far as it is known.
+// It is apart from View so that the compiler puts that in its caller's place.
+func (s *State) newView(p *Protection) *View {
+	if s.IsPathKnown {
 		return p.View(s.Path)
 	}
 	return p.AnyPath(s.Path)
