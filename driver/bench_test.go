@@ -5,6 +5,7 @@ import (
 	sqldriver "database/sql/driver"
 	"testing"
 
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
@@ -71,7 +72,7 @@ func BenchmarkDirect(b *testing.B) {
 			b.Run(name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, _, reason := dc.(*Conn).direct(ctx, statement.sql, args, false); reason != onShortWay {
+					if _, _, reason := dc.(*Conn).direct(ctx, statement.sql, args, false); reason != gate.OnShortWay {
 						b.Fatal(reason)
 					}
 				}

@@ -4,12 +4,11 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
@@ -20,34 +19,6 @@ type statement struct {
 	plan  *rewrite.Plan
 	text  string // what is sent
 	bound []sqldriver.NamedValue
-}
-
-// unchecked is the plan of a text that is sent although it was found fault
-// with: nothing is bound, and nothing asked afterwards.
-var unchecked = &rewrite.Plan{}
-
-// verdict is what the check of a text came to.
-type verdict struct {
-	view     *view
-	enforced *rewrite.Plan // by the tables that are enforced, or unchecked
-	watched  *rewrite.Plan // by the reported ones too; nil if there is no such plan
-}
-
-// plan is the one to go by.
-func (v verdict) plan() *rewrite.Plan {
-	if v.watched != nil {
-		return v.watched
-	}
-	return v.enforced
-}
-
-// sent is the plan of what is sent: statements on tables that are only reported
-// are not rewritten.
-func (v verdict) sent() *rewrite.Plan {
-	if plan := v.plan(); v.watched == nil || !plan.Rewritten() {
-		return plan
-	}
-	return v.enforced
 }
 
 // text is what is to be sent for a statement: PostgreSQL's own triggers find
@@ -65,20 +36,20 @@ func (c *Conn) text(plan *rewrite.Plan, sql string) string {
 // admit checks a statement and binds its token, by the binder's memory.
 // Everything that is sent comes through here or through direct, right before it is
 // sent.
-func (c *Conn) admit(ctx context.Context, s *statement, b *rewrite.Binder, known looked, query string, args []sqldriver.NamedValue, asQuery bool) error {
+func (c *Conn) admit(ctx context.Context, s *statement, b *rewrite.Binder, known gate.Looked, query string, args []sqldriver.NamedValue, asQuery bool) error {
 	call, err := resolve(ctx, query, args, asQuery)
 	if err != nil {
 		return c.refuse(ctx, query, err)
 	}
 	if call.sql != query {
-		known = looked{}
+		known = gate.Looked{}
 	}
 	v, err := c.check(ctx, call.sql, known)
 	if err != nil {
 		return err
 	}
-	if violation := c.interpolationViolation(call, v.sent()); violation != nil {
-		if v.view.enforces {
+	if violation := c.interpolationViolation(call, v.Sent()); violation != nil {
+		if v.View.HasEnforced {
 			return c.refuse(ctx, call.sql, violation)
 		}
 		c.report(ctx, call.sql, violation)
@@ -112,13 +83,13 @@ func isMode(v any) bool {
 
 // check plans a text for this session. A text that may change the search path
 // makes it unknown from then on, whether or not it succeeds.
-func (c *Conn) check(ctx context.Context, sql string, known looked) (verdict, error) {
+func (c *Conn) check(ctx context.Context, sql string, known gate.Looked) (gate.Verdict, error) {
 	if err := c.lookWithin(ctx, sql); err != nil {
-		return verdict{}, err
+		return gate.Verdict{}, err
 	}
-	v := verdict{view: c.currentView(), enforced: known.plan}
-	if known.plan == nil || known.view != v.view {
-		v.enforced = c.planned(ctx, v.view, sql)
+	v := gate.Verdict{View: c.currentView(), Enforced: known.Plan}
+	if known.Plan == nil || known.View != v.View {
+		v.Enforced = c.planned(ctx, v.View, sql)
 	}
 	if err := c.askPath(ctx, &v, sql); err != nil {
 		return v, err
@@ -126,120 +97,77 @@ func (c *Conn) check(ctx context.Context, sql string, known looked) (verdict, er
 	if err := c.askNames(ctx, &v); err != nil {
 		return v, err
 	}
-	c.changes = c.changes || v.enforced.ChangesCatalog && v.view.mayBeChangedBy(sql)
-	if v.enforced.ChangesPath {
-		defer c.session.forgetPath()
+	c.changes = c.changes || v.Enforced.ChangesCatalog && v.View.MayBeChangedBy(sql)
+	if v.Enforced.ChangesPath {
+		defer c.session.ForgetPath()
 	}
-	found := c.violation(v.enforced)
-	own, makes, err := c.within.judge(ctx, c, sql, v.enforced)
+	found := c.violation(v.Enforced)
+	own, makes, err := c.within.judge(ctx, c, sql, v.Enforced)
 	if err != nil {
 		return v, err
 	}
 	if found == nil {
 		found = own
 	}
-	c.noteMakers(sql, makes || v.enforced.Makes)
-	if found == nil && v.enforced.NamesOwn {
-		if found, err = c.askOwnPath(ctx, v.enforced); err != nil {
+	c.noteMakers(sql, makes || v.Enforced.Makes)
+	if found == nil && v.Enforced.NamesOwn {
+		if found, err = c.askOwnPath(ctx, v.Enforced); err != nil {
 			return v, err
 		}
 	}
-	if found != nil && v.view.enforces {
+	if found != nil && v.View.HasEnforced {
 		return v, c.refuse(ctx, sql, c.askParser(ctx, sql, found))
 	}
-	widest := v.enforced
-	if v.view.watched != nil {
-		v.watched, _ = v.view.plan(ctx, sql, watchedTables)
-		widest = v.watched
-		meant, err := c.meant(ctx, v.watched)
+	widest := v.Enforced
+	if v.View.Watched != nil {
+		v.Watched, _ = v.View.Plan(ctx, sql, gate.WatchedTables)
+		widest = v.Watched
+		meant, err := c.meant(ctx, v.Watched)
 		if err != nil {
 			return v, err
 		}
-		if reported := c.violation(v.watched); len(meant.Violations) == 0 && !meant.Guarded() {
-			v.watched = nil
+		if reported := c.violation(v.Watched); len(meant.Violations) == 0 && !meant.Guarded() {
+			v.Watched = nil
 		} else if reported != nil {
 			c.report(ctx, sql, reported)
-			v.watched = nil
+			v.Watched = nil
 		}
 	}
-	if v.view.all != nil {
-		widest, _ = v.view.plan(ctx, sql, allTables)
+	if v.View.WithOff != nil {
+		widest, _ = v.View.Plan(ctx, sql, gate.AllTables)
 	}
-	c.session.loosen(v.view.protection, widest)
+	c.session.Loosen(v.View.Protection, widest)
 	if found != nil {
-		v.enforced = unchecked
+		v.Enforced = gate.Unchecked
 	}
 	return v, nil
 }
 
-// violation is what is wrong with sending a text on this session, if anything.
-func (c *Conn) violation(plan *rewrite.Plan) *rewrite.Violation {
-	switch {
-	case len(plan.Violations) > 0:
-		return &plan.Violations[0]
-	case c.isLoose():
-		return rewrite.Refuse(rewrite.SessionState, "this session ran a statement that the check rests on before the table was enforced: give the connection back, a new one takes its place")
-	case plan.Cleared:
-		return nil
-	case c.view.unfit && plan.Guarded():
-		if v := c.view.unfitViolation(plan); v != nil {
-			return v
-		}
-	}
-	if v := c.sessionViolation(); v != nil {
-		return v
-	}
-	return c.pathViolation(plan)
-}
-
-// pathViolation refuses a protected write on a session whose search_path is
-// known to have pg_catalog behind another schema. PostgreSQL 18 and later report
-// each change of that setting, whatever made it; earlier ones report none.
-func (c *Conn) pathViolation(plan *rewrite.Plan) *rewrite.Violation {
-	if c.std == nil || !plan.Guarded() {
-		return nil
-	}
-	path := c.std.Conn().PgConn().ParameterStatus("search_path")
-	if !strings.Contains(path, "pg_catalog") {
-		return nil
-	}
-	if schemas, err := searchPath(path, ""); err != nil || slices.Index(schemas, "pg_catalog") > 0 {
-		return rewrite.Refuse(rewrite.UnsafePath, "pg_catalog does not come first in the session's search_path, so the operator < may be somebody's own: leave pg_catalog out of search_path")
-	}
-	return nil
-}
-
-// looked is the plan of a statement's text under a view, if it was looked up.
-type looked struct {
-	view *view
-	plan *rewrite.Plan
-}
-
 // planned looks the plan of a text up, or makes it, and counts that.
-func (c *Conn) planned(ctx context.Context, v *view, sql string) *rewrite.Plan {
-	if plan := c.recent.find(v, sql); plan != nil {
+func (c *Conn) planned(ctx context.Context, v *gate.View, sql string) *rewrite.Plan {
+	if plan := c.recent.Find(v, sql); plan != nil {
 		c.hit.Add(1)
 		return plan
 	}
-	plan, known := v.plan(ctx, sql, enforcedTables)
+	plan, known := v.Plan(ctx, sql, gate.EnforcedTables)
 	if known {
 		c.hit.Add(1)
 	} else {
 		c.new.Add(1)
 	}
-	c.recent.keep(v, sql, plan)
+	c.recent.Keep(v, sql, plan)
 	return plan
 }
 
 // bind puts the tokens into the arguments. What is wrong with the token of a
 // table that is only reported is reported, and the arguments stay.
-func (c *Conn) bind(ctx context.Context, v verdict, b *rewrite.Binder, sql string, args []sqldriver.NamedValue) (*rewrite.Plan, []sqldriver.NamedValue, error) {
-	plan := v.plan()
+func (c *Conn) bind(ctx context.Context, v gate.Verdict, b *rewrite.Binder, sql string, args []sqldriver.NamedValue) (*rewrite.Plan, []sqldriver.NamedValue, error) {
+	plan := v.Plan()
 	bound, err := c.bindBy(ctx, plan, b, args)
 	if err != nil {
 		return c.bindOtherwise(ctx, v, b, sql, args, err)
 	}
-	if sent := v.sent(); sent != plan {
+	if sent := v.Sent(); sent != plan {
 		return c.bindAsGiven(ctx, plan, sent, b, args, withTokens(args, bound))
 	}
 	return plan, bound, nil
@@ -271,93 +199,45 @@ func withTokens(args, bound []sqldriver.NamedValue) []sqldriver.NamedValue {
 
 // bindOtherwise looks whether what is wrong with the tokens concerns tables that
 // are enforced.
-func (c *Conn) bindOtherwise(ctx context.Context, v verdict, b *rewrite.Binder, sql string, args []sqldriver.NamedValue, err error) (*rewrite.Plan, []sqldriver.NamedValue, error) {
+func (c *Conn) bindOtherwise(ctx context.Context, v gate.Verdict, b *rewrite.Binder, sql string, args []sqldriver.NamedValue, err error) (*rewrite.Plan, []sqldriver.NamedValue, error) {
 	var found *rewrite.Violation
 	if !errors.As(err, &found) {
 		return nil, nil, err
 	}
-	if found.Rule == rewrite.MisplacedArg && v.view.all != nil {
+	if found.Rule == rewrite.MisplacedArg && v.View.WithOff != nil {
 		// its place may be in a table that is off
-		if all, _ := v.view.plan(ctx, sql, allTables); all.Refusal() == nil {
+		if all, _ := v.View.Plan(ctx, sql, gate.AllTables); all.Refusal() == nil {
 			if bound, err := c.bindBy(ctx, all, b, args); err == nil {
-				return v.plan(), withTokens(args, bound), nil
+				return v.Plan(), withTokens(args, bound), nil
 			}
 		}
 	}
-	if v.watched == nil {
+	if v.Watched == nil {
 		return nil, nil, err
 	}
-	bound, enforcedErr := c.bindBy(ctx, v.enforced, b, args)
+	bound, enforcedErr := c.bindBy(ctx, v.Enforced, b, args)
 	if enforcedErr != nil {
 		return nil, nil, err // of an enforced table, or tokenctx.Arg, which can't be sent
 	}
 	c.report(ctx, sql, found)
-	return v.enforced, bound, nil
+	return v.Enforced, bound, nil
 }
 
 func (c *Conn) bindBy(ctx context.Context, plan *rewrite.Plan, b *rewrite.Binder, args []sqldriver.NamedValue) ([]sqldriver.NamedValue, error) {
 	if c.bound() == nil || !plan.Guarded() {
 		bound, err := b.Bind(plan, func(t *rewrite.Table) (tokenctx.Token, bool) { return t.Token(ctx) }, args)
-		return bound, sayBetween(ctx, err)
+		return bound, gate.SayBetween(ctx, err)
 	}
 	for _, w := range plan.Writes() {
-		if v := c.otherToken(ctx, w.Table); v != nil {
-			if !c.view.reports(w.Table) {
+		if v := gate.OtherToken(ctx, w.Table, c.bound().tokens, c.bound().ctx); v != nil {
+			if !c.view.Reports(w.Table) {
 				return nil, v
 			}
 			c.report(ctx, plan.Text(), v)
 		}
 	}
 	bound, err := b.Bind(plan, func(t *rewrite.Table) (tokenctx.Token, bool) { return c.token(ctx, t) }, args)
-	return bound, sayBetween(ctx, err)
-}
-
-// otherToken refuses a statement under another token than its transaction's.
-func (c *Conn) otherToken(ctx context.Context, t *rewrite.Table) *rewrite.Violation {
-	if _, _, isAmbiguous := tokenctx.Ambiguous(ctx); isAmbiguous && t.Resource == "" {
-		return betweenLeases(ctx, t.String())
-	}
-	own, ok := t.Token(ctx)
-	if bound, isBound := c.bound().token(t.Resource); !ok || !isBound || own == bound {
-		return nil
-	}
-	bound, _ := c.bound().token(t.Resource)
-	v := rewrite.Refuse(rewrite.OtherToken, fmt.Sprintf("write to protected table %q carries another token than its transaction: %s, and the transaction was begun with %s; begin one transaction for each token, or begin it with a context that has none",
-		t.String(), tokenOf(ctx, own), tokenOf(c.bound().ctx, bound)))
-	v.Table = t.String()
-	return v
-}
-
-// tokenOf names a token, and the resource that its context carries it for.
-func tokenOf(ctx context.Context, token tokenctx.Token) string {
-	if resource, ok := tokenctx.ResourceOf(ctx, token); ok {
-		return fmt.Sprintf("token %d of %q", token, resource)
-	}
-	return fmt.Sprintf("token %d", token)
-}
-
-// betweenLeases says why a context has no default token, if it carries those of two
-// leases.
-func betweenLeases(ctx context.Context, table string) *rewrite.Violation {
-	outer, inner, ok := tokenctx.Ambiguous(ctx)
-	if !ok {
-		return nil
-	}
-	v := rewrite.Refuse(rewrite.NoToken, fmt.Sprintf("write to protected table %q under two leases, of %q and, within it, of %q: the table names no resource, so nothing says whose token it takes; register it with the resource of the lease that protects it (migrations.Table{Resource: ...}), or pass the context of that lease alone", table, outer, inner))
-	v.Table = table
-	return v
-}
-
-// sayBetween is betweenLeases in the place of an error that there is no token.
-func sayBetween(ctx context.Context, err error) error {
-	var v *rewrite.Violation
-	if !errors.As(err, &v) || v.Rule != rewrite.NoToken {
-		return err
-	}
-	if between := betweenLeases(ctx, v.Table); between != nil {
-		return between
-	}
-	return err
+	return bound, gate.SayBetween(ctx, err)
 }
 
 // token returns the token for a table: the context's, or the transaction's.
@@ -369,35 +249,35 @@ func (c *Conn) token(ctx context.Context, t *rewrite.Table) (tokenctx.Token, boo
 }
 
 // currentView returns the newest protection as this session sees it.
-func (c *Conn) currentView() *view {
-	p, pathless := c.protection(), !c.session.pathKnown
-	if v := c.view; v != nil && v.protection == p && v.pathless == pathless {
-		return v
-	}
-	c.recent = recent{} // its plans would keep what was protected before
-	if pathless {
-		c.view = p.anyPath(c.session.path)
-	} else {
-		c.view = p.view(c.session.path)
+func (c *Conn) currentView() *gate.View {
+	if v := c.session.View(c.protection(), c.view); v != c.view {
+		c.recent = gate.Recent{} // its plans would keep what was protected before
+		c.view = v
 	}
 	return c.view
 }
 
-// sessionViolation refuses to send anything on a session in which the server
-// would read a text otherwise than the parser. The server reports both
-// settings whenever they change.
+// violation is what is wrong with sending a text on this session, if anything.
+func (c *Conn) violation(plan *rewrite.Plan) *rewrite.Violation {
+	var settings gate.Settings
+	if c.std != nil {
+		settings = c.std.Conn().PgConn()
+	}
+	return gate.ViolationOf(plan, c.view, c.isLoose(), settings)
+}
+
+// sessionViolation refuses what can't be sent because of the session's settings.
 func (c *Conn) sessionViolation() *rewrite.Violation {
 	if c.std == nil {
 		return nil
 	}
-	pg := c.std.Conn().PgConn()
-	switch {
-	case pg.IsClosed():
-		return nil // the inner connection says so itself
-	case pg.ParameterStatus("standard_conforming_strings") != "on":
-		return rewrite.Refuse(rewrite.SessionState, "standard_conforming_strings is not on in this session, so the server would read texts otherwise than the check: set it on the role or the database, or in the DSN")
-	case pg.ParameterStatus("client_encoding") != "UTF8":
-		return rewrite.Refuse(rewrite.SessionState, "client_encoding is not UTF8 in this session, so the server would read texts otherwise than the check: remove it from the DSN, PGCLIENTENCODING and the role")
+	return gate.SettingsViolation(c.std.Conn().PgConn())
+}
+
+// pathViolation refuses what can't be sent because of the session's search path.
+func (c *Conn) pathViolation(plan *rewrite.Plan) *rewrite.Violation {
+	if c.std == nil || !plan.Guarded() {
+		return nil
 	}
-	return nil
+	return gate.OperatorViolation(c.std.Conn().PgConn())
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
@@ -25,21 +26,21 @@ type Conn struct {
 	connector *Connector
 
 	session *session
-	held    *protection // see protection
-	view    *view       // what is protected, as this session sees it
-	tx      *Tx         // the open transaction, if it was begun by BeginTx
-	grown   uint64      // what was enforced when its session began; see protection
-	changes bool        // it was sent what may change the catalog; see noteChanges
-	begun   int64       // how many changes the handle had made when the transaction began, and those by this connection since
-	within  *within     // what the open transaction has called has changed; nil if nothing has
+	held    *gate.Protection // the newest one that counts for this connection
+	view    *gate.View       // what is protected, as this session sees it
+	tx      *Tx              // the open transaction, if it was begun by BeginTx
+	grown   uint64           // what was enforced when its session began; see gate.Protection
+	changes bool             // it was sent what may change the catalog; see noteChanges
+	begun   int64            // how many changes the handle had made when the transaction began, and those by this connection since
+	within  *within          // what the open transaction has called has changed; nil if nothing has
 
-	recent   recent
+	recent   gate.Recent
 	executed statement      // what ExecContext has sent last; its memory is used again
 	binder   rewrite.Binder // and that of its arguments
 	inUse    bool           // an argument may send a statement of its own, by Conn.Raw
 
-	new, hit atomic.Uint64 // texts that were checked, by whether their plan was known
-	detours  detourCounts  // executions that didn't take the short way
+	new, hit atomic.Uint64     // texts that were checked, by whether their plan was known
+	detours  gate.DetourCounts // executions that didn't take the short way
 }
 
 var (
@@ -61,11 +62,11 @@ func (c *Conn) Prepare(query string) (sqldriver.Stmt, error) {
 // PrepareContext checks and prepares a statement. The token is looked for at
 // each execution, in the context of that execution.
 func (c *Conn) PrepareContext(ctx context.Context, query string) (sqldriver.Stmt, error) {
-	v, err := c.check(ctx, query, looked{})
+	v, err := c.check(ctx, query, gate.Looked{})
 	if err != nil {
 		return nil, err
 	}
-	plan := v.sent()
+	plan := v.Sent()
 	s := &Stmt{conn: c, query: query, text: c.text(plan, query), added: plan.Added()}
 	if s.inner, err = c.prepare(ctx, s.text); err != nil {
 		return nil, err
@@ -86,13 +87,13 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []sqldriver.N
 		return nil, sqldriver.ErrSkip // nothing was done: database/sql prepares it, which is checked
 	}
 	known, bound, reason := c.direct(ctx, query, args, false)
-	if reason == onShortWay {
-		result, err := c.execer.ExecContext(ctx, c.text(known.plan, query), bound)
-		if err == nil && !c.mayLack(known.plan, result) {
+	if reason == gate.OnShortWay {
+		result, err := c.execer.ExecContext(ctx, c.text(known.Plan, query), bound)
+		if err == nil && !c.mayLack(known.Plan, result) {
 			c.binder.Clear()
 			return result, nil
 		}
-		return c.outcomeOf(ctx, c.sent(known.plan, query, args, bound), result, err)
+		return c.outcomeOf(ctx, c.sent(known.Plan, query, args, bound), result, err)
 	}
 	s, b, own := c.memory()
 	defer c.forget(own)
@@ -125,7 +126,7 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []sqldriver.
 		return nil, sqldriver.ErrSkip
 	}
 	known, _, reason := c.direct(ctx, query, args, true)
-	if reason == onShortWay {
+	if reason == gate.OnShortWay {
 		rows, err := c.queryer.QueryContext(ctx, query, args)
 		return c.read(ctx, query, rows, err)
 	}

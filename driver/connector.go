@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/internal/reach"
 )
 
@@ -25,7 +26,7 @@ type Connector struct {
 	sessions bool // connections are pgx's, so their session can be read
 
 	mu      sync.Mutex // held while the protection is replaced
-	current atomic.Pointer[protection]
+	current atomic.Pointer[gate.Protection]
 
 	made     time.Time // what due counts from
 	listener listener
@@ -106,7 +107,7 @@ func connectorOf(inner sqldriver.Connector, sessions bool, s *settings) (*Connec
 		return nil, err
 	}
 	if s.fromCode || !sessions {
-		if _, err := c.protect(s.tables, &reading{}, nil); err != nil {
+		if _, err := c.protect(s.tables, &gate.Reading{}, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -168,39 +169,38 @@ func (c *Connector) connect(ctx context.Context) (*Conn, error) {
 // isKnown reports whether the handle has read what is protected.
 func (c *Connector) isKnown() bool {
 	p := c.current.Load()
-	return p != nil && p.last.Load().catalog
+	return p != nil && p.Reading().HasCatalog
 }
 
 // protect makes the tables the protected ones, with what else reaches them by
 // the catalog, unless something newer was read meanwhile. Where all is the same
 // as before, the cache of plans stays.
-func (c *Connector) protect(tables []heldTable, next *reading, found *reach.Catalog) (changed bool, err error) {
+func (c *Connector) protect(tables []gate.Table, next *gate.Reading, found *reach.Catalog) (changed bool, err error) {
 	if found != nil {
-		next.catalog, next.stamp = true, found.Stamp
+		next.HasCatalog, next.Stamp = true, found.Stamp
 	}
-	closures := closuresOf(tables, found, c.settings.guarded)
+	closures := gate.ClosuresOf(tables, found, c.settings.guarded)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next.ended = c.ticks.Add(1)
+	next.Ended = c.ticks.Add(1)
 	before := c.current.Load()
 	if before != nil {
-		if c.teachesNothing(next) || before.keeps(tables, closures, next) {
-			last := before.last.Load()
-			if next.server == last.server {
+		if c.teachesNothing(next) || before.Keeps(tables, closures, next) {
+			last := before.Reading()
+			if next.Server == last.Server {
 				c.heard.Store(c.now())
 			}
-			if !next.catalog && last.catalog && !sameTables(before.tables, tables) {
+			if !next.HasCatalog && last.HasCatalog && !gate.SameTables(before.Tables, tables) {
 				c.looking.change() // another connection was faster: nobody has read the two together
 			}
 			return false, nil
 		}
 	}
-	p, err := newProtection(tables, closures, c.settings.cacheBytes)
+	p, err := gate.NewProtection(tables, closures, c.settings.cacheBytes)
 	if err != nil {
 		return false, fmt.Errorf("fencerow: %w", err)
 	}
-	p.last.Store(next)
-	p.growOver(before)
+	p.Follow(before, next)
 	c.current.Store(p)
 	c.heard.Store(c.now())
 	return true, nil

@@ -8,42 +8,43 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
 // direct is the short way. If only the token's place has to be looked at, it binds the
-// token and returns onShortWay: the statement may be sent with the bound arguments
+// token and returns gate.OnShortWay: the statement may be sent with the bound arguments
 // at once. Otherwise, also if something is wrong, it counts and returns the reason,
 // and the caller goes the long way, which looks at everything and says what is
 // wrong. The plan that it has looked up by then is returned for that.
-func (c *Conn) direct(ctx context.Context, query string, args []sqldriver.NamedValue, asQuery bool) (known looked, bound []sqldriver.NamedValue, reason Detour) {
+func (c *Conn) direct(ctx context.Context, query string, args []sqldriver.NamedValue, asQuery bool) (known gate.Looked, bound []sqldriver.NamedValue, reason Detour) {
 	hasStandIn := false
 	for i := range args {
 		switch isPlain, isArg := plain(args[i].Value); {
 		case isArg:
 			hasStandIn = true
 		case !isPlain:
-			return looked{}, nil, c.detours.count(DetourArgument)
+			return gate.Looked{}, nil, c.detours.Count(DetourArgument)
 		}
 	}
 	v := c.currentView()
-	if v.watched != nil || v.all != nil || v.unfit || c.changes || c.within != nil || c.session.loose != nil || c.session.putOff || c.inUse || c.std != nil && c.connector.looking.due.Load() == 0 || c.connector.observed() ||
+	if v.Watched != nil || v.WithOff != nil || v.HasUnfit || c.changes || c.within != nil || c.session.IsLoose() || c.session.IsPutOff || c.inUse || c.std != nil && c.connector.looking.due.Load() == 0 || c.connector.observed() ||
 		c.std != nil && len(args) > 0 && c.mode == pgx.QueryExecModeSimpleProtocol {
-		return looked{}, nil, c.detours.count(c.stateDetour(v))
+		return gate.Looked{}, nil, c.detours.Count(c.stateDetour(v))
 	}
 	plan := c.planned(ctx, v, query)
 	if plan.Direct() && !(asQuery && plan.Guarded()) && (plan.Cleared || c.sessionViolation() == nil && c.pathViolation(plan) == nil) {
 		bound, reason = c.bindDirect(ctx, plan, args, hasStandIn)
 	} else {
-		reason = planDetour(plan, asQuery)
+		reason = gate.PlanDetour(plan, asQuery)
 	}
-	if reason != onShortWay {
-		c.detours.count(reason)
+	if reason != gate.OnShortWay {
+		c.detours.Count(reason)
 	} else if c.tx != nil {
 		c.endTokens(query)
 	}
-	return looked{v, plan}, bound, reason
+	return gate.Looked{View: v, Plan: plan}, bound, reason
 }
 
 // bindDirect binds the context's token, if it stands where it should already or
@@ -56,7 +57,7 @@ func (c *Conn) bindDirect(ctx context.Context, plan *rewrite.Plan, args []sqldri
 	}
 	table := plan.Takes()
 	if table == nil {
-		return args, onShortWay
+		return args, gate.OnShortWay
 	}
 	if c.tx != nil {
 		return nil, DetourTransactionToken
@@ -69,7 +70,7 @@ func (c *Conn) bindDirect(ctx context.Context, plan *rewrite.Plan, args []sqldri
 	if !ok {
 		return nil, DetourTokenArgument
 	}
-	return bound, onShortWay
+	return bound, gate.OnShortWay
 }
 
 // plain reports whether an argument is nothing but a value, which doesn't steer
@@ -104,14 +105,14 @@ func (c *Conn) read(ctx context.Context, query string, rows sqldriver.Rows, err 
 	switch {
 	case err != nil:
 		return nil, c.fromWall(ctx, textOnly(query), err)
-	case c.view.walled:
+	case c.view.HasWall:
 		return (&cursor{conn: c, ctx: ctx, sql: query}).of(rows), nil
 	}
 	return rows, nil
 }
 
 // textOnly is a statement of which nothing but its text matters.
-func textOnly(sql string) *statement { return &statement{call: call{sql: sql}, plan: unchecked} }
+func textOnly(sql string) *statement { return &statement{call: call{sql: sql}, plan: gate.Unchecked} }
 
 // mayLack reports whether a write may have left rows out.
 func (c *Conn) mayLack(plan *rewrite.Plan, result sqldriver.Result) bool {

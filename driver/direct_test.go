@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/internal/fencetest"
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
@@ -86,7 +87,7 @@ func TestDetourOfAStatement(t *testing.T) {
 			before := connector.Stats().Detours
 			bound, reason := detourOn(t, db, ctx, test.sql, test.asQuery, test.args...)
 			require.Equal(t, test.reason.String(), reason.String())
-			if test.reason == onShortWay {
+			if test.reason == gate.OnShortWay {
 				require.Equal(t, before, connector.Stats().Detours)
 				require.Equal(t, named(test.bound), append([]sqldriver.NamedValue{}, bound...))
 			} else {
@@ -136,10 +137,10 @@ var detourSituations = map[string]detourSituation{
 	"nothing has happened": {arrive: func(*testing.T, *sql.DB, *Conn) {}},
 	"the simple protocol":  {mode: pgx.QueryExecModeSimpleProtocol, arrive: func(*testing.T, *sql.DB, *Conn) {}, reason: DetourSimpleProtocol},
 	"a column is unfit": {arrive: func(t *testing.T, _ *sql.DB, c *Conn) {
-		tables := slices.Clone(c.connector.current.Load().tables)
+		tables := slices.Clone(c.connector.current.Load().Tables)
 		tables[0].Unfit = "is unfit"
-		last := *c.connector.current.Load().last.Load()
-		last.begun, last.ended = last.begun+100, last.ended+100
+		last := *c.connector.current.Load().Reading()
+		last.Begun, last.Ended = last.Begun+100, last.Ended+100
 		_, err := c.connector.protect(tables, &last, nil)
 		require.NoError(t, err)
 	}, reason: DetourUnfitTable},
@@ -208,7 +209,7 @@ func TestDetourOfASituation(t *testing.T) {
 				before := c.connector.Stats().Detours[test.reason]
 				_, _, reason := c.direct(tokenctx.With(t.Context(), 7), query, named(args), false)
 				require.Equal(t, test.reason.String(), reason.String())
-				if reason != onShortWay {
+				if reason != gate.OnShortWay {
 					require.Equal(t, before+1, c.connector.Stats().Detours[reason])
 				}
 			})
@@ -276,13 +277,13 @@ func TestEveryDetourIsTested(t *testing.T) {
 		tested[test.reason] = true
 	}
 	names := make(map[string]bool)
-	for d := range detourEnd {
+	for d := range gate.DetourEnd {
 		require.True(t, tested[d], d)
 		require.NotEmpty(t, d.String())
 		require.False(t, names[d.String()], d)
 		names[d.String()] = true
 	}
-	require.Equal(t, "unknown", detourEnd.String())
+	require.Equal(t, "unknown", gate.DetourEnd.String())
 }
 
 // The counts of a closed connection stay, and JSON has the reasons as words.

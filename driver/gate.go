@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -19,103 +19,52 @@ const invalidText = "22P02"
 
 // askNames has a statement checked by what its bare names mean, where protected
 // tables share these with others.
-func (c *Conn) askNames(ctx context.Context, v *verdict) (err error) {
-	if v.enforced.Shared() != nil {
-		v.enforced, err = c.meant(ctx, v.enforced)
+func (c *Conn) askNames(ctx context.Context, v *gate.Verdict) (err error) {
+	if v.Enforced.Shared() != nil {
+		v.Enforced, err = c.meant(ctx, v.Enforced)
 	}
 	return err
 }
 
 // meant asks the server what the bare names of a statement mean, and returns the
-// plan by the answer. Only a statement that lacks a guard costs this round trip.
+// plan by the answer.
 func (c *Conn) meant(ctx context.Context, plan *rewrite.Plan) (*rewrite.Plan, error) {
-	shared := plan.Shared()
-	if shared == nil || c.std == nil {
+	if c.std == nil || plan.Shared() == nil {
 		return plan, nil
 	}
-	if c.std.Conn().PgConn().TxStatus() == 'E' {
-		return shared.PlanUnasked(), nil // the server refuses whatever comes, and says so itself
-	}
-	found := make([]*string, shared.Names())
-	into := make([]any, len(found))
-	for i := range found {
-		into[i] = &found[i]
-	}
-	if err := c.askRow(ctx, shared.Question()).Scan(into...); err != nil {
-		return plan, fmt.Errorf("fencerow: ask which table a bare name means: %w", err)
-	}
-	answers := make([]string, len(found))
-	for i, answer := range found {
-		if answer != nil {
-			answers[i] = *answer
-		}
-	}
-	return shared.Plan(answers), nil
+	return gate.Meant(ctx, rowAsker{c.std}, plan)
 }
 
-// askPath has a change of structure that the session's search path cleared checked by the
-// path that the session has now: code in the database may have set another one, and no
-// text shows that. Only a statement with a protected table's bare name costs this round trip.
-func (c *Conn) askPath(ctx context.Context, v *verdict, sql string) error {
-	isWatched := false
-	if v.view.watched != nil {
-		plan, _ := v.view.plan(ctx, sql, watchedTables)
-		isWatched = plan.ByPath
-	}
-	if !v.enforced.ByPath && !isWatched || c.std == nil || c.std.Conn().PgConn().TxStatus() == 'E' {
+// askPath has a change of structure checked by the search path that the session has now.
+func (c *Conn) askPath(ctx context.Context, v *gate.Verdict, sql string) error {
+	if c.std == nil || !gate.IsByPath(ctx, v, sql) {
 		return nil
 	}
-	var setting, user string
-	if err := c.askRow(ctx, "SELECT pg_catalog.current_setting('search_path'), current_user::pg_catalog.text").Scan(&setting, &user); err != nil {
-		return fmt.Errorf("fencerow: ask for the session's search_path: %w", err)
-	}
-	path, err := searchPath(setting, user)
-	if err != nil {
-		return fmt.Errorf("fencerow: the session's search_path %q cannot be read: %w", setting, err)
-	}
-	if slices.Equal(path, c.session.path) {
-		return nil
-	}
-	v.view = v.view.once(path)
-	if v.enforced, _ = v.view.plan(ctx, sql, enforcedTables); len(v.enforced.Violations) > 0 {
-		same := *v.enforced
-		same.Violations = slices.Clone(same.Violations)
-		same.Violations[0].Message += fmt.Sprintf("; the session's search_path is %s by now, which code in the database has set: if another object is meant, write its schema", strconv.Quote(setting))
-		v.enforced = &same
-	}
-	return nil
+	return gate.AskPath(ctx, rowAsker{c.std}, v, sql, c.session.Path)
 }
 
-// ownPathQuestion asks whether the session's search path leads into the schema
-// fencing. It also marks the session as the driver's again, for what the statement
-// calls: code in the database may have reset all settings.
-const ownPathQuestion = `SELECT pg_catalog.set_config('fencing.session', 'driver', false) IS NOT NULL AND 'fencing' OPERATOR(pg_catalog.=) ANY (pg_catalog.current_schemas(false))`
-
-// askOwnPath refuses a statement that changes or calls something by a bare name which
-// the schema fencing has, too, if the name may mean that. Only a statement with such
-// a name costs this round trip.
+// askOwnPath refuses a statement whose bare names may mean what schema fencing has.
 func (c *Conn) askOwnPath(ctx context.Context, plan *rewrite.Plan) (*rewrite.Violation, error) {
-	if c.std == nil || c.std.Conn().PgConn().TxStatus() == 'E' {
+	if c.std == nil {
 		return nil, nil
 	}
-	var isOwn bool
-	if err := c.askRow(ctx, ownPathQuestion).Scan(&isOwn); err != nil {
-		return nil, fmt.Errorf("fencerow: ask whether the search_path leads into the schema fencing: %w", err)
-	}
-	if !isOwn || plan.OwnName() == "" {
-		return nil, nil
-	}
-	return rewrite.Refuse(rewrite.SystemSchema, fmt.Sprintf("the session's search_path leads into the schema fencing, and the bare name %q may mean what that has: write the schema of the object that is meant, or take fencing out of the search_path", plan.OwnName())), nil
+	return gate.AskOwnPath(ctx, rowAsker{c.std}, plan)
 }
 
-// askRow sends one of the driver's own questions about the session as it is now.
-func (c *Conn) askRow(ctx context.Context, question string) pgx.Row {
-	conn := c.std.Conn()
+// rowAsker is the session of pgx's connection, for what the gate asks.
+type rowAsker struct{ std *stdlib.Conn }
+
+// TxStatus is the transaction's state, as the server has reported it last.
+func (a rowAsker) TxStatus() byte { return a.std.Conn().PgConn().TxStatus() }
+
+// AskRow sends a question about the session as it is now, and reads the row that answers it.
+func (a rowAsker) AskRow(ctx context.Context, question string, into ...any) error {
+	conn := a.std.Conn()
 	mode := pgx.QueryExecModeExec // which prepares nothing
 	if conn.Config().DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
 		mode = pgx.QueryExecModeSimpleProtocol
 	}
-	return conn.QueryRow(ctx, question, mode)
+	return conn.QueryRow(ctx, question, mode).Scan(into...)
 }
 
 // fromServer turns an error of the server into the one that the driver itself

@@ -4,101 +4,36 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"errors"
-	"reflect"
 	"slices"
 
+	"github.com/fencerow/fencerow/internal/aftermath"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
-// unknown stands for a number of rows that isn't known.
-const unknown = -1
-
-// wrote returns the number of rows that each part of a statement wrote, by the count of
-// the whole and the columns of its first row that count parts.
-func (s *statement) wrote(n int64, first []sqldriver.Value, counts rewrite.Counts) []int64 {
-	parts := s.plan.Parts()
-	wrote := make([]int64, len(parts))
-	for i := range parts {
-		switch {
-		case parts[i].IsMain:
-			wrote[i] = n
-		case parts[i].IsFeed && n == 0:
-			wrote[i] = 0
-		default:
-			wrote[i] = unknown
-		}
-	}
-	if len(first) < counts.Hidden() {
-		return wrote
-	}
-	for i, part := range counts.Columns {
-		if count, ok := first[len(first)-counts.Hidden()+i].(int64); ok {
-			wrote[part] = count
-		}
-	}
-	return wrote
-}
-
-// meantBy returns how many rows a part found, by its index, 0 if that isn't known.
-func meantBy(part int, first []sqldriver.Value, counts rewrite.Counts) (n int64) {
-	if i := slices.Index(counts.Meant, part); i >= 0 && len(first) >= counts.Hidden() {
-		n, _ = first[len(first)-len(counts.Meant)+i].(int64)
-	}
-	return n
-}
-
 // meantByMain returns how many rows the statement's own write found, 0 if that isn't
 // known.
 func (s *statement) meantByMain(first []sqldriver.Value, counts rewrite.Counts) int64 {
-	for i, part := range s.plan.Parts() {
-		if part.IsMain {
-			return meantBy(i, first, counts)
-		}
-	}
-	return 0
+	return aftermath.MeantByMain(s.plan.Parts(), first, counts)
 }
 
-// leastRows is how many rows of a statement tell that its own write left none out: one,
-// unless it has several rows to write.
-func (s *statement) leastRows() int {
-	for _, part := range s.plan.Parts() {
-		if part.IsMain {
-			return int(max(1, part.Expects(s.length)))
-		}
-	}
-	return 1
-}
+// leastRows is how many rows of a statement tell that its own write left none out.
+func (s *statement) leastRows() int { return aftermath.LeastRows(s.plan.Parts(), s.length) }
 
 // length returns the length of the array that is bound to a placeholder.
 func (s *statement) length(placeholder int64) (int64, bool) {
 	if placeholder < 1 || placeholder > int64(len(s.bound)) {
 		return 0, false
 	}
-	switch array := s.bound[placeholder-1].Value.(type) {
-	case []int64:
-		return int64(len(array)), true
-	case []string:
-		return int64(len(array)), true
-	case nil, []byte:
-		return 0, false
-	}
-	array := reflect.ValueOf(s.bound[placeholder-1].Value)
-	if array.Kind() != reflect.Slice {
-		return 0, false
-	}
-	if kind := array.Type().Elem().Kind(); kind == reflect.Slice && array.Type().Elem() != reflect.TypeFor[[]byte]() || kind == reflect.Array || kind == reflect.Interface {
-		return 0, false // unnest would take its items apart
-	}
-	return int64(array.Len()), true
+	return aftermath.Length(s.bound[placeholder-1].Value)
 }
 
 // isOpen reports whether something is to be found out about a part whose count is known,
 // of a statement whose own write has as many rows as it needs.
 func (s *statement) isOpen(first []sqldriver.Value, counts rewrite.Counts) bool {
-	wrote := s.wrote(unknown, first, counts)
+	wrote := aftermath.Wrote(s.plan.Parts(), aftermath.Unknown, first, counts)
 	for i, part := range s.plan.Parts() {
-		least := max(1, part.Expects(s.length), part.AtMost(s.length), meantBy(i, first, counts))
+		least := max(1, part.Expects(s.length), part.AtMost(s.length), aftermath.MeantBy(i, first, counts))
 		if !part.IsMain && part.Compares && wrote[i] < least {
 			return true
 		}
@@ -109,14 +44,14 @@ func (s *statement) isOpen(first []sqldriver.Value, counts rewrite.Counts) bool 
 // judge returns the error of the first part of a statement that was stale, replayed or
 // can't be told about.
 func (c *Conn) judge(ctx context.Context, s *statement, n int64, first []sqldriver.Value, counts rewrite.Counts) error {
-	wrote := s.wrote(n, first, counts)
+	wrote := aftermath.Wrote(s.plan.Parts(), n, first, counts)
 	for i, part := range s.plan.Parts() {
 		if !part.Compares || c.needNotAsk(&part) {
 			continue
 		}
 		token, _ := c.token(ctx, part.Table())
-		o := &outcome{conn: c, statement: s, part: &part, index: i, token: token, wrote: wrote[i], expects: part.Expects(s.length), atMost: part.AtMost(s.length), meant: meantBy(i, first, counts)}
-		o.isKnown = o.wrote != unknown || c.isInTransaction()
+		o := &outcome{conn: c, statement: s, part: &part, index: i, token: token, wrote: wrote[i], expects: part.Expects(s.length), atMost: part.AtMost(s.length), meant: aftermath.MeantBy(i, first, counts)}
+		o.isKnown = o.wrote != aftermath.Unknown || c.isInTransaction()
 		o.isAlone = !part.IsBeside(n)
 		for j := range wrote {
 			o.isAlone = o.isAlone && (j == i || wrote[j] == 0)
@@ -135,7 +70,7 @@ type outcome struct {
 	part      *rewrite.Part
 	index     int
 	token     tokenctx.Token
-	wrote     int64 // rows, or unknown
+	wrote     int64 // rows, or aftermath.Unknown
 	expects   int64 // rows that it writes unless its guard leaves some out, 0 if that isn't known
 	atMost    int64 // rows that it writes if its source has none that it does nothing for, 0 if that isn't known
 	meant     int64 // rows that it found when it began, 0 if that isn't known
@@ -146,7 +81,7 @@ type outcome struct {
 // explain finds out why rows are missing, if any are.
 func (o *outcome) explain(ctx context.Context) error {
 	switch {
-	case o.wrote == 0, o.wrote == unknown:
+	case o.wrote == 0, o.wrote == aftermath.Unknown:
 		return o.explainNone(ctx)
 	case o.wrote < o.expects:
 		return o.explainFewer(ctx)
@@ -168,7 +103,7 @@ func (s *statement) isUncounted(first []sqldriver.Value, counts rewrite.Counts) 
 		return false
 	}
 	for i, part := range s.plan.Parts() {
-		if part.MayLeaveOut() && meantBy(i, first, counts)+part.Expects(s.length)+part.AtMost(s.length) == 0 {
+		if part.MayLeaveOut() && aftermath.MeantBy(i, first, counts)+part.Expects(s.length)+part.AtMost(s.length) == 0 {
 			return true
 		}
 	}
@@ -348,7 +283,7 @@ func (c *Conn) needNotAsk(part *rewrite.Part) bool {
 // onlyReports reports whether the tables that a part may write are only reported. Their
 // name may stand for several.
 func (c *Conn) onlyReports(part *rewrite.Part) bool {
-	return !slices.ContainsFunc(part.Writes, func(w rewrite.Write) bool { return !c.view.reports(w.Table) })
+	return !slices.ContainsFunc(part.Writes, func(w rewrite.Write) bool { return !c.view.Reports(w.Table) })
 }
 
 // isInTransaction reports whether the session is in a transaction, whose writes nobody

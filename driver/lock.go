@@ -5,7 +5,6 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
@@ -30,7 +29,7 @@ func (o *outcome) lease(ctx context.Context) leaseState {
 	if resource == "" {
 		resource, _ = tokenctx.ResourceOf(c.tokenContext(ctx, ""), o.token)
 	}
-	if resource == "" || c.std == nil || c.view.issuesElsewhere(o.part.Table()) {
+	if resource == "" || c.std == nil || c.view.IssuesElsewhere(o.part.Table()) {
 		return leaseState{}
 	}
 	var current int64
@@ -52,14 +51,6 @@ func (o *outcome) lease(ctx context.Context) leaseState {
 		state.isHeld = current == int64(o.token)
 	}
 	return state
-}
-
-// issuesElsewhere reports whether a registered table takes tokens that come from
-// elsewhere than this database.
-func (p *protection) issuesElsewhere(t *rewrite.Table) bool {
-	return slices.ContainsFunc(p.tables, func(h heldTable) bool {
-		return h.isRegistered && h.issuedBy.Name == "" && (h.is(t.Schema, t.Name) || t.Schema == "" && h.Name == t.Name)
-	})
 }
 
 // askLock tells a part that changed no row from one that a newer holder was in the way

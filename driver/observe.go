@@ -139,7 +139,7 @@ func (c *Connector) tellTables() {
 				continue
 			}
 			if _, known := o.protections.LoadOrStore(weak.Make(p), true); !known {
-				o.Tables(p.held())
+				o.Tables(p.Held())
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -16,7 +17,7 @@ type Option func(*settings) error
 
 // settings is what the options of a connector add up to.
 type settings struct {
-	tables       []heldTable
+	tables       []gate.Table
 	levels       []tableLevel
 	fromCode     bool // tables are given by code; the registry is not read
 	cacheBytes   uint64
@@ -56,7 +57,7 @@ func Protect(name string, mode rewrite.Mode) Option {
 // or one that belongs to a resource.
 func ProtectTable(t rewrite.Table) Option {
 	return func(s *settings) error {
-		s.tables, s.fromCode = append(s.tables, heldTable{Table: t}), true
+		s.tables, s.fromCode = append(s.tables, gate.Table{Table: t}), true
 		return nil
 	}
 }

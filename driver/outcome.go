@@ -4,6 +4,7 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 
+	"github.com/fencerow/fencerow/internal/aftermath"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -70,7 +71,7 @@ func (c *Conn) outcomeOf(ctx context.Context, s *statement, result sqldriver.Res
 	}
 	n, err := result.RowsAffected()
 	if err != nil {
-		n = unknown
+		n = aftermath.Unknown
 	}
 	if err := c.judge(ctx, s, n, nil, rewrite.Counts{}); err != nil {
 		return nil, err
@@ -131,7 +132,7 @@ func (c *Conn) queryPlain(ctx context.Context, s *statement, send sender) (sqldr
 		return nil, c.fromServer(ctx, s, err)
 	}
 	if len(s.plan.Parts()) == 0 {
-		if !c.view.walled && !s.plan.Gated() && !c.changes {
+		if !c.view.HasWall && !s.plan.Gated() && !c.changes {
 			return rows, nil
 		}
 		return cursor.of(rows), nil

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/internal/fencetest"
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/internal/reach"
 	"github.com/fencerow/fencerow/migrations"
@@ -57,20 +58,20 @@ func TestOwnQueriesUnderHostileSettings(t *testing.T) {
 	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
 	fencetest.Run(t, dsn, `ALTER TABLE orders RENAME TO sales`)
 	want := lookOver(t, dsn, pgx.QueryExecModeCacheStatement, "")
-	require.Len(t, want.tables, 2)
+	require.Len(t, want.Tables, 2)
 	for name, options := range hostileTo {
 		for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
 			t.Run(name+"/"+mode.String(), func(t *testing.T) {
 				got := lookOver(t, dsn, mode, options)
-				require.True(t, sameTables(want.tables, got.tables), "%v", got.tables)
-				require.Equal(t, want.closures, got.closures)
+				require.True(t, gate.SameTables(want.Tables, got.Tables), "%v", got.Tables)
+				require.Equal(t, want.Closures, got.Closures)
 			})
 		}
 	}
 }
 
 // lookOver looks by a connection with options, and checks that it leaves them.
-func lookOver(t *testing.T, dsn string, mode pgx.QueryExecMode, options string) *protection {
+func lookOver(t *testing.T, dsn string, mode pgx.QueryExecMode, options string) *gate.Protection {
 	t.Helper()
 	config, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/internal/reach"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
@@ -19,8 +20,8 @@ import (
 func TestOlderRegistryIsIgnored(t *testing.T) {
 	connector, err := Wrap(&fake{})
 	require.NoError(t, err)
-	at := func(level Level) []heldTable {
-		return []heldTable{{Table: rewrite.Table{Schema: "public", Name: "orders", Mode: rewrite.Strict}, level: level}}
+	at := func(level Level) []gate.Table {
+		return []gate.Table{{Table: rewrite.Table{Schema: "public", Name: "orders", Mode: rewrite.Strict}, Level: level}}
 	}
 	for _, step := range []struct {
 		level      Level
@@ -31,10 +32,10 @@ func TestOlderRegistryIsIgnored(t *testing.T) {
 		{Report, 3, true, 0}, {Enforce, 5, true, 1}, {Report, 4, false, 1}, {Enforce, 5, false, 1},
 		{Off, 6, true, 1}, {Enforce, 7, true, 2},
 	} {
-		changed, err := connector.protect(at(step.level), &reading{generation: step.generation, begun: 1}, nil)
+		changed, err := connector.protect(at(step.level), &gate.Reading{Generation: step.generation, Begun: 1}, nil)
 		require.NoError(t, err)
 		require.Equal(t, step.changed, changed)
-		require.Equal(t, step.grown, connector.current.Load().grown)
+		require.Equal(t, step.grown, connector.current.Load().Grown)
 	}
 }
 
@@ -54,9 +55,9 @@ func (cannedSession) ParameterStatus(name string) string {
 func TestOlderCatalogIsIgnored(t *testing.T) {
 	connector, err := Wrap(&fake{})
 	require.NoError(t, err)
-	tables := []heldTable{{Table: rewrite.Table{Schema: "public", Name: "orders", TokenColumn: "last_token", Mode: rewrite.Strict}}}
+	tables := []gate.Table{{Table: rewrite.Table{Schema: "public", Name: "orders", TokenColumn: "last_token", Mode: rewrite.Strict}}}
 	at := func(begun uint64, epoch bool) *reach.Catalog {
-		found, err := reach.Read(t.Context(), cannedSession(fmt.Sprintf(`{"Epoch": %t}`, epoch)), reachTables(tables))
+		found, err := reach.Read(t.Context(), cannedSession(fmt.Sprintf(`{"Epoch": %t}`, epoch)), gate.ReachTables(tables))
 		require.NoError(t, err)
 		found.Stamp = string(rune('a' + begun))
 		return found
@@ -77,10 +78,10 @@ func TestOlderCatalogIsIgnored(t *testing.T) {
 		{4, 2, at(4, true), true, "e", 2},
 		{3, 3, at(3, false), true, "d", 3},
 	} {
-		changed, err := connector.protect(tables, &reading{generation: step.generation, begun: step.begun}, step.found)
+		changed, err := connector.protect(tables, &gate.Reading{Generation: step.generation, Begun: step.begun}, step.found)
 		require.NoError(t, err)
-		last := connector.current.Load().last.Load()
-		require.Equal(t, []any{step.changed, step.stamp, step.last}, []any{changed, last.stamp, last.generation}, i)
+		last := connector.current.Load().Reading()
+		require.Equal(t, []any{step.changed, step.stamp, step.last}, []any{changed, last.Stamp, last.Generation}, i)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fencerow/fencerow/internal/gate"
 )
 
 // The methods below are for sql.Conn.Raw, whose function gets a *Conn:
@@ -25,7 +27,7 @@ func (c *Conn) CopyFrom(ctx context.Context, table pgx.Identifier, columns []str
 		return 0, errNoPgx
 	}
 	op := Operation{Kind: OpStatement, SQL: "COPY " + table.Sanitize() + " FROM STDIN"}
-	if _, err := c.check(ctx, op.SQL, looked{}); err != nil {
+	if _, err := c.check(ctx, op.SQL, gate.Looked{}); err != nil {
 		return 0, err
 	}
 	defer c.noteChanges()

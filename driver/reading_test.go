@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/internal/fencetest"
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/internal/localpg"
-	"github.com/fencerow/fencerow/internal/reach"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -19,7 +19,7 @@ func TestReadingDoesNotWait(t *testing.T) {
 	setup, reads := fencetest.Open(t, dsn), fencetest.Open(t, dsn)
 	c, err := NewConnector(*setup.Config(), Protect("orders", rewrite.Strict))
 	require.NoError(t, err)
-	tables := []heldTable{{Table: rewrite.Table{Schema: "public", Name: "orders", TokenColumn: "last_token"}}}
+	tables := []gate.Table{{Table: rewrite.Table{Schema: "public", Name: "orders", TokenColumn: "last_token"}}}
 	_, err = setup.Exec(t.Context(), `BEGIN; ALTER TABLE plain ADD q int`)
 	require.NoError(t, err)
 	_, err = c.readCatalog(t.Context(), reads, tables, false)
@@ -42,32 +42,10 @@ func TestNothingIsReadForNothing(t *testing.T) {
 	require.NoError(t, err)
 	found, err := c.readCatalog(t.Context(), nil, nil, false)
 	require.NoError(t, err)
-	_, err = c.protect(nil, &reading{generation: 1, begun: 1}, found)
+	_, err = c.protect(nil, &gate.Reading{Generation: 1, Begun: 1}, found)
 	require.NoError(t, err)
 	now, stamp, err := c.stampNow(t.Context(), conn)
 	require.NoError(t, err)
-	require.Equal(t, int64(5), now.generation)
+	require.Equal(t, int64(5), now.Generation)
 	require.Empty(t, stamp)
-}
-
-// Each scope has its own closure: of the tables at its levels, and none if no table
-// is at a level that only that scope has.
-func TestClosuresOfScopes(t *testing.T) {
-	tables := []heldTable{
-		{Table: rewrite.Table{Schema: "public", Name: "orders", Mode: rewrite.Strict}, level: Report, wall: true},
-		{Table: rewrite.Table{Schema: "public", Name: "events", Mode: rewrite.Strict}},
-	}
-	found, err := reach.Read(t.Context(), cannedSession(`{"Held": [[0, 1], [1, 2]], "Relations": [
-		{"OID": 1, "Schema": "public", "Name": "orders", "IsTable": true}, {"OID": 2, "Schema": "public", "Name": "events", "IsTable": true},
-		{"OID": 3, "Schema": "public", "Name": "recent_orders"}, {"OID": 4, "Schema": "public", "Name": "recent_events"}], "Views": [[1, 3], [2, 4]]}`), reachTables(tables))
-	require.NoError(t, err)
-	closures := closuresOf(tables, found, nil)
-	name := func(name string) rewrite.Name { return rewrite.Name{Schema: "public", Name: name} }
-	require.Equal(t, []rewrite.Name{name("recent_events")}, closures[enforcedTables].Views)
-	require.Equal(t, []rewrite.Name{name("recent_orders"), name("recent_events")}, closures[watchedTables].Views)
-	require.Equal(t, rewrite.Closure{}, closures[allTables])
-	p, err := newProtection(tables, closures, defaultCacheBytes)
-	require.NoError(t, err)
-	require.NoError(t, p.enforced.Plan(`DELETE FROM recent_orders`).Refusal())
-	require.ErrorIs(t, p.watched.Plan(`DELETE FROM recent_orders`).Refusal(), rewrite.ErrRefused)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
@@ -61,7 +62,7 @@ func TestRecentPlansEnd(t *testing.T) {
 		_, err = db.ExecContext(t.Context(), text, tokenctx.Arg)
 		require.ErrorIs(t, err, rewrite.ErrRefused, "no token's place")
 	}
-	_, err = connector.protect([]heldTable{{Table: rewrite.Table{Schema: "public", Name: "orders", Mode: rewrite.Strict}, level: Enforce}}, &reading{generation: 1, begun: 2}, nil)
+	_, err = connector.protect([]gate.Table{{Table: rewrite.Table{Schema: "public", Name: "orders", Mode: rewrite.Strict}, Level: Enforce}}, &gate.Reading{Generation: 1, Begun: 2}, nil)
 	require.NoError(t, err)
 	_, err = db.ExecContext(t.Context(), text, 1)
 	require.ErrorIs(t, err, rewrite.ErrRefused)

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/internal/reach"
 	"github.com/fencerow/fencerow/rewrite"
 )
@@ -56,7 +57,7 @@ func WithGuardedFunctions(names ...string) Option {
 			if err != nil {
 				return err
 			}
-			s.guarded = append(s.guarded, rewrite.Name{Schema: orPublic(schema), Name: name})
+			s.guarded = append(s.guarded, rewrite.Name{Schema: gate.OrPublic(schema), Name: name})
 		}
 		return nil
 	}
@@ -161,7 +162,7 @@ func (l *looking) end(k *look, next int64, failed bool) {
 // seen is what a look has seen of its session.
 type seen struct {
 	path, user string
-	server     server
+	server     gate.Server
 }
 
 // readAll reads the registry, the tables and the catalog for a new connection.
@@ -186,9 +187,9 @@ func (c *Connector) readAll(ctx context.Context, conn *pgx.Conn) (seen, error) {
 	if ownErr != nil || len(answer.rows) != 1 {
 		return s, err
 	}
-	known := c.current.Load().last.Load().server
+	known := c.current.Load().Reading().Server
 	s = seen{answer.path, answer.user, serverOf(answer.rows[0])}
-	if st := s.server.against(known); st != sameServer && st != behind {
+	if st := s.server.Against(known); st != gate.SameServer && st != gate.Behind {
 		return s, err // what this server says of its tables may be anything
 	}
 	c.tell(ctx, Event{Kind: EventUnread, Err: err})
@@ -197,22 +198,22 @@ func (c *Connector) readAll(ctx context.Context, conn *pgx.Conn) (seen, error) {
 
 // catalogFor reads the catalog for the tables, nothing if it is known and hasn't
 // changed, and the registry allows no other functions than before.
-func (c *Connector) catalogFor(ctx context.Context, conn *pgx.Conn, tables []heldTable, next *reading, hasChanged func(context.Context) (bool, error)) (*reach.Catalog, error) {
-	if p := c.current.Load(); len(tables) > 0 && p != nil && p.last.Load().catalog && next.same(p.last.Load()) && next.allows == p.last.Load().allows && sameTables(p.tables, tables) {
+func (c *Connector) catalogFor(ctx context.Context, conn *pgx.Conn, tables []gate.Table, next *gate.Reading, hasChanged func(context.Context) (bool, error)) (*reach.Catalog, error) {
+	if p := c.current.Load(); len(tables) > 0 && p != nil && p.Reading().HasCatalog && next.Same(p.Reading()) && next.Allows == p.Reading().Allows && gate.SameTables(p.Tables, tables) {
 		if changed, err := hasChanged(ctx); err != nil || !changed {
 			return nil, err
 		}
 	}
-	return c.readCatalog(ctx, conn, tables, next.allows)
+	return c.readCatalog(ctx, conn, tables, next.Allows)
 }
 
 // readCatalog reads the catalog for the tables, and which functions the registry
 // allows if it says so.
-func (c *Connector) readCatalog(ctx context.Context, conn *pgx.Conn, tables []heldTable, allows bool) (*reach.Catalog, error) {
+func (c *Connector) readCatalog(ctx context.Context, conn *pgx.Conn, tables []gate.Table, allows bool) (*reach.Catalog, error) {
 	if allows {
-		return reach.ReadRegistered(ctx, catalogSession{c, conn}, reachTables(tables))
+		return reach.ReadRegistered(ctx, catalogSession{c, conn}, gate.ReachTables(tables))
 	}
-	return reach.Read(ctx, catalogSession{c, conn}, reachTables(tables))
+	return reach.Read(ctx, catalogSession{c, conn}, gate.ReachTables(tables))
 }
 
 // catalogSession reads the catalog by the connector's own queries.
@@ -302,17 +303,17 @@ func (c *Conn) isElsewhere() bool {
 
 // follows reports whether what was read from a protection's server counts for this
 // connection: it leads there, or to one that has since given way to that.
-func (c *Conn) follows(p *protection) bool {
+func (c *Conn) follows(p *gate.Protection) bool {
 	own := c.session.server
-	if own.standby || own == (server{}) {
+	if own.IsStandby || own == (gate.Server{}) {
 		return true
 	}
-	st := p.last.Load().server.against(own)
-	return st == sameServer || st == newerServer
+	st := p.Reading().Server.Against(own)
+	return st == gate.SameServer || st == gate.NewerServer
 }
 
 // protection returns the newest protection that counts for this connection.
-func (c *Conn) protection() *protection {
+func (c *Conn) protection() *gate.Protection {
 	if p := c.connector.current.Load(); p != c.held && (c.held == nil || c.follows(p)) {
 		c.held = p
 	}
@@ -321,44 +322,44 @@ func (c *Conn) protection() *protection {
 
 // lookAgain reads what has changed since the last look: in most cases nothing,
 // which one question answers. It returns the server that it came to.
-func (c *Connector) lookAgain(ctx context.Context, conn *pgx.Conn) (server, error) {
+func (c *Connector) lookAgain(ctx context.Context, conn *pgx.Conn) (gate.Server, error) {
 	p := c.current.Load()
-	if p == nil || !p.last.Load().catalog {
+	if p == nil || !p.Reading().HasCatalog {
 		s, err := c.look(ctx, conn, true)
 		return s.server, err
 	}
 	now, stamp, err := c.stampNow(ctx, conn)
 	if err != nil || c.teachesNothing(&now) {
-		return now.server, err
+		return now.Server, err
 	}
-	if last := p.last.Load(); now.same(last) && stamp == last.stamp {
+	if last := p.Reading(); now.Same(last) && stamp == last.Stamp {
 		c.heard.Store(c.now())
-		return now.server, nil
+		return now.Server, nil
 	}
-	s, err := c.lookAt(ctx, conn, func(context.Context) (bool, error) { return stamp != c.current.Load().last.Load().stamp, nil })
+	s, err := c.lookAt(ctx, conn, func(context.Context) (bool, error) { return stamp != c.current.Load().Reading().Stamp, nil })
 	return s.server, err
 }
 
 // stampNow reads the registry's generation, from which server, and the catalog's
 // stamp. Where nothing is registered the catalog doesn't matter, and its stamp is
 // "".
-func (c *Connector) stampNow(ctx context.Context, conn *pgx.Conn) (now reading, stamp string, err error) {
+func (c *Connector) stampNow(ctx context.Context, conn *pgx.Conn) (now gate.Reading, stamp string, err error) {
 	registry := `COALESCE((SELECT pg_catalog.max(value) FROM fencing.generation), 0), (` + markQuery + `)`
 	if c.settings.fromCode {
 		registry = `0, ''`
 	}
 	catalog := reach.StampColumns
-	if p := c.current.Load(); p != nil && len(p.tables) == 0 {
+	if p := c.current.Load(); p != nil && len(p.Tables) == 0 {
 		catalog = `'', ''`
 	}
 	answer, err := c.askServer(ctx, conn, func(columns string) string { return "SELECT " + columns + ", " + registry + ", " + catalog })
 	if err != nil {
-		return reading{}, "", fmt.Errorf("fencerow: look for changes of what is protected: %w%s", err, lookAdvice(err))
+		return gate.Reading{}, "", fmt.Errorf("fencerow: look for changes of what is protected: %w%s", err, lookAdvice(err))
 	}
 	row := answer.rows[0]
-	now = reading{server: serverOf(row), mark: row[serverWidth+1]}
-	if now.generation, err = strconv.ParseInt(row[serverWidth], 10, 64); err != nil {
-		return reading{}, "", fmt.Errorf("fencerow: look for changes of what is protected: %w", err)
+	now = gate.Reading{Server: serverOf(row), Mark: row[serverWidth+1]}
+	if now.Generation, err = strconv.ParseInt(row[serverWidth], 10, 64); err != nil {
+		return gate.Reading{}, "", fmt.Errorf("fencerow: look for changes of what is protected: %w", err)
 	}
 	if catalog, fitness := row[serverWidth+2], row[serverWidth+3]; catalog != "" {
 		stamp = reach.JoinStamp(catalog, fitness)

@@ -8,17 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-)
 
-// server is the server that something was read from. After a failover or a restore,
-// and after the database was dropped and made again, it is another one.
-type server struct {
-	standby  bool
-	database string // its oid
-	timeline int64  // 0 where it can't be read, as on a standby
-	system   string // its identifier, "" where it can't be read
-	started  string // when, where one of these two can't be read
-}
+	"github.com/fencerow/fencerow/internal/gate"
+)
 
 // serverQueries read the server, each from what less is allowed to read: those who
 // run servers for others may keep back the system identifier or the timeline. The
@@ -46,9 +38,9 @@ func serverColumns(timeline, system, started string) string {
 const serverWidth = 5
 
 // serverOf reads the columns of serverColumns.
-func serverOf(row []string) server {
+func serverOf(row []string) gate.Server {
 	timeline, _ := strconv.ParseInt(row[2], 16, 64)
-	return server{standby: row[0] == "true", database: row[1], timeline: timeline, system: row[3], started: row[4]}
+	return gate.Server{IsStandby: row[0] == "true", Database: row[1], Timeline: timeline, System: row[3], Started: row[4]}
 }
 
 // askServer sends one of the driver's own queries, with the columns about the
@@ -80,74 +72,6 @@ func isKeptBack(err error) bool {
 	return false
 }
 
-// standing is how a server stands to another one that was read before.
-type standing int
-
-const (
-	sameServer  standing = iota
-	otherServer          // which of the two is newer can't be told but by when they were read
-	newerServer          // it has been promoted since
-	behind               // a standby, or an old primary that is still alive: it has nothing to teach
-)
-
-// against returns how s stands to a server that was read before.
-func (s server) against(before server) standing {
-	switch {
-	case s == before:
-		return sameServer
-	case s.standby && before.standby:
-		return otherServer
-	case s.standby:
-		return behind
-	case s.database != before.database || s.system != before.system:
-		return otherServer
-	case before.standby:
-		return newerServer
-	case s.timeline == 0 || before.timeline == 0 || s.timeline == before.timeline:
-		return otherServer
-	case s.timeline > before.timeline:
-		return newerServer
-	}
-	return behind
-}
-
-// reading says what a protection was read from, and when.
-type reading struct {
-	server     server
-	generation int64  // of the registry; 0 for tables from code
-	mark       string // of the row that has the generation
-	allows     bool   // the registry says which functions are allowed
-	catalog    bool   // the catalog was read, or there is nothing to look for in it
-	stamp      string // of the catalog
-
-	begun, ended uint64 // by Connector.ticks
-}
-
-// isNews reports whether a reading tells what may be newer than the last one.
-// Two that were made one after the other are in that order, whatever their
-// generations are: one that is smaller than before was restored. Two at the same
-// time go by the generation.
-func (next *reading) isNews(last *reading) bool {
-	if next.server.against(last.server) == newerServer {
-		return true
-	}
-	switch {
-	case next.begun > last.ended:
-		return true
-	case last.begun > next.ended:
-		return false
-	case next.generation != last.generation:
-		return next.generation > last.generation
-	}
-	return !next.catalog || next.begun >= last.begun
-}
-
-// same reports whether nothing has changed between two readings, but for what the
-// catalog's stamp shows.
-func (next *reading) same(last *reading) bool {
-	return next.server == last.server && next.generation == last.generation && next.mark == last.mark
-}
-
 // abandoned is how long nothing must have been heard of a newer server until an
 // older one counts again, to which the cluster has gone back by then.
 func (c *Connector) abandoned() time.Duration { return max(2*c.settings.refresh, time.Minute) }
@@ -155,15 +79,15 @@ func (c *Connector) abandoned() time.Duration { return max(2*c.settings.refresh,
 // teachesNothing reports whether the handle learns nothing from a reading: it goes
 // by a newer server, and the reading comes from a standby, which lags behind, or
 // from an old primary that is still alive.
-func (c *Connector) teachesNothing(next *reading) bool {
+func (c *Connector) teachesNothing(next *gate.Reading) bool {
 	p := c.current.Load()
-	if p == nil || p.last.Load().begun == 0 {
+	if p == nil || p.Reading().Begun == 0 {
 		return false
 	}
-	last := p.last.Load()
-	lags := last.server.standby && next.server.system == last.server.system && next.generation < last.generation
-	if next.server.against(last.server) != behind && !lags {
+	last := p.Reading()
+	lags := last.Server.IsStandby && next.Server.System == last.Server.System && next.Generation < last.Generation
+	if next.Server.Against(last.Server) != gate.Behind && !lags {
 		return false
 	}
-	return next.server.standby || c.now()-c.heard.Load() <= int64(c.abandoned())
+	return next.Server.IsStandby || c.now()-c.heard.Load() <= int64(c.abandoned())
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fencerow/fencerow/internal/fault"
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/internal/reach"
 	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/rewrite"
@@ -100,13 +101,9 @@ type column struct {
 // session is what the check of a connection's statements rests on. It stays
 // with pgx's connection, so that one from a pool keeps it.
 type session struct {
-	server    server   // that it leads to
-	path      []string // the search path that it began with
-	pathKnown bool     // false once a statement may have changed it
-	putOff    bool     // a prepared statement or a cursor may change the catalog when it runs
-
-	grown map[*Connector]uint64 // the connectors it has served, and what each enforced when it began; see protection
-	loose *protection           // under it, a statement ran that may have changed what later checks rest on
+	gate.State
+	server gate.Server           // that it leads to
+	grown  map[*Connector]uint64 // the connectors it has served, and what each enforced when it began; see gate.Protection
 }
 
 // sessionKey is where a pgx connection keeps its session.
@@ -136,11 +133,11 @@ func (c *Conn) start(ctx context.Context) error {
 	}
 	c.session.server = s.server
 	if !again {
-		c.session.pathKnown, c.session.grown = true, make(map[*Connector]uint64)
-		if c.session.path, err = searchPath(s.path, s.user); err != nil {
+		c.session.IsPathKnown, c.session.grown = true, make(map[*Connector]uint64)
+		if c.session.Path, err = gate.SearchPath(s.path, s.user); err != nil {
 			return fmt.Errorf("fencerow: the session's search_path %q cannot be read: %w", s.path, err)
 		}
-		if slices.Contains(c.session.path, "fencing") {
+		if slices.Contains(c.session.Path, "fencing") {
 			return errors.New("fencerow: the session's search_path names the schema fencing, whose tables would then be reached by bare names: take it out of the DSN, the role and the database")
 		}
 		conn.PgConn().CustomData()[sessionKey] = c.session
@@ -148,7 +145,7 @@ func (c *Conn) start(ctx context.Context) error {
 	if err := c.connector.examine(ctx, conn); err != nil {
 		return err
 	}
-	c.grown = c.connector.current.Load().grown
+	c.grown = c.connector.current.Load().Grown
 	c.session.grown[c.connector] = c.grown
 	return nil
 }
@@ -156,8 +153,8 @@ func (c *Conn) start(ctx context.Context) error {
 // wanted returns the tables to be protected. For tables from the registry it
 // fills in the reading, and what the look has seen; there nothing is left out
 // because of one row.
-func (c *Connector) wanted(ctx context.Context, conn *pgx.Conn, next *reading) (tables []heldTable, s seen, err error) {
-	tables = append([]heldTable{}, c.settings.tables...) // never nil: JSON's null is no list
+func (c *Connector) wanted(ctx context.Context, conn *pgx.Conn, next *gate.Reading) (tables []gate.Table, s seen, err error) {
+	tables = append([]gate.Table{}, c.settings.tables...) // never nil: JSON's null is no list
 	if !c.settings.fromCode {
 		if tables, s, err = c.readRegistry(ctx, conn, next); err != nil {
 			return nil, s, err
@@ -166,7 +163,7 @@ func (c *Connector) wanted(ctx context.Context, conn *pgx.Conn, next *reading) (
 	for i := range tables {
 		t := &tables[i]
 		t.Rewrite = t.Rewrite || c.settings.rewrite
-		t.Schema = orPublic(t.Schema)
+		t.Schema = gate.OrPublic(t.Schema)
 		if t.TokenColumn == "" {
 			t.TokenColumn = rewrite.DefaultTokenColumn
 		}
@@ -183,13 +180,13 @@ func (c *Connector) look(ctx context.Context, conn *pgx.Conn, again bool) (seen,
 			return false, nil
 		}
 		_, stamp, err := c.stampNow(ctx, conn)
-		return err == nil && stamp != c.current.Load().last.Load().stamp, err
+		return err == nil && stamp != c.current.Load().Reading().Stamp, err
 	})
 }
 
 // lookAt is look, with what tells whether the catalog has changed.
 func (c *Connector) lookAt(ctx context.Context, conn *pgx.Conn, hasChanged func(context.Context) (bool, error)) (seen, error) {
-	next := &reading{begun: c.ticks.Add(1)}
+	next := &gate.Reading{Begun: c.ticks.Add(1)}
 	tables, s, err := c.wanted(ctx, conn, next)
 	if err != nil {
 		return s, err
@@ -217,11 +214,11 @@ func (c *Connector) lookAt(ctx context.Context, conn *pgx.Conn, hasChanged func(
 }
 
 // describe looks the tables up in the catalog; nothing where there are none.
-func (c *Connector) describe(ctx context.Context, conn *pgx.Conn, tables []heldTable, next *reading, s seen) (unfit []Event, _ seen, err error) {
+func (c *Connector) describe(ctx context.Context, conn *pgx.Conn, tables []gate.Table, next *gate.Reading, s seen) (unfit []Event, _ seen, err error) {
 	if len(tables) == 0 && !c.settings.fromCode {
 		return nil, s, nil
 	}
-	names, err := reach.EncodeNames(reachTables(tables))
+	names, err := reach.EncodeNames(gate.ReachTables(tables))
 	if err != nil {
 		return nil, s, err
 	}
@@ -231,8 +228,8 @@ func (c *Connector) describe(ctx context.Context, conn *pgx.Conn, tables []heldT
 	}
 	row := answer.rows[0]
 	if c.settings.fromCode {
-		next.server = serverOf(row)
-		s = seen{answer.path, answer.user, next.server}
+		next.Server = serverOf(row)
+		s = seen{answer.path, answer.user, next.Server}
 	}
 	var columns []column
 	if described := row[serverWidth+1]; described != "" {
@@ -248,13 +245,13 @@ func (c *Connector) describe(ctx context.Context, conn *pgx.Conn, tables []heldT
 // their primary keys. A table that is unfit is held as such, and returned to be
 // told of. What code names must be there and fit when a handle is opened; a
 // registered table that isn't there stays protected under its name.
-func (c *Connector) checkTables(tables []heldTable, columns []column, encoding string) (unfit []Event, err error) {
+func (c *Connector) checkTables(tables []gate.Table, columns []column, encoding string) (unfit []Event, err error) {
 	if len(columns) != len(tables) {
 		return nil, fmt.Errorf("fencerow: the server described %d of %d protected tables", len(columns), len(tables))
 	}
 	for i := range tables {
 		t, col := &tables[i], columns[i]
-		if t.level == Off {
+		if t.Level == Off {
 			continue
 		}
 		t.Key, t.Keys, t.Moves, t.DropsRows = col.Key, col.Keys, col.Moves, col.Drops
@@ -266,7 +263,7 @@ func (c *Connector) checkTables(tables []heldTable, columns []column, encoding s
 		}
 		err := fmt.Errorf("fencerow: protected table %q %s", &t.Table, t.Unfit)
 		switch {
-		case t.level == Report:
+		case t.Level == Report:
 			unfit = append(unfit, Event{Kind: EventReported, Table: t.String(), Err: err})
 		case c.settings.fromCode && !c.isKnown():
 			return nil, err
@@ -319,17 +316,17 @@ func relationKind(relkind string) string {
 
 // readRegistry reads the registered tables. A row that says what this version
 // doesn't know stands for a table that is held and unfit.
-func (c *Connector) readRegistry(ctx context.Context, conn *pgx.Conn, next *reading) (tables []heldTable, s seen, err error) {
+func (c *Connector) readRegistry(ctx context.Context, conn *pgx.Conn, next *gate.Reading) (tables []gate.Table, s seen, err error) {
 	answer, err := c.askServer(ctx, conn, registryQuery)
 	s.path, s.user = answer.path, answer.user
 	if err != nil {
 		return nil, s, registryError(err, conn)
 	}
-	found := make(map[[2]string]heldTable)
+	found := make(map[[2]string]gate.Table)
 	for _, row := range answer.rows {
-		next.server, row = serverOf(row), row[serverWidth:]
-		next.mark, next.allows = row[9], row[14] == "t"
-		if next.generation, err = strconv.ParseInt(row[8], 10, 64); err != nil {
+		next.Server, row = serverOf(row), row[serverWidth:]
+		next.Mark, next.Allows = row[9], row[14] == "t"
+		if next.Generation, err = strconv.ParseInt(row[8], 10, 64); err != nil {
 			return nil, s, fmt.Errorf("fencerow: read the registry: %w", err)
 		}
 		if row[1] == "" {
@@ -339,48 +336,48 @@ func (c *Connector) readRegistry(ctx context.Context, conn *pgx.Conn, next *read
 		hold(found, t, row[2], row[3], true)
 		hold(found, t, row[0], row[1], false)
 	}
-	s.server = next.server
+	s.server = next.Server
 	for id, t := range found {
 		if t.Table.Check() != nil {
 			delete(found, id) // of a system schema: no statement may write there
 		}
 	}
-	tables = slices.AppendSeq([]heldTable{}, maps.Values(found))
-	slices.SortFunc(tables, func(a, b heldTable) int {
+	tables = slices.AppendSeq([]gate.Table{}, maps.Values(found))
+	slices.SortFunc(tables, func(a, b gate.Table) int {
 		return strings.Compare(a.Schema+"\x00"+a.Name, b.Schema+"\x00"+b.Name)
 	})
 	return tables, s, nil
 }
 
 // registeredTable reads a row of registryQuery, but for the names.
-func registeredTable(row []string) heldTable {
-	t := heldTable{Table: rewrite.Table{TokenColumn: row[4], Resource: row[6], Rewrite: row[13] == "t"}, isRegistered: true, issuedBy: rewrite.Name{Schema: row[11], Name: row[12]}}
+func registeredTable(row []string) gate.Table {
+	t := gate.Table{Table: rewrite.Table{TokenColumn: row[4], Resource: row[6], Rewrite: row[13] == "t"}, IsRegistered: true, IssuedBy: rewrite.Name{Schema: row[11], Name: row[12]}}
 	var err error
 	if t.Mode, err = rewrite.ParseMode(row[5]); err != nil {
 		t.Mode = rewrite.Lease // whose guards are the more: the answer to each is the reason
 		t.Unfit = fmt.Sprintf("is registered with a mode that this version of fencerow doesn't know (%v): update the program, or register the table again with migrations.Register", err)
 	}
-	if t.level, err = parseLevel(row[7]); err != nil {
-		t.level = Enforce
+	if t.Level, err = gate.ParseLevel(row[7]); err != nil {
+		t.Level = Enforce
 		t.Unfit = fmt.Sprintf("is registered with a level that this version of fencerow doesn't know (%v): update the program, or set the level with migrations.SetLevel", err)
 	}
-	t.wall, t.Attested = row[10] == "enforce" || row[10] == "attested", row[10] == "attested"
+	t.HasWall, t.Attested = row[10] == "enforce" || row[10] == "attested", row[10] == "attested"
 	return t
 }
 
 // hold adds a registered table under a name. Two rows may stand for one name,
 // which a table of one had when it was registered and another has now: it is
 // held as the present one, at the stricter level of both.
-func hold(found map[[2]string]heldTable, t heldTable, schema, name string, now bool) {
+func hold(found map[[2]string]gate.Table, t gate.Table, schema, name string, now bool) {
 	id := [2]string{schema, name}
 	other, taken := found[id]
 	switch {
 	case name == "": // dropped
 		return
 	case taken && now:
-		t.level, t.Unfit = min(t.level, other.level), cmp.Or(t.Unfit, other.Unfit)
+		t.Level, t.Unfit = min(t.Level, other.Level), cmp.Or(t.Unfit, other.Unfit)
 	case taken:
-		t, t.level, t.Unfit = other, min(t.level, other.level), cmp.Or(other.Unfit, t.Unfit)
+		t, t.Level, t.Unfit = other, min(t.Level, other.Level), cmp.Or(other.Unfit, t.Unfit)
 	}
 	t.Schema, t.Name = schema, name
 	found[id] = t
@@ -403,37 +400,9 @@ func registryError(err error, conn *pgx.Conn) error {
 	return fmt.Errorf("fencerow: read the registry of protected tables: %w%s", err, lookAdvice(err))
 }
 
-// searchPath splits the setting search_path into schemas, with "$user"
-// replaced by the role.
-func searchPath(setting, user string) ([]string, error) {
-	schemas, err := sqltext.SplitNames(setting, ',')
-	if err != nil {
-		return nil, err
-	}
-	for i, s := range schemas {
-		if s == "$user" {
-			schemas[i] = user
-		}
-	}
-	// SET search_path = '' leaves one empty name
-	return slices.DeleteFunc(schemas, func(s string) bool { return s == "" }), nil
-}
-
-// forgetPath says that a statement may have changed the search path.
-func (s *session) forgetPath() { s.pathKnown = false }
-
-// loosen remembers that a statement was sent which would be refused if all the
-// tables were enforced, and that may have left something behind for later ones:
-// a setting, a temporary view, a prepared statement.
-func (s *session) loosen(p *protection, plan *rewrite.Plan) {
-	if s.loose == nil && slices.ContainsFunc(plan.Violations, func(v rewrite.Violation) bool { return v.Rule.LeavesState() }) {
-		s.loose = p
-	}
-}
-
 // isLoose reports whether the tables have changed since such a statement.
 func (c *Conn) isLoose() bool {
-	return c.session.loose != nil && c.session.loose != c.connector.current.Load()
+	return c.session.IsLooseUnder(c.connector.current.Load())
 }
 
 // isOutdated reports whether the session is not fit to be used any more: a
@@ -442,5 +411,5 @@ func (c *Conn) isOutdated() bool {
 	if c.std == nil {
 		return false
 	}
-	return c.isLoose() || c.grown != c.connector.current.Load().grown
+	return c.isLoose() || c.grown != c.connector.current.Load().Grown
 }

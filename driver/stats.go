@@ -98,5 +98,5 @@ func (s *Stats) count(c *Conn) {
 	hit := c.hit.Load()
 	s.Checked += c.new.Load() + hit
 	s.CacheHits += hit
-	c.detours.addTo(&s.Detours)
+	c.detours.AddTo(&s.Detours)
 }

@@ -5,6 +5,7 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -45,7 +46,7 @@ func (s *Stmt) Query([]sqldriver.Value) (sqldriver.Rows, error) { return nil, er
 // ExecContext checks the statement with the token of ctx, and runs it.
 func (s *Stmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Result, error) {
 	known, bound, reason := s.conn.direct(ctx, s.query, args, false)
-	if plan := known.plan; reason == onShortWay && s.isPrepared(s.conn.text(plan, s.query)) {
+	if plan := known.Plan; reason == gate.OnShortWay && s.isPrepared(s.conn.text(plan, s.query)) {
 		result, err := s.execInner(ctx, bound)
 		if err == nil && !s.conn.mayLack(plan, result) {
 			s.conn.binder.Clear()
@@ -64,7 +65,7 @@ func (s *Stmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sq
 // QueryContext checks the statement with the token of ctx, and runs it.
 func (s *Stmt) QueryContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
 	known, _, reason := s.conn.direct(ctx, s.query, args, true)
-	if reason == onShortWay && s.isPrepared(s.query) {
+	if reason == gate.OnShortWay && s.isPrepared(s.query) {
 		rows, err := s.queryInner(ctx, args)
 		return s.conn.read(ctx, s.query, rows, err)
 	}
@@ -89,13 +90,13 @@ func (s *Stmt) isPrepared(text string) bool {
 	if text == s.text {
 		return true
 	}
-	s.conn.detours.count(DetourPreparedText)
+	s.conn.detours.Count(DetourPreparedText)
 	return false
 }
 
 // admit checks the prepared text again. An argument that would replace the
 // text has no place here: what runs is what was prepared.
-func (s *Stmt) admit(ctx context.Context, admitted *statement, b *rewrite.Binder, known looked, args []sqldriver.NamedValue, asQuery bool) error {
+func (s *Stmt) admit(ctx context.Context, admitted *statement, b *rewrite.Binder, known gate.Looked, args []sqldriver.NamedValue, asQuery bool) error {
 	if err := s.conn.admit(ctx, admitted, b, known, s.query, args, asQuery); err != nil {
 		return err
 	}

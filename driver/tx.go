@@ -6,11 +6,11 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
@@ -21,14 +21,8 @@ type Tx struct {
 	inner  sqldriver.Tx
 	conn   *Conn
 	ctx    context.Context // of BEGIN, for COMMIT and ROLLBACK, as with pgx
-	tokens []boundToken
+	tokens gate.BoundTokens
 	over   bool // SQL has ended it, or may have: its tokens hold no longer
-}
-
-// boundToken is the token of a resource in a transaction; "" is the default.
-type boundToken struct {
-	resource string
-	token    tokenctx.Token
 }
 
 var _ sqldriver.Tx = (*Tx)(nil)
@@ -37,7 +31,7 @@ var _ sqldriver.Tx = (*Tx)(nil)
 // go along in the same round trip, as local settings fencing.token and
 // fencing.token_<resource>, where a trigger can find them. They take no snapshot, so what must come first in a transaction still can.
 func (c *Conn) BeginTx(ctx context.Context, opts sqldriver.TxOptions) (sqldriver.Tx, error) {
-	tx := &Tx{conn: c, ctx: ctx, tokens: c.protection().tokens(ctx)}
+	tx := &Tx{conn: c, ctx: ctx, tokens: c.protection().Tokens(ctx)}
 	if outer := c.bound(); outer != nil && (len(outer.tokens) > 0 || len(tx.tokens) > 0) {
 		return nil, errors.New("fencerow: a transaction under a token is open on this connection: commit it or roll it back before another one begins")
 	}
@@ -47,7 +41,7 @@ func (c *Conn) BeginTx(ctx context.Context, opts sqldriver.TxOptions) (sqldriver
 		c.noteBegun()
 	}
 	var err error
-	if settings := tx.settings(); c.std != nil && settings != "" {
+	if settings := tx.tokens.SetLocal(); c.std != nil && settings != "" {
 		tx.inner, err = c.beginWith(ctx, opts, settings+s.timeouts.settings(c.std.Conn().PgConn().ParameterStatus("server_version")))
 	} else {
 		tx.inner, err = c.beginPlain(ctx, opts)
@@ -103,37 +97,10 @@ func (c *Conn) endTokens(sql string) {
 
 // token returns the token that the transaction is bound to for a resource.
 func (tx *Tx) token(resource string) (tokenctx.Token, bool) {
-	if tx != nil {
-		for _, b := range tx.tokens {
-			if b.resource == resource {
-				return b.token, true
-			}
-		}
+	if tx == nil {
+		return 0, false
 	}
-	return 0, false
-}
-
-// settings is the SQL that tells the server the tokens. It has no SELECT, which
-// would take the snapshot of a transaction that isn't READ COMMITTED.
-func (tx *Tx) settings() string {
-	var b strings.Builder
-	for _, bound := range tx.tokens {
-		if bound.token.Valid() {
-			fmt.Fprintf(&b, "; set local %s = '%d'", rewrite.SettingName(bound.resource), bound.token)
-		}
-	}
-	return b.String()
-}
-
-// tokens returns the tokens of ctx that the tables take.
-func (p *protection) tokens(ctx context.Context) (tokens []boundToken) {
-	for _, resource := range p.wanted {
-		token, ok := (&rewrite.Table{Resource: resource}).Token(ctx)
-		if ok {
-			tokens = append(tokens, boundToken{resource, token})
-		}
-	}
-	return tokens
+	return tx.tokens.Of(resource)
 }
 
 func (c *Conn) beginPlain(ctx context.Context, opts sqldriver.TxOptions) (sqldriver.Tx, error) {

@@ -3,9 +3,9 @@ package driver
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"time"
 
+	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/internal/reach"
 	"github.com/fencerow/fencerow/rewrite"
 )
@@ -19,18 +19,8 @@ type within struct {
 	after  int64           // how many changes the handle had made by then
 	policy *rewrite.Policy // of the enforced tables by that look; nil if nothing had changed
 	stamp  string          // of the catalogs then
-	at     reading         // and of the registry
+	at     gate.Reading    // and of the registry
 }
-
-// runsLater tells texts that may run what an earlier text has prepared or put off,
-// or that take something back.
-var runsLater = regexp.MustCompile(`(?i)\b(?:execute|fetch|move|constraints|rollback|abort|prepared)\b`)
-
-// preparesLater tells texts whose statements run with later ones.
-var preparesLater = regexp.MustCompile(`(?i)\b(?:prepare|declare)\b`)
-
-// setsTransaction tells a text that has to come before the transaction's first query.
-var setsTransaction = regexp.MustCompile(`(?i)^\s*set\s+transaction\b`)
 
 // noteMakers notes that a text is about to be sent which may use what changes the
 // catalog.
@@ -38,8 +28,7 @@ func (c *Conn) noteMakers(sql string, makes bool) {
 	if c.std == nil {
 		return
 	}
-	c.session.putOff = c.session.putOff || makes && preparesLater.MatchString(sql)
-	if makes = makes || (c.session.putOff || c.within != nil) && runsLater.MatchString(sql); !makes {
+	if !c.session.MakesNow(sql, makes, c.within != nil) {
 		return
 	}
 	c.changes = true
@@ -57,7 +46,7 @@ func (c *Conn) lookWithin(ctx context.Context, sql string) error {
 	}
 	c.noteBegun()
 	isChanged := c.connector.looking.due.Load() == 0 // maybe by another connection of the handle
-	if c.within == nil && (!isChanged || setsTransaction.MatchString(sql)) {
+	if c.within == nil && (!isChanged || gate.SetsTransaction.MatchString(sql)) {
 		return nil
 	}
 	changes := c.connector.looking.changes.Load()
@@ -126,12 +115,12 @@ const beyondPatience = 3 * time.Second
 // read reads the catalog within the transaction, if it isn't what it was.
 func (w *within) read(ctx context.Context, c *Conn) error {
 	n, conn := c.connector, c.std.Conn()
-	last := c.protection().last.Load()
+	last := c.protection().Reading()
 	now, stamp, err := n.stampNow(ctx, conn)
 	if err != nil {
 		return err
 	}
-	if now.same(last) && stamp == last.stamp {
+	if now.Same(last) && stamp == last.Stamp {
 		w.policy = nil
 		return nil
 	}
@@ -139,10 +128,10 @@ func (w *within) read(ctx context.Context, c *Conn) error {
 	if err != nil {
 		return err
 	}
-	if stamp = answer.rows[0][0]; w.policy != nil && w.stamp == stamp && now.same(&w.at) {
+	if stamp = answer.rows[0][0]; w.policy != nil && w.stamp == stamp && now.Same(&w.at) {
 		return nil
 	}
-	next := new(reading)
+	next := new(gate.Reading)
 	tables, s, err := n.wanted(ctx, conn, next)
 	if err != nil {
 		return err
@@ -150,13 +139,11 @@ func (w *within) read(ctx context.Context, c *Conn) error {
 	if _, _, err = n.describe(ctx, conn, tables, next, s); err != nil {
 		return err
 	}
-	found, err := n.readCatalog(ctx, conn, tables, next.allows)
+	found, err := n.readCatalog(ctx, conn, tables, next.Allows)
 	if err != nil {
 		return err
 	}
-	p := &protection{tables: tables}
-	p.closures[enforcedTables] = found.Closure(reachTables(tables, levelsOf[enforcedTables]...), n.settings.guarded)
-	w.policy, err = p.policyOf(enforcedTables)
+	w.policy, err = gate.EnforcedPolicy(tables, found, n.settings.guarded)
 	w.stamp, w.at = stamp, now
 	return err
 }
@@ -167,11 +154,7 @@ func (w *within) judge(ctx context.Context, c *Conn, sql string, plan *rewrite.P
 	if w == nil || w.policy == nil {
 		return nil, false, nil
 	}
-	policy := w.policy.ForPath(c.session.path...)
-	if !c.session.pathKnown {
-		policy = policy.ForAnyPath()
-	}
-	own, err := c.meant(ctx, policy.Plan(sql))
+	own, err := c.meant(ctx, c.session.Under(w.policy).Plan(sql))
 	if err != nil {
 		return nil, false, err
 	}

@@ -211,10 +211,10 @@ func TestBinariesOnOneServer(t *testing.T) {
 	}
 	laterDSN, _, err := later.database(nil)
 	require.NoError(t, err)
-	sweepAgain(5) // living's two, the one in use, mine, later's
+	sweepAgain(6) // living's two, the one in use, mine, later's and what that was copied from
 	require.NoError(t, ping(ctx, usedDSN))
 	require.NoError(t, user.Close(ctx))
-	sweepAgain(4)
+	sweepAgain(5)
 
 	require.NoError(t, ping(ctx, livingDSN))
 	require.NoError(t, ping(ctx, laterDSN))

@@ -1,4 +1,4 @@
-package driver
+package gate
 
 import (
 	"unsafe"
@@ -6,11 +6,11 @@ import (
 	"github.com/fencerow/fencerow/rewrite"
 )
 
-// recent are plans that a connection has used lately: a hit takes no lock and no
+// Recent are plans that a connection has used lately: a hit takes no lock and no
 // hash of the text. Where the text stands in memory only says where to look; it
 // is compared whole with a copy, since a caller may use its memory again.
-type recent [recentPlans]struct {
-	view *view
+type Recent [recentPlans]struct {
+	view *View
 	sql  string // the cache's own copy
 	plan *rewrite.Plan
 }
@@ -20,21 +20,22 @@ const (
 	recentText  = 16 << 10 // the longest text that is kept here, in bytes
 )
 
-func (r *recent) place(sql string) int {
+// place returns where the plan of a text is kept.
+func (r *Recent) place(sql string) int {
 	at := uintptr(unsafe.Pointer(unsafe.StringData(sql)))
 	return int((at>>3 ^ at>>11 ^ uintptr(len(sql))) % recentPlans)
 }
 
-// find returns the plan of a text, nil if it isn't here.
-func (r *recent) find(v *view, sql string) *rewrite.Plan {
+// Find returns the plan of a text, nil if it isn't here.
+func (r *Recent) Find(v *View, sql string) *rewrite.Plan {
 	if e := &r[r.place(sql)]; e.view == v && e.sql == sql {
 		return e.plan
 	}
 	return nil
 }
 
-// keep remembers a plan from the cache, whose text is a copy of the caller's.
-func (r *recent) keep(v *view, sql string, plan *rewrite.Plan) {
+// Keep remembers a plan from the cache, whose text is a copy of the caller's.
+func (r *Recent) Keep(v *View, sql string, plan *rewrite.Plan) {
 	if len(sql) > recentText {
 		return
 	}

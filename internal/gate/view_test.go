@@ -1,4 +1,4 @@
-package driver
+package gate
 
 import (
 	"fmt"
@@ -11,12 +11,19 @@ import (
 	"github.com/fencerow/fencerow/rewrite"
 )
 
+// leased protects the table orders in lease mode.
+func leased(t *testing.T) *Protection {
+	t.Helper()
+	tables := []Table{{Table: rewrite.Table{Name: "orders", Mode: rewrite.Lease}}}
+	p, err := NewProtection(tables, ClosuresOf(tables, nil, nil), 16<<20)
+	require.NoError(t, err)
+	return p
+}
+
 // Connections that meet an unseen text at the same time wait for one of them to
 // check it, and go by the same plan.
 func TestConcurrentMisses(t *testing.T) {
-	connector, err := Wrap(&fake{quiet: true}, Protect("orders", rewrite.Lease))
-	require.NoError(t, err)
-	v := connector.current.Load().view(nil)
+	v := leased(t).View(nil)
 	for i := range 20 {
 		text := fmt.Sprintf(`INSERT INTO orders (id, last_token) VALUES (%d, $1)%s`, i, strings.Repeat(", (1, $1)", 2000))
 		plans := make([]*rewrite.Plan, 8)
@@ -26,14 +33,14 @@ func TestConcurrentMisses(t *testing.T) {
 			group.Go(func() {
 				ready.Done()
 				ready.Wait()
-				plans[j], _ = v.plan(t.Context(), text, enforcedTables)
+				plans[j], _ = v.Plan(t.Context(), text, EnforcedTables)
 			})
 		}
 		group.Wait()
 		for _, plan := range plans {
 			require.Same(t, plans[0], plan)
 		}
-		again, known := v.plan(t.Context(), text, enforcedTables)
+		again, known := v.Plan(t.Context(), text, EnforcedTables)
 		require.True(t, known)
 		require.Same(t, plans[0], again)
 	}
@@ -41,12 +48,10 @@ func TestConcurrentMisses(t *testing.T) {
 
 // Texts above a size are checked each time, and not kept.
 func TestLongTextsAreNotKept(t *testing.T) {
-	connector, err := Wrap(&fake{quiet: true}, Protect("orders", rewrite.Lease))
-	require.NoError(t, err)
-	v := connector.current.Load().view(nil)
+	v := leased(t).View(nil)
 	text := `SELECT '` + strings.Repeat("x", keptText) + `'`
-	first, _ := v.plan(t.Context(), text, enforcedTables)
-	again, known := v.plan(t.Context(), text, enforcedTables)
+	first, _ := v.Plan(t.Context(), text, EnforcedTables)
+	again, known := v.Plan(t.Context(), text, EnforcedTables)
 	require.False(t, known)
 	require.NotSame(t, first, again)
 	require.Zero(t, v.plans.EstimatedSize())
