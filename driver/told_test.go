@@ -37,7 +37,7 @@ type toldSituation struct {
 
 // writer is the token of who was there before.
 func (s toldSituation) writer() int {
-	if s.want(toldShape{}) == driver.ErrReplay {
+	if errors.Is(s.want(toldShape{}), driver.ErrReplay) {
 		return 7
 	}
 	return 9
