@@ -58,11 +58,11 @@ var holes = []hole{
 	}
 	var hits []*relation
 	for _, r := range candidates {
-		if r.Schema == schema {`, `		schema = "public"
+		if r.IsIn(schema) {`, `		schema = "public"
 	}
 	var hits []*relation
 	for _, r := range candidates {
-		if r.Schema == schema {`},
+		if r.IsIn(schema) {`},
 	{"comparisons are not qualified", "guard.go", `if c.policy.closure.HasComparisons && len(`, `if false && len(`},
 	{"a cascade is not looked at", "indirect.go", `return f.Delete`, `return false`},
 }
