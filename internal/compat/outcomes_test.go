@@ -90,7 +90,7 @@ func TestSomeStale(t *testing.T) {
 		},
 		"bun bulk": func() error { return ofExec(b.NewUpdate().Model(bunOrders(1, 2)).Bulk().Exec(held(t))) },
 		"bun bulk, returning": func() error {
-			return ofExec(b.NewUpdate().Model(bunOrders(1, 2)).Bulk().Returning("status").Exec(held(t)))
+			return ofExec(b.NewUpdate().Model(bunOrders(1, 2)).Bulk().Returning("o.status").Exec(held(t)))
 		},
 		"bun upsert": func() error {
 			return ofExec(b.NewInsert().Model(bunOrders(1, 2)).On("CONFLICT (id) DO UPDATE").Exec(held(t)))
@@ -141,7 +141,9 @@ func TestLongTexts(t *testing.T) {
 	require.ErrorIs(t, bulk(), tokenctx.ErrStale)
 	require.ErrorIs(t, ofExec(b.NewInsert().Model(bunOrders(ids[:3]...)).On("CONFLICT (id) DO UPDATE").Exec(held(t))), tokenctx.ErrStale)
 	require.NoError(t, ofExec(b.NewInsert().Model(bunOrders(ids[3:]...)).Exec(held(t))))
-	require.NoError(t, bulk())
+	var partial *driver.PartialError
+	require.ErrorAs(t, bulk(), &partial)
+	require.Equal(t, [2]int64{int64(len(ids)) - 3, 3}, [2]int64{partial.Applied, partial.Stale})
 	require.Len(t, e.read(t), len(ids)+2)
 }
 
