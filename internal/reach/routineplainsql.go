@@ -132,7 +132,7 @@ func (p *plainReader) sql(start, end int) {
 	case "insert", "update", "delete", "merge", "refresh":
 		p.needTargets(start, 1)
 	case "truncate":
-		p.list(start, end, "restart", "continue", "identity", "cascade", "restrict")
+		p.list(start, end)
 	case "copy":
 		p.copies(start, end)
 	case "grant", "revoke", "comment":
@@ -161,17 +161,13 @@ func (p *plainReader) needTargets(i, count int) {
 	}
 }
 
-// list makes sure that all tables of TRUNCATE or DROP can be told. The words may stand
-// behind them.
-func (p *plainReader) list(start, end int, words ...string) {
+// list makes sure that all tables of TRUNCATE or DROP can be told.
+func (p *plainReader) list(start, end int) {
 	count := 1
 	for i := start; i < end; i++ {
 		if p.word(i) == "," {
 			count++
 		}
-	}
-	for last := end - 1; last > start && slices.Contains(words, p.word(last)); last-- {
-		end = last
 	}
 	p.needTargets(start, count)
 }
@@ -203,7 +199,7 @@ func (p *plainReader) drops(start, end int) {
 		}
 	}
 	if kind == "table" {
-		p.list(start, end, "restrict")
+		p.list(start, end)
 	}
 }
 
