@@ -39,19 +39,28 @@ func (r *cursor) end(rows sqldriver.Rows) (sqldriver.Rows, error) {
 type ended struct {
 	noRows
 	columns []string
-	rows    [][]sqldriver.Value
+	rows    [][]sqldriver.Value // those that are still to come
+	current []sqldriver.Value
 }
 
 func (r *ended) Columns() []string { return r.columns }
 
 // Next returns the next of the rows that were read.
 func (r *ended) Next(dest []sqldriver.Value) error {
-	if len(r.rows) == 0 {
+	if !r.advance() {
 		return io.EOF
 	}
-	copy(dest, r.rows[0])
-	r.rows = r.rows[1:]
+	copy(dest, r.current)
 	return nil
+}
+
+// advance makes the next row the current one, if there is one.
+func (r *ended) advance() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	r.current, r.rows = r.rows[0], r.rows[1:]
+	return true
 }
 
 // anyRows is another driver's result.
@@ -90,10 +99,11 @@ func (r *pgxRows) Close() error { return r.cursor.close(r.Rows) }
 // cursor is how far a result has been read. It holds the rows that were read ahead
 // until they are asked for.
 type cursor struct {
-	buffer [][]sqldriver.Value
-	first  []sqldriver.Value // the first row
-	hidden int               // the last columns that the caller doesn't know of: counts, and a gate
-	total  int64             // the rows that were read
+	buffer  [][]sqldriver.Value
+	current []sqldriver.Value // of these, nil if the rows themselves are at the current row
+	first   []sqldriver.Value // the first row
+	hidden  int               // the last columns that the caller doesn't know of: counts, and a gate
+	total   int64             // the rows that were read
 	// gives the error that a result of so many rows ends with; nil once it was called
 	atEnd func(context.Context, int64) error
 
@@ -189,7 +199,8 @@ func (r *cursor) columns(rows sqldriver.Rows) []string {
 // next reads the next row of the columns that the caller asked for.
 func (r *cursor) next(rows sqldriver.Rows, dest []sqldriver.Value) error {
 	switch {
-	case r.take(dest):
+	case r.advance():
+		copy(dest, r.current)
 		return nil
 	case r.hidden == 0:
 		return r.counted(rows.Next(dest))
@@ -200,12 +211,14 @@ func (r *cursor) next(rows sqldriver.Rows, dest []sqldriver.Value) error {
 	return r.counted(err)
 }
 
-func (r *cursor) take(dest []sqldriver.Value) bool {
+// advance makes the next of the rows that were read ahead the current one, if there is
+// one.
+func (r *cursor) advance() bool {
 	if len(r.buffer) == 0 {
+		r.current = nil
 		return false
 	}
-	copy(dest, r.buffer[0])
-	r.buffer = r.buffer[1:]
+	r.current, r.buffer = r.buffer[0], r.buffer[1:]
 	return true
 }
 

@@ -10,15 +10,16 @@ import (
 	"github.com/fencerow/fencerow/rewrite"
 )
 
-// parsePatience bounds how long the server is asked whether it can parse a text.
+// parsePatience bounds how long the server tries to parse a text, which waits for locks of
+// the tables that the text names.
 const parsePatience = time.Second
 
 // askParser has the server parse a text that the check can't, without running it. If
 // the text is wrong, the server's error is put into the refusal, so that its SQLSTATE is
 // found as without the check; if it isn't, the server's grammar is newer than the check's.
 //
-// In a transaction this is done behind a savepoint: a refusal leaves the transaction
-// as it is.
+// This is done in a transaction of its own, or behind a savepoint in the caller's: a
+// refusal leaves that as it is.
 func (c *Conn) askParser(ctx context.Context, sql string, found *rewrite.Violation) *rewrite.Violation {
 	if found.Rule != rewrite.Unparsable || c.std == nil {
 		return found
@@ -27,16 +28,14 @@ func (c *Conn) askParser(ctx context.Context, sql string, found *rewrite.Violati
 	if pg.IsClosed() || pg.IsBusy() || pg.TxStatus() == 'E' {
 		return found
 	}
-	ctx, cancel := context.WithTimeout(ctx, parsePatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), parsePatience+shieldGrace)
 	defer cancel()
-	if pg.TxStatus() == 'T' {
-		done, err := c.shield(ctx, parsePatience)
-		if err != nil {
-			return found
-		}
-		defer done()
+	done, err := c.shield(ctx, parsePatience)
+	if err != nil {
+		return found
 	}
-	_, err := pg.Prepare(ctx, "", sql, nil)
+	defer done()
+	_, err = pg.Prepare(ctx, "", sql, nil)
 	var refused *pgconn.PgError
 	switch {
 	case err == nil:
