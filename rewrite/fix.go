@@ -234,8 +234,11 @@ func (f *fixer) targetOf(n *sqltree.Node) (target, bool) {
 func (f *fixer) guardUpdate(at *sqltree.Node, t target, c sqledit.Clauses, read operandReader, fallback *operand) bool {
 	table := t.tables[0]
 	value, item, ok := raise(at.List("targetList"), table.TokenColumn)
-	if !ok {
-		return false
+	switch {
+	case !ok && item.Get("val").Is("MultiAssignRef"):
+		return f.cannot(table.TokenColumn + " is set by a query among several columns, or twice: set it by itself, once")
+	case !ok:
+		return f.cannot(table.TokenColumn + " is set twice, or in part: set it once")
 	}
 	guards := f.findGuards(t, table, conjuncts(at.Get("whereClause")), read)
 	raised, isToken := operand{}, false
@@ -244,8 +247,8 @@ func (f *fixer) guardUpdate(at *sqltree.Node, t target, c sqledit.Clauses, read 
 	}
 	var token string
 	switch {
-	case len(guards) > 0 && item != nil && !isToken: // it has a guard of its own, and another value
-		return false
+	case len(guards) > 0 && item != nil && !isToken:
+		return f.cannot("it compares " + table.TokenColumn + " with a token, and sets it to something else")
 	case len(guards) > 0:
 		token = f.spell(guards[0].operand)
 	case isToken && (!f.takeover || raised.name != "" && len(raised.rows) == 0): // EXCLUDED's is the inserted one
@@ -266,7 +269,7 @@ func (f *fixer) guardUpdate(at *sqltree.Node, t target, c sqledit.Clauses, read 
 		f.Insert(f.EndBefore(c.SetEnd), ", "+sqltext.QuoteIfNeeded(table.TokenColumn)+" = "+token)
 		f.growth.add(at, "targetList", setItem(table.TokenColumn, token))
 	case isToken && (len(guards) > 0 || token == f.spell(raised)):
-	case !f.takeover || !f.replaceSet(item, c, token):
+	case !f.takeover || !f.replaceSet(at, item, c, token):
 		return false
 	}
 	return len(guards) > 0 || f.guardWhere(at, t, c, token)

@@ -290,6 +290,9 @@ func expandsRows(query *sqltree.Node) bool {
 // sourceRows returns how many rows the source of an INSERT has, or the placeholders of
 // the arrays whose longest gives it; nothing where that can't be told.
 func sourceRows(source *sqltree.Node) (rows int64, arrays []int64) {
+	if source.Is("SelectStmt") && source.Str("op") == "SETOP_UNION" && source.Flag("all") {
+		return rowsOfBoth(source), nil
+	}
 	if !source.Is("SelectStmt") || source.Str("op") != "SETOP_NONE" {
 		return 0, nil
 	}
@@ -311,6 +314,24 @@ func sourceRows(source *sqltree.Node) (rows int64, arrays []int64) {
 		return 0, nil
 	}
 	return rowsOfItem(from[0])
+}
+
+// rowsOfBoth returns how many rows a UNION ALL has, 0 where that can't be told without
+// arguments.
+func rowsOfBoth(union *sqltree.Node) int64 {
+	for _, k := range union.Kids {
+		switch k.Field() {
+		case "op", "all", "larg", "rarg", "limitOption":
+		default:
+			return 0
+		}
+	}
+	left, _ := sourceRows(union.Get("larg"))
+	right, _ := sourceRows(union.Get("rarg"))
+	if left == 0 || right == 0 {
+		return 0
+	}
+	return left + right
 }
 
 // rowsOfItem is sourceRows for an item of FROM.

@@ -29,6 +29,10 @@ func TestAttackChoosesRows(t *testing.T) {
 		`INSERT INTO orders (n, last_token) SELECT count(*), prio AS t FROM s GROUP BY t`,
 		`INSERT INTO orders (n, last_token) SELECT count(*), prio AS t FROM s GROUP BY ROLLUP (status, t)`,
 		`INSERT INTO orders (id, last_token) VALUES (1, 5), (2, 3) ORDER BY 2 LIMIT 1`,
+		`INSERT INTO orders (id, last_token) (SELECT id, max(last_token) FROM s)`,
+		`INSERT INTO orders (id) SELECT id FROM s ORDER BY int8 LIMIT 1`,
+		`INSERT INTO orders (id) (SELECT DISTINCT ON (int8) id FROM s)`,
+		`INSERT INTO orders (id) SELECT id FROM s UNION ALL (SELECT id FROM s ORDER BY int8 LIMIT 1)`,
 		`INSERT INTO orders (id, last_token) VALUES (1, 5), (2, 3) ORDER BY column2 LIMIT 1`,
 	} {
 		require.False(t, p.Plan(sql).Rewritten(), sql)
@@ -95,6 +99,7 @@ func TestAttackWordsBehind(t *testing.T) {
 func TestAttackStars(t *testing.T) {
 	p := rewritingPolicy(t, Lease)
 	for sql, want := range map[string]string{
+		`INSERT INTO orders (id, status) SELECT * FROM s UNION SELECT 1, 'x'`:                                                 `INSERT INTO orders (last_token, id, status) SELECT $1::bigint, * FROM s UNION SELECT $1::bigint, 1, 'x'`,
 		`INSERT INTO orders (id, status) SELECT * FROM unnest($1::bigint[], $2::text[])`:                                      `INSERT INTO orders (last_token, id, status) SELECT $3::bigint, * FROM unnest($1::bigint[], $2::text[])`,
 		`INSERT INTO orders (id, status) SELECT*FROM s`:                                                                       `INSERT INTO orders (last_token, id, status) SELECT $1::bigint, *FROM s`,
 		`INSERT INTO items (order_id, n) SELECT ALL s.* FROM s ORDER BY s.id LIMIT 1`:                                         `INSERT INTO items ("Fence", order_id, n) SELECT ALL $1::bigint, s.* FROM s ORDER BY s.id LIMIT 1`,
@@ -108,7 +113,9 @@ func TestAttackStars(t *testing.T) {
 		`INSERT INTO orders (id, status) SELECT * FROM s ORDER BY 1 LIMIT 1`,
 		`INSERT INTO orders (id, status) SELECT * FROM s GROUP BY 1, 2`,
 		`INSERT INTO orders (id, status) SELECT * FROM s GROUP BY GROUPING SETS ((1, 2), (1))`,
-		`INSERT INTO orders (id, status) SELECT * FROM s UNION SELECT 1, 'x'`,
+		`INSERT INTO orders (id, status) SELECT * FROM s UNION SELECT 1, 'x' ORDER BY 1`,
+		`INSERT INTO orders (id, status) SELECT DISTINCT * FROM s UNION ALL SELECT 1, 'x'`,
+		`INSERT INTO orders (id, status) SELECT * FROM s UNION VALUES (1, 'x')`,
 	} {
 		require.Error(t, p.Plan(sql).Refusal(), sql)
 	}

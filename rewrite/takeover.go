@@ -21,7 +21,7 @@ func (f *fixer) findGiven(n *sqltree.Node) {
 		f.findGivenSet(n, t, f.reader(n, "fromClause"))
 	case "InsertStmt":
 		position, why := tokenPosition(n.List("cols"), t.tables[0].TokenColumn)
-		if source := n.Get("selectStmt"); why == "" && isPlainSource(source) {
+		if source := n.Get("selectStmt"); why == "" && isOneQuery(source) {
 			lists := source.List("valuesLists")
 			if lists == nil {
 				lists = []*sqltree.Node{source}
@@ -86,7 +86,7 @@ func (f *fixer) take(value *sqltree.Node, table *Table) (token string, ok bool) 
 		number, _ := param.Number("number")
 		spelled := operand{param: number}.spelled()
 		if f.standsElsewhere(number) || token != "" && token != spelled {
-			return "", false
+			return "", f.cannot("a placeholder would be left out of the text, or stand for the token in another place, too, since a value for " + table.TokenColumn + " gives way to it")
 		}
 		token = spelled
 		f.taken[number] = true
@@ -115,7 +115,8 @@ func (f *fixer) takeItem(at, value *sqltree.Node, place [2]int, table *Table, ca
 	if !ok {
 		return false
 	}
-	if o, isToken := tokenOperand(value); isToken && o.param > 0 && o.cast == nil && o.spelled() == token {
+	isText := cast != "" && !at.Is("ResTarget") // a bare placeholder would be
+	if o, isToken := tokenOperand(value); isToken && o.param > 0 && o.cast == nil && o.spelled() == token && !(isText && value.Is("ParamRef")) {
 		return true
 	}
 	item := f.placeholder(token + cast)
@@ -130,25 +131,64 @@ func (f *fixer) takeItem(at, value *sqltree.Node, place [2]int, table *Table, ca
 	return true
 }
 
-// replaceSet has the value of a SET entry give way to the token.
-func (f *fixer) replaceSet(item *sqltree.Node, c sqledit.Clauses, token string) bool {
+// replaceSet has the value of an entry of a SET list give way to the token. at holds the
+// list.
+func (f *fixer) replaceSet(at, item *sqltree.Node, c sqledit.Clauses, token string) bool {
 	if item.Get("val").Is("MultiAssignRef") {
-		return f.cannot("the token column is set among several, as (a, b) = ...: set it by itself")
+		return f.replaceAmong(at, item.Get("val"), c, token)
 	}
-	for first := c.Target; first < c.SetEnd; first++ {
-		if f.Tokens[first].Start != item.Offset() {
-			continue
-		}
-		place := f.SplitList(first, c.SetEnd)[0]
-		for i := first; i < place[1]; i++ {
-			if f.IsAt(i, parser.EQUAL) {
-				f.Replace(i+1, place[1], token)
-				f.growth.of(item.Get("val")).instead = f.placeholder(token)
-				return true
-			}
+	first := f.TokenAt(item.Offset())
+	if first < c.Target || first >= c.SetEnd {
+		return false
+	}
+	place := f.SplitList(first, c.SetEnd)[0]
+	for i := first; i < place[1]; i++ {
+		if f.IsAt(i, parser.EQUAL) {
+			f.Replace(i+1, place[1], token)
+			f.growth.of(item.Get("val")).instead = f.placeholder(token)
+			return true
 		}
 	}
 	return false
+}
+
+// replaceAmong is replaceSet for one of the values of "(a, b) = (x, y)". The tree repeats
+// them for each column.
+func (f *fixer) replaceAmong(at, assigned *sqltree.Node, c sqledit.Clauses, token string) bool {
+	column, _ := assigned.Number("colno")
+	source := assigned.Get("source")
+	args := source.List("args")
+	instead := f.placeholder(token)
+	var first *sqltree.Node // the first of the columns
+	for _, item := range at.List("targetList") {
+		val := item.Get("val")
+		if !val.Is("MultiAssignRef") || val.Get("source").Offset() != source.Offset() {
+			continue
+		}
+		if first == nil {
+			first = item
+		}
+		f.growth.of(val.Get("source").List("args")[column-1]).instead = instead
+	}
+	i := f.TokenAt(first.Offset())
+	if instead == nil || i <= c.Target || i >= c.SetEnd || !f.IsAt(i-1, parser.LPAREN) {
+		return false
+	}
+	open := f.FindClosing(i-1) + 2 // past "="
+	if !f.IsAt(open-1, parser.EQUAL) {
+		return false
+	}
+	if source.Str("row_format") == "COERCE_EXPLICIT_CALL" {
+		open++ // past ROW
+	}
+	end := f.FindClosing(open)
+	places := f.SplitList(open+1, max(open+1, end))
+	if !f.IsAt(open, parser.LPAREN) || len(places) != len(args) {
+		return false
+	}
+	place := places[column-1]
+	f.Replace(place[0], place[1], token)
+	return true
 }
 
 // setItem is an entry of a SET list.
