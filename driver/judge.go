@@ -175,7 +175,7 @@ func (o *outcome) explainFewer(ctx context.Context) error {
 func (o *outcome) explainPart(ctx context.Context) error {
 	newer, err := o.countNewer(ctx)
 	switch {
-	case errors.Is(err, errNoQuestion) && (o.meant > 0 || o.isUncounted() || o.conn.connector.settings.partial && o.part.MayLeaveOut()):
+	case errors.Is(err, errNoQuestion) && (o.meant > 0 || o.isUncounted() || o.conn.connector.settings.partial && o.part.MayLeaveOut() && !o.part.IsMerge()):
 		return o.askLock(ctx, false)
 	case errors.Is(err, errNoQuestion):
 		return nil

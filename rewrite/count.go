@@ -111,7 +111,7 @@ func (p *proof) mayWriteRowsTwice() bool {
 // countsMeant reports whether the rows that a part means are counted: who wrote an UPDATE
 // or DELETE without a guard doesn't expect it to leave rows out. Those of an upsert aren't.
 func (p *Plan) countsMeant(part Part) bool {
-	return p.rewriting != nil && p.gate == nil && part.MayLeaveOut() && part.Writes[0].Kind != "INSERT" && (part.cte != "" || part.IsMain)
+	return p.rewriting != nil && p.gate == nil && part.MayLeaveOut() && part.Writes[0].Kind != "INSERT" && !part.IsMerge() && (part.cte != "" || part.IsMain)
 }
 
 // countsAnyMeant reports whether the rows that some part means are counted.

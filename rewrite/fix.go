@@ -152,7 +152,11 @@ func (f *fixer) guard() bool {
 		}
 	}
 	for _, n := range f.writes {
+		done := len(f.Edits)
 		if !f.fix(n) {
+			return false
+		}
+		if f.takeover && len(f.Edits) > done && !n.Is("InsertStmt") && !f.runOnce(n) {
 			return false
 		}
 	}
@@ -179,8 +183,13 @@ func (f *fixer) made(stmts []*sqltree.Node) bool {
 // fix adds what one write lacks. It reports whether it could.
 func (f *fixer) fix(n *sqltree.Node) bool {
 	t, ok := f.targetOf(n)
-	if !ok {
-		return false
+	switch {
+	case !ok && t.shared:
+		return f.cannot("something else that it reads has the target's name: give the target an alias")
+	case !ok:
+		return f.cannot("its name stands for several protected tables: write the schema")
+	case n.Is("MergeStmt"):
+		return f.guardMerge(n, t)
 	}
 	clauses, ok := f.clausesOf(n)
 	if !ok {
@@ -240,7 +249,7 @@ func (f *fixer) guardUpdate(at *sqltree.Node, t target, c sqledit.Clauses, read 
 	case !ok:
 		return f.cannot(table.TokenColumn + " is set twice, or in part: set it once")
 	}
-	guards := f.findGuards(t, table, conjuncts(at.Get("whereClause")), read)
+	guards := f.findGuards(t, table, conjuncts(conditionOf(at)), read)
 	raised, isToken := operand{}, false
 	if item != nil {
 		raised, isToken = read(value)
@@ -290,13 +299,18 @@ func (f *fixer) guardWhere(at *sqltree.Node, t target, c sqledit.Clauses, token 
 
 // restrict adds a condition to a WHERE, or a WHERE with the condition.
 func (f *fixer) restrict(at *sqltree.Node, c sqledit.Clauses, condition string) bool {
-	where := at.Get("whereClause")
+	where := conditionOf(at)
 	member := f.expression(condition)
-	if where.Is("CurrentOfExpr") || member == nil {
+	switch {
+	case where.Is("CurrentOfExpr"):
+		return f.cannot("WHERE CURRENT OF has no place for a guard: write by key")
+	case member == nil:
 		return false
 	}
 	f.growth.of(at).member = member
 	switch {
+	case where == nil && at.Is("MergeWhenClause"):
+		condition = " AND " + condition
 	case where == nil:
 		condition = " WHERE " + condition
 	case where.Is("BoolExpr") && where.Str("boolop") == "OR_EXPR":

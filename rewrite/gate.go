@@ -146,6 +146,8 @@ func (f *fixer) beside(n *sqltree.Node) []*sqltree.Node {
 		return n.List("fromClause")
 	case "DeleteStmt":
 		return n.List("usingClause")
+	case "MergeStmt":
+		return []*sqltree.Node{n.Get("sourceRelation")}
 	}
 	return []*sqltree.Node{nil}
 }

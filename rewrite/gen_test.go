@@ -293,7 +293,9 @@ func (g *gen) insert(t genTable, depth int) string {
 	}
 	source := g.pick("VALUES ("+row+")", "VALUES ("+row+")", "VALUES ("+row+"), ("+strings.Join(row2, ", ")+")", "SELECT "+row, "SELECT "+row+" FROM plain_rows WHERE id = 1",
 		"SELECT "+row+" UNION ALL SELECT "+strings.Join(row2, ", "), "(VALUES ("+row+")) ORDER BY 1 LIMIT 1", "DEFAULT VALUES", "TABLE "+t.name, "SELECT * FROM (VALUES ("+row+")) v",
-		"SELECT (v).* FROM (VALUES ("+row+")) v", "SELECT DISTINCT "+row, "WITH q AS (SELECT 1) SELECT "+row+" FROM q", "VALUES (DEFAULT, "+row+")")
+		"SELECT (v).* FROM (VALUES ("+row+")) v", "SELECT DISTINCT "+row, "WITH q AS (SELECT 1) SELECT "+row+" FROM q", "VALUES (DEFAULT, "+row+")",
+		"(SELECT "+row+")", "((VALUES ("+row+"), ("+strings.Join(row2, ", ")+")))", "SELECT "+row+" UNION SELECT "+row, "SELECT "+row+" UNION (SELECT "+strings.Join(row2, ", ")+" EXCEPT VALUES ("+row+")) ORDER BY 1 LIMIT 1",
+		"(WITH q AS (SELECT 1) SELECT "+row+" FROM q) UNION ALL VALUES ("+strings.Join(row2, ", ")+")", "WITH q AS (SELECT 1) VALUES ("+row+")", "WITH q AS (SELECT id FROM plain_rows) (SELECT "+row+" FROM q WHERE id = 2)")
 	if g.odds(20) {
 		return with + "INSERT INTO app.accounts (id, last_token, balance) SELECT v.*, T FROM (VALUES (60, 0::bigint)) v"
 	}

@@ -70,11 +70,12 @@ func (p *Part) ManyRows() bool { return p.rows > 1 || len(p.arrays) > 0 }
 // parts, if it counts n rows.
 func (p *Part) IsBeside(n int64) bool { return p.besideWith || p.besideMain && n != 0 }
 
-// MayLeaveOut reports whether the part is an UPDATE, a DELETE or an upsert that may mean
-// several rows, and leave some of them out for its guard.
-func (p *Part) MayLeaveOut() bool {
-	return p.Compares && !p.pinsOne && p.Writes[0].Kind != "MERGE"
-}
+// MayLeaveOut reports whether the part may mean several rows, and leave some of them out
+// for its guard.
+func (p *Part) MayLeaveOut() bool { return p.Compares && !p.pinsOne }
+
+// IsMerge reports whether the part is a MERGE.
+func (p *Part) IsMerge() bool { return p.Writes[0].Kind == "MERGE" }
 
 // Parts returns the protected writes that the text runs.
 func (p *Plan) Parts() []Part {
@@ -231,10 +232,13 @@ func targetName(write *sqltree.Node) string {
 // that of a queue's next row does.
 func (c columnsOf) isOneOf(n *sqltree.Node, column string) bool {
 	query := func(n *sqltree.Node, kind string) *sqltree.Node {
-		if n.Is("SubLink") && n.Str("subLinkType") == kind {
-			return n.Get("subselect")
+		if !n.Is("SubLink") || n.Str("subLinkType") != kind {
+			return nil
 		}
-		return nil
+		if once := onceIn(n.Get("subselect")); once != nil {
+			return once
+		}
+		return n.Get("subselect")
 	}
 	if op, left, right, ok := comparison(n); ok && op == "=" {
 		return c.is(left, column) && query(right, "EXPR_SUBLINK") != nil || c.is(right, column) && query(left, "EXPR_SUBLINK") != nil

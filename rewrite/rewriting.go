@@ -117,11 +117,8 @@ func (p *Policy) rewritten(plan *Plan, c *checker) (out *Plan) {
 
 // whyNotText says why a text is of no kind that is rewritten.
 func whyNotText(stmts []*sqltree.Node) string {
-	switch {
-	case len(stmts) != 1:
+	if len(stmts) != 1 {
 		return "a text of several statements isn't"
-	case stmts[0].Get("stmt").Is("MergeStmt"):
-		return "a MERGE isn't"
 	}
 	return statementName(stmts[0].Get("stmt").Kind()) + " takes no placeholder for the token"
 }
@@ -178,7 +175,7 @@ func (p *Plan) mayBeRewritten() bool {
 }
 
 // takesPlaceholders are the statements that one may be added to.
-var takesPlaceholders = setOf("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt")
+var takesPlaceholders = setOf("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt")
 
 // maxArguments is how many PostgreSQL takes with one statement.
 const maxArguments = 1<<16 - 1

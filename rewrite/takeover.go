@@ -17,6 +17,8 @@ func (f *fixer) findGiven(n *sqltree.Node) {
 		return
 	}
 	switch n.Kind() {
+	case "MergeStmt":
+		f.findGivenByMerge(n, t)
 	case "UpdateStmt":
 		f.findGivenSet(n, t, f.reader(n, "fromClause"))
 	case "InsertStmt":
@@ -38,7 +40,7 @@ func (f *fixer) findGiven(n *sqltree.Node) {
 
 func (f *fixer) findGivenSet(at *sqltree.Node, t target, read operandReader) {
 	value, item, ok := raise(at.List("targetList"), t.tables[0].TokenColumn)
-	if ok && item != nil && len(f.findGuards(t, t.tables[0], conjuncts(at.Get("whereClause")), read)) == 0 {
+	if ok && item != nil && len(f.findGuards(t, t.tables[0], conjuncts(conditionOf(at)), read)) == 0 {
 		f.noteGiven(value)
 	}
 }
