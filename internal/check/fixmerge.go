@@ -1,4 +1,4 @@
-package rewrite
+package check
 
 import (
 	"github.com/fencerow/fencerow/internal/parser"
