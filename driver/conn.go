@@ -69,7 +69,7 @@ func (c *Conn) PrepareContext(ctx context.Context, query string) (sqldriver.Stmt
 	plan := v.Sent()
 	s := &Stmt{conn: c, query: query, text: c.text(plan, query), added: plan.Added()}
 	if s.inner, err = c.prepare(ctx, s.text); err != nil {
-		return nil, err
+		return nil, tellAdded(plan, err)
 	}
 	return s, nil
 }

@@ -70,15 +70,19 @@ func (a rowAsker) AskRow(ctx context.Context, question string, into ...any) erro
 
 // fromServer turns an error of the server into the one that the driver itself
 // gives for the same reason: an error of the wall, or of a gate that the
-// statement was sent with. Others pass as they are.
+// statement was sent with. Others pass as they are, but that those of a rewritten
+// statement say what was added to it.
 func (c *Conn) fromServer(ctx context.Context, s *statement, err error) error {
-	var pgErr *pgconn.PgError
-	if s == nil || !s.plan.Gated() || !errors.As(err, &pgErr) || pgErr.Code != invalidText {
+	if s == nil || err == nil {
 		return c.fromWall(ctx, s, err)
+	}
+	var pgErr *pgconn.PgError
+	if !s.plan.Gated() || !errors.As(err, &pgErr) || pgErr.Code != invalidText {
+		return c.fromWall(ctx, s, tellAdded(s.plan, err))
 	}
 	name, ok := check.ClosedGate(pgErr.Message)
 	if !ok {
-		return err
+		return tellAdded(s.plan, err)
 	}
 	v := check.Refuse(rewrite.AmbiguousName, fmt.Sprintf("the bare name %q meant another table when the statement ran than just before, so nothing was written: write the schema of the table that is meant, or run the statement again", name))
 	v.Err = err

@@ -115,7 +115,7 @@ func (s *Stmt) admit(ctx context.Context, admitted *statement, b *check.Binder, 
 func (s *Stmt) prepareAgain(ctx context.Context, admitted *statement) error {
 	inner, err := s.conn.prepare(ctx, admitted.text)
 	if err != nil {
-		return err
+		return tellAdded(admitted.plan, err)
 	}
 	old := s.inner
 	s.inner, s.text, s.added = inner, admitted.text, admitted.plan.Added()

@@ -39,7 +39,7 @@ func (p *Policy) rewrittenLong(sql string) (out *Plan, args *rewriting, tried bo
 	if f == nil || !takesPlaceholders[f.root.Kind()] || f.sharesName() || !f.lengthen(short) {
 		return nil, nil, false
 	}
-	how := &rewriting{text: sql, given: f.highest, added: len(f.added), taken: f.taken}
+	how := f.rewriting(sql)
 	switch {
 	case len(f.Edits) == 0 && len(f.taken) == 0:
 		return nil, nil, true

@@ -3,6 +3,7 @@ package check
 import (
 	"database/sql/driver"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/fencerow/fencerow/internal/sqltree"
@@ -17,6 +18,7 @@ type rewriting struct {
 	later *latePlan      // that plan, where it isn't made before it is asked for
 	added int            // placeholders that it has more now, at the end: tokens all
 	taken map[int64]bool // placeholders whose argument gives way to the token, whatever it is
+	put   string         // what was put into the text, in words
 }
 
 // latePlan is the plan of a text as it was given, made when it is asked for. It keeps no
@@ -94,15 +96,16 @@ func (p *Policy) rewritten(plan *Plan, c *checker) (out *Plan) {
 	case !f.guard() || len(f.Edits)+len(f.taken) == 0:
 		return nil
 	case len(f.Edits) == 0 && len(plan.Violations) == 0:
-		return plan.withArguments(&rewriting{text: sql, given: f.highest, added: len(f.added), taken: f.taken})
+		return plan.withArguments(f.rewriting(sql))
 	case len(f.Edits) == 0:
 		return nil
 	}
+	how := f.rewriting(sql)
 	out = f.plan()
 	if len(out.Violations) > 0 {
 		return nil
 	}
-	out.rewriting = &rewriting{text: sql, given: f.highest, added: len(f.added), taken: f.taken}
+	out.rewriting = how
 	if f.sharesName() {
 		out.gate = &gate{hasColumn: f.hasGateColumn, hidesRows: f.hidesRows}
 	}
@@ -113,6 +116,46 @@ func (p *Policy) rewritten(plan *Plan, c *checker) (out *Plan) {
 		out.rewriting.plain = plan
 	}
 	return out
+}
+
+// rewriting returns what is done to a text.
+func (f *fixer) rewriting(sql string) *rewriting {
+	return &rewriting{text: sql, given: f.highest, added: len(f.added), taken: f.taken, put: f.listAdded()}
+}
+
+// maxListed is how many different pieces of what was added to a text are told.
+const maxListed = 6
+
+// listAdded returns what the edits put into the text: each piece once, and no literals.
+func (f *fixer) listAdded() string {
+	var pieces []string
+	for _, edit := range f.Edits {
+		piece := strings.TrimSpace(edit.Text)
+		switch {
+		case piece == "" || piece == "(" || piece == ")" || slices.Contains(pieces, piece):
+			continue
+		case len(pieces) == maxListed:
+			return quotePieces(pieces) + " and more"
+		}
+		pieces = append(pieces, piece)
+	}
+	return quotePieces(pieces)
+}
+
+func quotePieces(pieces []string) string {
+	quoted := make([]string, len(pieces))
+	for i, piece := range pieces {
+		quoted[i] = "`" + shown(piece) + "`"
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// AddedText says what was put into the text to have it guarded, "" if nothing was.
+func (p *Plan) AddedText() string {
+	if p.rewriting == nil {
+		return ""
+	}
+	return p.rewriting.put
 }
 
 // whyNotText says why a text is of no kind that is rewritten.
