@@ -204,7 +204,7 @@ func TestRewriteIsAChoice(t *testing.T) {
 			_, err = db.ExecContext(ctx, `UPDATE orders SET status = 'x' WHERE id = 1`)
 			require.Equal(t, test.accept, err == nil, "%v", err)
 			_, err = db.ExecContext(ctx, `INSERT INTO orders VALUES (3, 'x', 8)`)
-			require.ErrorIs(t, err, rewrite.ErrRefused)
+			require.Equal(t, test.accept, err == nil, "%v", err)
 			_, err = db.ExecContext(ctx, `UPDATE orders SET status = 'x' WHERE id = $1`)
 			require.Error(t, err, "an argument is missing")
 		})

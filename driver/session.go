@@ -61,6 +61,7 @@ func tablesQuery(columns string) string {
                  'generated', a.attgenerated <> '',
                  'moves', (c.relkind = 'p' OR c.relispartition) AND EXISTS (
                    SELECT FROM pg_catalog.pg_trigger g WHERE g.tgrelid = c.oid AND g.tgname = '~fencing_delete'),
+                 'columns', (SELECT pg_catalog.json_agg(k.attname ORDER BY k.attnum) FROM pg_catalog.pg_attribute k WHERE k.attrelid = c.oid AND k.attnum > 0 AND NOT k.attisdropped),
                  'key', (SELECT pg_catalog.json_agg(k.attname ORDER BY k.attnum)
                            FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute k ON k.attrelid = i.indrelid AND k.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
                           WHERE i.indrelid = c.oid AND i.indisprimary),
@@ -93,6 +94,7 @@ type column struct {
 	Moves                                                bool   // an UPDATE may move rows between partitions, past the wall's trigger for DELETE
 	Kind                                                 string // relkind, "" if there is nothing of that name
 	Type                                                 string
+	Columns                                              []string // all, in their order
 	Key                                                  []string
 	Keys                                                 [][]string // without what the table is partitioned by
 	Drops                                                bool       // a row trigger or a rule may leave a row out of a write
@@ -254,7 +256,7 @@ func (c *Connector) checkTables(tables []gate.Table, columns []column, encoding 
 		if t.Level == Off {
 			continue
 		}
-		t.Key, t.Keys, t.Moves, t.DropsRows = col.Key, col.Keys, col.Moves, col.Drops
+		t.Columns, t.Key, t.Keys, t.Moves, t.DropsRows = col.Columns, col.Key, col.Keys, col.Moves, col.Drops
 		if isMissing := col.Kind == "" && !c.settings.fromCode; t.Unfit == "" && !isMissing {
 			t.Unfit = col.problem(&t.Table, encoding)
 		}

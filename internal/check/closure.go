@@ -207,7 +207,7 @@ func (p *Policy) WithClosure(c Closure) (*Policy, error) {
 // relate protects what a name stands for like one of its relatives. One that
 // has several, an ancestor for instance, takes what each of them takes.
 func (p *Policy) relate(n Name, of Table) {
-	of.Schema, of.Name, of.Key = n.Schema, n.Name, nil
+	of.Schema, of.Name, of.Key, of.Columns = n.Schema, n.Name, nil, nil // in the relative's own order
 	rel := p.relation(n)
 	if rel.table == nil {
 		rel.table = &of

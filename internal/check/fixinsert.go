@@ -12,18 +12,18 @@ import (
 // guardInsert adds the token column to the column list and the token to every
 // row, and guards ON CONFLICT DO UPDATE.
 func (f *fixer) guardInsert(n *sqltree.Node, t target, c sqledit.Clauses) bool {
-	table, cols := t.tables[0], n.List("cols")
+	table, cols := t.tables[0], f.columnsOf(n, t)
 	position, why := tokenPosition(cols, table.TokenColumn)
 	ok := false
 	switch {
 	case n.Get("selectStmt") == nil:
 		ok = f.insteadOfDefaults(n, table, c)
 	case len(cols) == 0:
-		return f.cannot("an INSERT needs a column list to be given the token")
+		return f.cannot(noColumns)
 	case position < 0:
-		ok = f.addColumn(n, table, c)
+		ok = f.addColumn(n, table, cols, c)
 	case why == "":
-		ok = !f.takeover || f.takeSource(n, table, position, c)
+		ok = (len(n.List("cols")) > 0 || f.listColumns(n, cols, c)) && (!f.takeover || f.takeSource(n, table, cols, position, c))
 	default:
 		return f.cannot("its column list " + why)
 	}

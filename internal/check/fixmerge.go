@@ -81,7 +81,7 @@ func (f *fixer) insertByMerge(action mergeAction, table *Table, read operandRead
 	position, why := tokenPosition(cols, table.TokenColumn)
 	switch {
 	case len(cols) == 0:
-		return f.cannot("an INSERT needs a column list to be given the token")
+		return f.cannot("an action that inserts needs a column list to be given the token")
 	case why != "" && position >= 0:
 		return f.cannot("its column list " + why)
 	case len(values) != len(cols):

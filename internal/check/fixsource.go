@@ -17,17 +17,21 @@ type sourceArm struct {
 }
 
 // armsOf returns the arms of an INSERT's source, and what its column list begins and ends
-// with; nil if they aren't found.
+// with; nil if they aren't found. Where there is no list, list is twice the token that it
+// would stand behind.
 func (f *fixer) armsOf(n *sqltree.Node, c sqledit.Clauses) (arms []sourceArm, list [2]int) {
-	open := c.Target
-	for open < c.SourceEnd && f.Tokens[open].Kind != parser.LPAREN {
-		open++
+	end := f.endOfTarget(c)
+	list = [2]int{end, end}
+	if len(n.List("cols")) > 0 {
+		open := end + 1
+		if end = f.FindClosing(open); !f.IsAt(open, parser.LPAREN) {
+			return nil, list
+		}
+		list = [2]int{open, end}
 	}
-	end := f.FindClosing(open)
 	if end < 0 || end >= c.SourceEnd {
 		return nil, list
 	}
-	list = [2]int{open, end}
 	source := n.Get("selectStmt")
 	if isPlainSource(source) && c.Source > end {
 		return []sourceArm{{source, c, isCut(source)}}, list
@@ -60,9 +64,11 @@ func leavesOf(source *sqltree.Node) []*sqltree.Node {
 // unknownSource says why nothing is added to a source.
 const unknownSource = "the source of an INSERT has to be of VALUES and SELECT, by themselves or joined by UNION, INTERSECT or EXCEPT, to be given the token"
 
-// addColumn adds the token column, and the token to each row of the source.
-func (f *fixer) addColumn(n *sqltree.Node, table *Table, c sqledit.Clauses) bool {
+// addColumn adds the token column, and the token to each row of the source. cols are the
+// columns that the rows have values for.
+func (f *fixer) addColumn(n *sqltree.Node, table *Table, cols []*sqltree.Node, c sqledit.Clauses) bool {
 	arms, list := f.armsOf(n, c)
+	isListed := len(n.List("cols")) > 0
 	column := parseOne("INSERT INTO t (" + sqltext.QuoteIfNeeded(table.TokenColumn) + ") VALUES (1)")
 	source := n.Get("selectStmt")
 	switch {
@@ -78,9 +84,15 @@ func (f *fixer) addColumn(n *sqltree.Node, table *Table, c sqledit.Clauses) bool
 		return f.putFirst(source, arms, table) || f.cannot("its source has a star and counts the columns of its list, or chooses rows by all of them: list the columns by their names")
 	}
 	for _, arm := range arms {
+		if widthOf(arm.Node) != len(cols) {
+			return f.cannot(otherWidth)
+		}
 		if !f.addToArm(arm, table) {
 			return f.cannot(unknownSource)
 		}
+	}
+	if !isListed {
+		return f.listColumns(n, append(slices.Clone(cols), column.List("cols")...), c)
 	}
 	f.Insert(f.EndBefore(list[1]), ", "+sqltext.QuoteIfNeeded(table.TokenColumn))
 	f.growth.add(n, "cols", column.List("cols")...)
@@ -190,8 +202,8 @@ func choosesOf(values *sqltree.Node) bool {
 // takeSource puts the token where each row of an INSERT's source has something
 // else in its column. It leaves set operations as they are: another value could join
 // other rows.
-func (f *fixer) takeSource(n *sqltree.Node, table *Table, position int, c sqledit.Clauses) bool {
-	source, width := n.Get("selectStmt"), len(n.List("cols"))
+func (f *fixer) takeSource(n *sqltree.Node, table *Table, cols []*sqltree.Node, position int, c sqledit.Clauses) bool {
+	source, width := n.Get("selectStmt"), len(cols)
 	if !isOneQuery(source) {
 		return true
 	}
@@ -227,7 +239,7 @@ func (f *fixer) takeSource(n *sqltree.Node, table *Table, position int, c sqledi
 		items, places := rows[i].List("items"), f.SplitList(b[0]+1, b[1])
 		switch {
 		case len(places) != len(items) || !isRow(items, width):
-			return f.cannot("a row of its source hasn't one value for each column that is named")
+			return f.cannot(otherWidth)
 		case callsUnknown(items[position]):
 			return f.cannot("the rows of its source hang on what is selected as " + table.TokenColumn)
 		case !f.takeItem(items[position], items[position], places[position], table, cast):

@@ -127,7 +127,7 @@ func (f *fixer) readRowTokens(n *sqltree.Node, short *abridged) bool {
 	if !ok || !n.Is("InsertStmt") {
 		return ok
 	}
-	cols, source := n.List("cols"), n.Get("selectStmt")
+	cols, source := f.columnsOf(n, t), n.Get("selectStmt")
 	position, why := tokenPosition(cols, t.tables[0].TokenColumn)
 	if position < 0 || !source.Is("SelectStmt") || len(source.List("valuesLists")) != 3 {
 		return true

@@ -36,6 +36,7 @@ type Table struct {
 	Resource    string     // the resource whose token the table takes; "" takes the context's default token
 	Key         []string   // the primary key's columns, if known: lets a lost race be told from a missing row
 	Keys        [][]string // the columns of the keys by which a row is known whatever happens to it: unique indexes, without what a partitioned table is partitioned by
+	Columns     []string   // all of the table's columns in their order, if known: an INSERT without a column list can be rewritten
 	DropsRows   bool       // a trigger or rule of the table may leave a row out of a write, without an error
 	Rewrite     bool       // a write without a proof is sent in its guarded form, if it has one; see Plan.Rewritten
 	Unfit       string     // why no write to it can be proved, and what mends that; "" if its token column holds tokens
@@ -83,7 +84,7 @@ func NewPolicy(tables ...Table) (*Policy, error) {
 			return nil, err
 		}
 		t = t.withDefaults()
-		t.Key, t.Keys = slices.Clone(t.Key), cloneKeys(t.Keys)
+		t.Key, t.Keys, t.Columns = slices.Clone(t.Key), cloneKeys(t.Keys), slices.Clone(t.Columns)
 		if err := t.check(); err != nil {
 			return nil, err
 		}
@@ -131,7 +132,7 @@ func (p *Policy) Tables() []Table {
 	out := make([]Table, len(p.tables))
 	for i, t := range p.tables {
 		out[i] = *t
-		out[i].Key, out[i].Keys = slices.Clone(t.Key), cloneKeys(t.Keys)
+		out[i].Key, out[i].Keys, out[i].Columns = slices.Clone(t.Key), cloneKeys(t.Keys), slices.Clone(t.Columns)
 	}
 	slices.SortFunc(out, func(a, b Table) int {
 		return strings.Compare(a.Schema+"\x00"+a.Name, b.Schema+"\x00"+b.Name)

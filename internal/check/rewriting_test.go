@@ -16,7 +16,9 @@ func rewritingPolicy(t *testing.T, mode Mode) *Policy {
 	p, err := NewPolicy(
 		Table{Name: "orders", Mode: mode, Rewrite: true},
 		Table{Name: "items", Mode: mode, TokenColumn: "Fence", Resource: "stock", Rewrite: true},
-		Table{Name: "manual", Mode: mode})
+		Table{Name: "manual", Mode: mode},
+		Table{Name: "listed", Mode: mode, Rewrite: true, Columns: []string{"id", "Status", "last_token", "n"}},
+		Table{Name: "twice", Mode: mode, Rewrite: true, Columns: []string{"id", "last_token"}}, Table{Schema: "b", Name: "twice", Mode: mode, Rewrite: true, Columns: []string{"last_token", "id"}})
 	require.NoError(t, err)
 	return p
 }
@@ -47,6 +49,10 @@ func TestRewriting(t *testing.T) {
 		"a cast":              {`INSERT INTO orders (last_token) VALUES ($1::double precision)`, `INSERT INTO orders (last_token) VALUES ($1)`, []any{7.5}, []any{8}},
 		"one for all rows":    {`INSERT INTO orders (id, last_token) VALUES ($1, $2), ($3, $2)`, ``, []any{1, 0, 2}, []any{1, 8, 2}},
 		"insert select":       {`INSERT INTO orders (last_token, id) SELECT last_token, id FROM staging WHERE id > $1`, `INSERT INTO orders (last_token, id) SELECT $2::bigint, id FROM staging WHERE id > $1`, []any{1}, []any{1, 8}},
+		"no list":             {`INSERT INTO listed VALUES ($1, 'x')`, `INSERT INTO listed (id, "Status", last_token) VALUES ($1, 'x', $2)`, []any{1}, []any{1, 8}},
+		"no list, the token":  {`INSERT INTO public.listed AS l VALUES ($1, 'x', $2, DEFAULT), (2, 'y', $2, 3) ON CONFLICT (id) DO UPDATE SET n = 2`, `INSERT INTO public.listed AS l (id, "Status", last_token, n) VALUES ($1, 'x', $2, DEFAULT), (2, 'y', $2, 3) ON CONFLICT (id) DO UPDATE SET n = 2, last_token = EXCLUDED.last_token WHERE l.last_token <= EXCLUDED.last_token`, []any{1, 5}, []any{1, 8}},
+		"no list, a value":    {`INSERT INTO listed SELECT id, 's', last_token, 4 FROM staging`, `INSERT INTO listed (id, "Status", last_token, n) SELECT id, 's', $1::bigint, 4 FROM staging`, nil, []any{8}},
+		"no list, brackets":   {`INSERT INTO listed OVERRIDING SYSTEM VALUE (SELECT 1 UNION (VALUES (2)))`, `INSERT INTO listed (id, last_token) OVERRIDING SYSTEM VALUE (SELECT 1, $1::bigint UNION (VALUES (2, $1::bigint)))`, nil, []any{8}},
 		"select without from": {`INSERT INTO orders (id) SELECT $1 WHERE NOT EXISTS (SELECT FROM orders WHERE id = $1)`, `INSERT INTO orders (id, last_token) SELECT $1, $2::bigint WHERE NOT EXISTS (SELECT FROM orders WHERE id = $1)`, []any{1}, []any{1, 8}},
 		"OVERRIDING":          {`INSERT INTO orders (id) OVERRIDING SYSTEM VALUE VALUES (1)`, `INSERT INTO orders (id, last_token) OVERRIDING SYSTEM VALUE VALUES (1, $1)`, nil, []any{8}},
 		"cte":                 {`WITH w AS (UPDATE orders SET status = $1 WHERE id = 1 RETURNING id) SELECT * FROM w`, `WITH w AS (UPDATE orders SET status = $1, last_token = $2 WHERE id = 1 AND last_token <= $2 RETURNING id) SELECT * FROM w`, []any{"x"}, []any{"x", 8}},
@@ -117,7 +123,12 @@ const leftOut = "a placeholder would be left out of the text, or stand for the t
 // whyNotRewritten is what a refusal says of it.
 var whyNotRewritten = map[string]string{
 	"another EXCLUDED token":      "EXCLUDED.last_token is used as a value, and would be the token instead of what the row was given",
-	"no column list":              "an INSERT needs a column list to be given the token",
+	"no column list":              noColumns,
+	"more values than columns":    noColumns,
+	"a star for a list":           noColumns,
+	"rows of several widths":      noColumns,
+	"columns of several tables":   noColumns,
+	"an arm of another width":     otherWidth,
 	"a set operation of a table":  unknownSource,
 	"a table":                     unknownSource,
 	"a star in a set operation":   "its source has a star and counts the columns of its list, or chooses rows by all of them: list the columns by their names",
@@ -134,8 +145,8 @@ var whyNotRewritten = map[string]string{
 	"EXCLUDED's columns":          "EXCLUDED.last_token is used as a value, and would be the token instead of what the row was given",
 	"EXCLUDED's, among several":   "EXCLUDED.last_token is used as a value, and would be the token instead of what the row was given",
 	"several statements":          "a text of several statements isn't",
-	"merge, no columns":           "an INSERT needs a column list to be given the token",
-	"merge, defaults":             "an INSERT needs a column list to be given the token",
+	"merge, no columns":           "an action that inserts needs a column list to be given the token",
+	"merge, defaults":             "an action that inserts needs a column list to be given the token",
 	"merge, another width":        "its INSERT hasn't one value for each column that is named",
 	"merge, EXPLAIN":              "EXPLAIN takes no placeholder for the token",
 	"merge of itself":             "something else that it reads has the target's name: give the target an alias",
@@ -157,6 +168,11 @@ func TestNotRewritten(t *testing.T) {
 		"a table of another choice":   `UPDATE manual SET status = 'x'`,
 		"both kinds of tables":        `WITH w AS (UPDATE manual SET status = 'x') UPDATE orders SET status = 'x'`,
 		"no column list":              `INSERT INTO orders VALUES ($1, $2)`,
+		"more values than columns":    `INSERT INTO listed VALUES (1, 'x', 0, 4, 5)`,
+		"a star for a list":           `INSERT INTO listed SELECT * FROM s`,
+		"rows of several widths":      `INSERT INTO listed VALUES (1, 'x'), (2)`,
+		"columns of several tables":   `INSERT INTO twice VALUES (1)`,
+		"an arm of another width":     `INSERT INTO orders (id, status) SELECT 1, 'x' UNION SELECT 2`,
 		"a set operation of a table":  `INSERT INTO orders (id) SELECT 1 UNION TABLE s`,
 		"a table":                     `INSERT INTO orders (id) TABLE s`,
 		"a star in a set operation":   `INSERT INTO orders (id, status) SELECT * FROM s UNION SELECT 1, 'x' ORDER BY 1`,
@@ -217,4 +233,12 @@ func TestExplain(t *testing.T) {
 	} {
 		require.Equal(t, want, p.Plan(sql).Explain(), sql)
 	}
+}
+
+// A partition or child has the columns of its table, but in an order of its own.
+func TestColumnsOfARelative(t *testing.T) {
+	p, err := rewritingPolicy(t, Lease).WithClosure(Closure{Relatives: []Relative{{Name: Name{"public", "listed_1"}, Of: Name{"public", "listed"}}}})
+	require.NoError(t, err)
+	require.NoError(t, p.Plan(`INSERT INTO listed VALUES (1, 'x')`).Refusal())
+	require.ErrorContains(t, p.Plan(`INSERT INTO listed_1 VALUES (1, 'x')`).Refusal(), noColumns)
 }

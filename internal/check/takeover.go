@@ -22,7 +22,7 @@ func (f *fixer) findGiven(n *sqltree.Node) {
 	case "UpdateStmt":
 		f.findGivenSet(n, t, f.reader(n, "fromClause"))
 	case "InsertStmt":
-		position, why := tokenPosition(n.List("cols"), t.tables[0].TokenColumn)
+		position, why := tokenPosition(f.columnsOf(n, t), t.tables[0].TokenColumn)
 		if source := n.Get("selectStmt"); why == "" && isOneQuery(source) {
 			lists := source.List("valuesLists")
 			if lists == nil {

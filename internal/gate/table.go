@@ -37,7 +37,7 @@ func SameTables(a, b []Table) bool {
 	return slices.EqualFunc(a, b, func(x, y Table) bool {
 		return x.Schema == y.Schema && x.Name == y.Name && x.TokenColumn == y.TokenColumn && x.Mode == y.Mode &&
 			x.Resource == y.Resource && x.Level == y.Level && x.HasWall == y.HasWall && x.Attested == y.Attested && x.Moves == y.Moves && x.Rewrite == y.Rewrite && x.Unfit == y.Unfit && slices.Equal(x.Key, y.Key) &&
-			slices.EqualFunc(x.Keys, y.Keys, slices.Equal) && x.DropsRows == y.DropsRows
+			slices.EqualFunc(x.Keys, y.Keys, slices.Equal) && slices.Equal(x.Columns, y.Columns) && x.DropsRows == y.DropsRows
 	})
 }
 

@@ -1,6 +1,6 @@
 -- A number that changes with whatever catalog.sql reads: each row of the catalogs that a user's object has, by its oid and
 -- the transaction that wrote it. Relations go by their names, since much else about them changes all the time, and columns by
--- types that are a user's and by their names. Temporary relations count where one has what runs code or shares rows with others. A seed, because the hash of one number would be that of many pairs added up.
+-- their types, names and order. Temporary relations count where one has what runs code or shares rows with others. A seed, because the hash of one number would be that of many pairs added up.
 SELECT pg_catalog.concat_ws('-',
   (SELECT pg_catalog.sum(pg_catalog.hashint8extended(xmin::text::pg_catalog.int8, oid::pg_catalog.int8)) FROM pg_catalog.pg_proc WHERE oid >= 16384),
   (SELECT pg_catalog.sum(pg_catalog.hashint8extended(xmin::text::pg_catalog.int8, oid::pg_catalog.int8)) FROM pg_catalog.pg_trigger WHERE oid >= 16384 AND NOT tgisinternal),
@@ -17,7 +17,7 @@ SELECT pg_catalog.concat_ws('-',
   (SELECT pg_catalog.sum(pg_catalog.hashint8extended(xmin::text::pg_catalog.int8, oid::pg_catalog.int8)) FROM pg_catalog.pg_statistic_ext WHERE oid >= 16384),
   (SELECT pg_catalog.sum(pg_catalog.hashint8extended(xmin::text::pg_catalog.int8, oid::pg_catalog.int8)) FROM pg_catalog.pg_foreign_data_wrapper WHERE oid >= 16384),
   (SELECT pg_catalog.sum(pg_catalog.hashint8extended(xmin::text::pg_catalog.int8, ftrelid::pg_catalog.int8)) FROM pg_catalog.pg_foreign_table),
-  (SELECT pg_catalog.sum(pg_catalog.hashtextextended(a.attname::text, (a.attrelid::pg_catalog.int8 << 32) + a.atttypid::pg_catalog.int8 * 2 + a.attnotnull::pg_catalog.int4))
+  (SELECT pg_catalog.sum(pg_catalog.hashtextextended(a.attname::text, ((a.attrelid::pg_catalog.int8 << 32) + a.atttypid::pg_catalog.int8 * 2 + a.attnotnull::pg_catalog.int4) # (a.attnum::pg_catalog.int8 << 40)))
      FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
     WHERE c.oid >= 16384 AND a.attrelid >= 16384 AND a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c') AND (c.relpersistence <> 't' OR c.relhasrules OR c.relhastriggers)),
   (SELECT pg_catalog.sum(pg_catalog.hashint8extended(inhrelid::pg_catalog.int8, inhparent::pg_catalog.int8)) FROM pg_catalog.pg_inherits),
