@@ -67,6 +67,24 @@ var holes = []hole{
 	{"a cascade is not looked at", "indirect.go", `return f.Delete`, `return false`},
 }
 
+// rewritingHoles are faults that would change the meaning of what is rewritten, or leave a
+// guard out. TestRewriting and TestNotRewritten have to find them.
+var rewritingHoles = []hole{
+	{"an action of a MERGE is given no guard", "fixmerge.go", `case kind == "CMD_DELETE" && changesMatched(action.Node):`, "case kind == \"CMD_DELETE\":\n\t\tcase false:"},
+	{"a MERGE's own value stays", "fixmerge.go", `f.takeItem(values[position], values[position], places[position], table, "")`, `true`},
+	{"a star may be counted", "fixsource.go", `if countsItems(source) {`, `if false {`},
+	{"rows may be ordered by what is added", "fixsource.go", `case goesByAdded(source):`, `case false:`},
+	{"the token is added to the first arm alone", "fixsource.go", `	for _, arm := range arms {
+		if widthOf`, `	for _, arm := range arms[:1] {
+		if widthOf`},
+	{"EXCLUDED as a whole is no use of the token", "fixinsert.go", `isExcluded(n, column) || isWholeExcluded(n)`, `isExcluded(n, column)`},
+	{"EXCLUDED's token may be a value", "fixinsert.go", `if f.takeover && f.readsExcluded(conflict, t, position) {`, `if false {`},
+	{"a relative has its table's columns", "closure.go", `of.Key, of.Columns = n.Schema, n.Name, nil, nil`, `of.Key = n.Schema, n.Name, nil`},
+	{"the columns of one of several tables", "fixcolumns.go", `len(t.relations) != 1 || `, ``},
+	{"a query that locks rows stays as it is", "once.go", `	return len(query.List("lockingClause")) > 0`, `	return false`},
+	{"another of several columns gives way", "takeover.go", `place := places[column-1]`, `place := places[0]`},
+}
+
 // A test that can't fail shows nothing: each hole has to be found. Planting
 // them all takes minutes, so it is done with -holes only; without it the list
 // is held against the code.
@@ -84,6 +102,22 @@ func TestHoles(t *testing.T) {
 	}
 }
 
+// TestRewritingHoles is [TestHoles] for rewriting.
+func TestRewritingHoles(t *testing.T) {
+	for _, h := range rewritingHoles {
+		t.Run(h.name, func(t *testing.T) {
+			source, err := os.ReadFile(h.file)
+			require.NoError(t, err)
+			require.Equal(t, 1, strings.Count(string(source), h.sound), "%s no longer has this text once: %s", h.file, h.sound)
+			if *plantHoles {
+				out, err := runWith(t, h, strings.Replace(string(source), h.sound, h.unsound, 1), "-run", "^(TestRewriting|TestNotRewritten|TestColumnsOfARelative|TestRewritingPage)$")
+				require.Error(t, err, "the hole was not found")
+				require.Contains(t, string(out), "--- FAIL", "%s", out)
+			}
+		})
+	}
+}
+
 var (
 	failedAfter    = regexp.MustCompile(`failed after (\d+) tests`)
 	counterexample = regexp.MustCompile(`(?m)^\s+(strict|lease) mode: .*$`)
@@ -92,6 +126,17 @@ var (
 // plant runs TestDifferential over the source with the hole, and returns after
 // how many statements it failed.
 func plant(t *testing.T, h hole, source string) string {
+	t.Helper()
+	out, err := runWith(t, h, source, "-run", "^TestDifferential$", "-rapid.checks=50000", "-rapid.nofailfile", "-rapid.shrinktime=2s")
+	require.Error(t, err, "the hole was not found within 50,000 statements")
+	m := failedAfter.FindSubmatch(out)
+	require.NotNil(t, m, "%s", out)
+	t.Logf("%s", strings.TrimSpace(string(counterexample.Find(out))))
+	return string(m[1])
+}
+
+// runWith runs tests of the package over the source with a hole.
+func runWith(t *testing.T, h hole, source string, args ...string) ([]byte, error) {
 	t.Helper()
 	dir := t.TempDir()
 	file, err := filepath.Abs(h.file)
@@ -102,12 +147,5 @@ func plant(t *testing.T, h hole, source string) string {
 	require.NoError(t, err)
 	overlayFile := filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(overlayFile, overlay, 0o600))
-	cmd := exec.Command("go", "test", "-overlay", overlayFile, "-run", "^TestDifferential$", "-count=1", ".",
-		"-rapid.checks=50000", "-rapid.nofailfile", "-rapid.shrinktime=2s")
-	out, err := cmd.CombinedOutput()
-	require.Error(t, err, "the hole was not found within 50,000 statements")
-	m := failedAfter.FindSubmatch(out)
-	require.NotNil(t, m, "%s", out)
-	t.Logf("%s", strings.TrimSpace(string(counterexample.Find(out))))
-	return string(m[1])
+	return exec.Command("go", append([]string{"test", "-overlay", overlayFile, "-count=1", "."}, args...)...).CombinedOutput()
 }

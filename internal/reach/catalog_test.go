@@ -30,7 +30,8 @@ func TestStamp(t *testing.T) {
 		{`CREATE FOREIGN DATA WRAPPER fdw; CREATE SERVER far FOREIGN DATA WRAPPER fdw; CREATE FOREIGN TABLE away (id int) SERVER far OPTIONS (table_name 'area')`, true},
 		{`ALTER FOREIGN TABLE away OPTIONS (SET table_name 'orders')`, true},
 		{`ALTER TABLE plain ADD g text GENERATED ALWAYS AS (upper(v)) STORED`, true},
-		{`ALTER TABLE area DROP COLUMN reg; ALTER TABLE area ADD COLUMN reg text`, true},
+		{`ALTER TABLE area ADD a1 int, ADD a2 int`, true},
+		{`ALTER TABLE area DROP a1; ALTER TABLE area ADD a1 int`, true}, // in another place
 		{`CREATE SCHEMA far; CREATE TABLE far.orders (id int)`, true},
 		{`CREATE VIEW settings AS SELECT * FROM pg_settings`, true},
 		{`CREATE OPERATOR far.<= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = int8le)`, true},
