@@ -18,11 +18,11 @@ func TestErrorTellsWhatWasAdded(t *testing.T) {
 	resetRows(t, plain)
 	ctx := tokenctx.With(t.Context(), 8)
 	for name, test := range map[string]struct{ sql, code, added string }{
-		"an unknown column":    {`UPDATE orders SET nothing = 'secret' WHERE id = 1`, "42703", "fencerow added `, last_token = $1`, `AND last_token <= $1`"},
-		"a division":           {`DELETE FROM orders WHERE 1 / (id - id) > 0 AND status <> 'secret'`, "22012", "fencerow added `AND last_token <= $1`"},
-		"a key that is there":  {`INSERT INTO orders (id, status) VALUES (1, 'secret')`, "23505", "fencerow added `, $1`, `, last_token`"},
-		"rows of other widths": {`INSERT INTO orders (id, status) SELECT 1, 'secret' UNION SELECT 2`, "42601", "fencerow added `, $1::bigint`, `, last_token`"},
-		"an action of MERGE":   {`MERGE INTO orders USING notes ON notes.id = orders.id WHEN MATCHED THEN UPDATE SET nothing = 'secret'`, "42703", "`AND orders.last_token <= $1`"},
+		"an unknown column":   {`UPDATE orders SET nothing = 'secret' WHERE id = 1`, "42703", "fencerow added `, last_token = $1`, `AND last_token <= $1`"},
+		"a division":          {`DELETE FROM orders WHERE 1 / (id - id) > 0 AND status <> 'secret'`, "22012", "fencerow added `AND last_token <= $1`"},
+		"a key that is there": {`INSERT INTO orders (id, status) VALUES (1, 'secret')`, "23505", "fencerow added `, $1`, `, last_token`"},
+		"a value of no type":  {`INSERT INTO orders (id, status) SELECT 20, 'x' UNION SELECT 'secret', 'y'`, "22P02", "fencerow added `, $1::bigint`, `, last_token`"},
+		"an action of MERGE":  {`MERGE INTO orders USING notes ON notes.id = orders.id WHEN MATCHED THEN UPDATE SET nothing = 'secret'`, "42703", "`AND orders.last_token <= $1`"},
 	} {
 		for way, send := range waysToRead {
 			err := send(ctx, db, test.sql)
@@ -30,7 +30,9 @@ func TestErrorTellsWhatWasAdded(t *testing.T) {
 			require.ErrorAs(t, err, &pgErr, "%s, %s", name, way)
 			require.Equal(t, test.code, pgErr.Code, "%s, %s", name, way)
 			require.Contains(t, err.Error(), test.added, "%s, %s", name, way)
-			require.NotContains(t, err.Error(), "secret", "%s, %s", name, way)
+			if test.code != "22P02" { // PostgreSQL itself shows it
+				require.NotContains(t, err.Error(), "secret", "%s, %s", name, way)
+			}
 		}
 	}
 	// of what the caller wrote by itself there is nothing to tell

@@ -250,6 +250,9 @@ func TestAttackSameWork(t *testing.T) {
 	for _, c := range zzCases {
 		for _, query := range []bool{false, true} {
 			want, got := zzRun(t.Context(), plain, c, query), zzRun(ctx, db, c, query)
+			if text, _, isTold := strings.Cut(got, "; the statement was sent rewritten"); isTold {
+				got = text + got[strings.LastIndex(got, " (SQLSTATE"):]
+			}
 			if !strings.Contains(got, "docs: rewrite/rules/FR") { // refused
 				require.Equal(t, want, got, c.sql)
 			}
