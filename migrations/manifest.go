@@ -144,7 +144,7 @@ const rightsSQL = `SELECT coalesce(string_agg(s.sql, '; ' ORDER BY s.sql DESC), 
 	 WHERE p.pronamespace = 'fencing'::regnamespace AND a.grantee <> p.proowner AND format('%s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) = ANY ($1)
 	UNION ALL
 	SELECT format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', p.oid::regprocedure) FROM pg_proc p
-	 WHERE p.pronamespace = 'fencing'::regnamespace AND (starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal' OR p.proname = 'registered_above')
+	 WHERE p.pronamespace = 'fencing'::regnamespace AND (starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal' OR p.proname IN ('registered_above', 'setting_name', 'allowed_functions', 'kept_columns') OR p.proname ~ '_bodies$')
 	   AND format('%s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) = ANY ($1)) s(sql)`
 
 // differingFunctions returns the names of the functions that differ, and the
