@@ -157,6 +157,7 @@ func findErrorsOf(t *testing.T, conn *pgx.Conn, err error) []finding {
 }
 
 func TestAnotherColumn(t *testing.T) {
+	t.Parallel()
 	dsn := localpg.Database(t, prepared(columnsTables))
 	conn := open(t, dsn)
 	for _, tt := range columnDamages {

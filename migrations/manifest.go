@@ -160,13 +160,17 @@ func isFromBeforeKept(ctx context.Context, tx *sql.Tx) (is bool, err error) {
 }
 
 // keepSQL has triggers keep the columns of all registered tables, as these are called
-// now. A table on which the role may put no trigger is left to the doctor.
+// now. A table on which the role may put no trigger is left to the doctor, and so is
+// one whose wall goes by another column.
 const keepSQL = `SELECT fencing.keep_columns(r.relid, k.role, k.columns) FROM fencing.registry r
 	JOIN pg_class c ON c.oid = r.relid AND c.relkind IN ('r', 'p') AND NOT c.relispartition,
 	LATERAL (SELECT 'token', ARRAY[r.token_column] UNION ALL SELECT 'seal', ARRAY[r.seal_column] WHERE r.seal_column IS NOT NULL
 	  UNION ALL SELECT 'key', array_agg(a.attname ORDER BY u.n) FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, n), pg_attribute a
 	             WHERE r.tombstones AND i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid AND a.attnum = u.num AND u.n <= i.indnkeyatts) k(role, columns)
 	WHERE has_table_privilege(c.oid, 'TRIGGER') AND k.columns IS NOT NULL
+	  AND (r.wall_level = 'off' OR k.role <> 'token' OR EXISTS (SELECT FROM pg_trigger t JOIN pg_depend d ON d.classid = 'pg_trigger'::regclass AND d.objid = t.oid
+	    JOIN pg_attribute a ON d.refclassid = 'pg_class'::regclass AND a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+	   WHERE t.tgrelid = c.oid AND t.tgname = '~fencing_late' AND a.attname = r.token_column))
 	  AND k.columns <@ ARRAY(SELECT a.attname FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)`
 
 // rightsSQL selects the statements that give the functions of the signatures $1 the

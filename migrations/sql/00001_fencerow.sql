@@ -548,8 +548,9 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- Refuses a table in the place of one that had a wall, if rows of it have no token: where they were copied without it, any holder would write
--- them. former is as in fencing.take_over. What has a trigger of fencing's is what it was: restored with its rows, or a partition of before.
+-- Refuses a table in the place of one that had a wall, if rows of it have no token: where they were copied without it, or the column is another
+-- one by now, any holder would write them. former is as in fencing.take_over. Where a trigger of fencing's goes by the column, the rows are
+-- those that were there.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_tokens(tbl regclass, token_column name, former jsonb) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
@@ -564,8 +565,11 @@ BEGIN
          (SELECT format('pg_catalog.pg_sequence_last_value(%L)', format('%I.%I', m.nspname, q.relname))
             FROM jsonb_array_elements(former) e JOIN pg_class q ON q.oid = to_regclass(e ->> 'issued_by') AND q.relkind = 'S' JOIN pg_namespace m ON m.oid = q.relnamespace LIMIT 1) AS newest
     INTO v_table FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl;
-  EXECUTE format('SELECT EXISTS (SELECT FROM %s t WHERE t.%I = 0 AND t.tableoid <> ALL (ARRAY(SELECT g.tgrelid FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid WHERE p.pronamespace = ''fencing''::regnamespace)))',
-    v_table.name, token_column) INTO v_found;
+  EXECUTE format('SELECT EXISTS (SELECT FROM %s t WHERE t.%I = 0 AND t.tableoid <> ALL ($1))', v_table.name, token_column) INTO v_found
+    USING ARRAY(SELECT t.tgrelid FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_depend d ON d.classid = 'pg_trigger'::regclass AND d.objid = t.oid
+                  JOIN pg_attribute a ON d.refclassid = 'pg_class'::regclass AND a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+                 WHERE a.attrelid = t.tgrelid AND a.attname = check_tokens.token_column AND p.pronamespace = 'fencing'::regnamespace
+                   AND (p.proname ~ '^wall_[0-9a-f]{16}_late(_attested)?$' OR t.tgname = '~fencing_kept_token'));
   IF v_found THEN
     RAISE EXCEPTION 'fencing: % takes the place of a table with a wall, and rows of it have no token: nothing tells which ones they have had', v_table.name
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname, COLUMN = token_column,
@@ -979,6 +983,7 @@ BEGIN
     END IF;
   END IF;
   PERFORM fencing.check_token_column(register.tbl, register.token_column);
+  PERFORM fencing.refuse_moved((e ->> 'oid')::oid::regclass, 'token', if_kept => NOT v_is_detached) FROM jsonb_array_elements(v_former) e;
   PERFORM fencing.check_tokens(register.tbl, register.token_column, v_former) WHERE v_is_new AND NOT v_is_detached;
 
   -- with the triggers of a partition that its partitioned table will have copies of
@@ -3675,7 +3680,8 @@ BEGIN
   FOR v_was IN SELECT DISTINCT d.columns FROM fencing.tombstone d WHERE d.relid = tbl LOOP
     CONTINUE WHEN jsonb_array_length(v_was) = 0;
     v_names := ARRAY(SELECT e ->> 0 FROM jsonb_array_elements(v_was) WITH ORDINALITY u(e, i) ORDER BY i);
-    v_now := CASE WHEN v_kept.was::text[] = v_names THEN v_kept.now::text[] ELSE v_names END;
+    v_now := CASE WHEN v_kept.was::text[] @> v_names
+      THEN ARRAY(SELECT v_kept.now[array_position(v_kept.was::text[], n)]::text FROM unnest(v_names) WITH ORDINALITY u(n, i) ORDER BY i) ELSE v_names END;
     CONTINUE WHEN v_was = tombstone_rekey.columns AND v_now = v_names AND (is_new OR v_kept.was IS NOT NULL);
     v_is_read := false;
     FOREACH v_by SLICE 1 IN ARRAY ARRAY[v_now, v_names] LOOP
@@ -3949,6 +3955,9 @@ BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_copy()');
   IF former = tbl OR NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = tbl) THEN
     RETURN;
+  END IF;
+  IF EXISTS (SELECT FROM fencing.doctor_kept(former, 'key') k WHERE k.was <> k.now) THEN  -- by the names alone they would stand for other keys
+    PERFORM fencing.tombstone_rekey(former, fencing.doctor_key_columns(k.cols, k.types)) FROM fencing.tombstone_key(former) k;
   END IF;
   INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
   SELECT tbl, d.digest, d.key, d.columns, d.token, d.xact, d.deleted_at FROM fencing.tombstone d WHERE d.relid = former
@@ -4467,7 +4476,7 @@ VALUES
   ('function', '', 'check_sequence(issued_by regclass)', '55425ef77fd7ea6fd01e8b902c8f5b77 plpgsql b3a433ad53c431bac5721e281e9a7be9'),
   ('function', '', 'check_table(tbl regclass)', '4d8b2593d46856381e63f2eb37ec47db plpgsql fb2b1597d0fa2cf27f6770e5e532bb1f'),
   ('function', '', 'check_token_column(tbl regclass, token_column name)', 'ae1cd1470822197338b5049ec6eb113a plpgsql f98d89eec89f6f2d9f88451922f53727'),
-  ('function', '', 'check_tokens(tbl regclass, token_column name, former jsonb)', '6685db569dc95dd9358204d7446a6eb7 plpgsql 600ff458da6ce9764c4d88844dcfb232'),
+  ('function', '', 'check_tokens(tbl regclass, token_column name, former jsonb)', 'f61f8e1d73e773e257ea9109dde5a9a0 plpgsql 600ff458da6ce9764c4d88844dcfb232'),
   ('function', '', 'check_triggers(tbl regclass, names text)', '01a890493d9542c4aa2b98c696b00839 plpgsql 38e9f320638af939d9db6a7cae1af1a0'),
   ('function', '', 'claim_name(tbl regclass)', '7f9f2b492e4e0c89124346d13f0ec82b plpgsql 3b58b62ab355bf7ce35c10d12be8bff4'),
   ('function', '', 'confirm_columns(tbl regclass, role text)', '9456ef88ef9ebb936ae01b0bf40849ef plpgsql e801d19951583d9f44c2f485c27ed862'),
@@ -4532,7 +4541,7 @@ VALUES
   ('function', '', 'refuse_driver_write()', 'a33f700f4766c4752af661eda5c6189e plpgsql ad37ce6cac87d0b92a0c510438ddfbe0'),
   ('function', '', 'refuse_moved(tbl regclass, role text, if_kept boolean)', 'c8c6c6fed53cfed13a2c4704cb9180eb plpgsql 8f026061b060dad2156250a40e9c2de5'),
   ('function', '', 'refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean)', 'b3fd670992617874bb069e58227b5c58 plpgsql 31004a8602710ef0898d0ee1805bf2ca'),
-  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', 'd519b73c74ebdd383aec5a03519cf21c plpgsql c1fd94ce945b430f5d7ce4bccbfa5857'),
+  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '592a3e2b6108cd5267787a22b72a7a2a plpgsql c1fd94ce945b430f5d7ce4bccbfa5857'),
   ('function', '', 'registered_above(tbl regclass)', '51c244a9d2b3050cb78087489bfe90f4 plpgsql 642b1a0e64a06536b4ce65001aeb9b8f'),
   ('function', '', 'registration(tbl regclass, mode text, token_column name, resource text, issued_by regclass, OUT is_done boolean, OUT lock_mode text)', 'd795c2e641e5aa8fcbd0215d9b8019df plpgsql e83d29311f96b8e472c5f7ffe84586cc'),
   ('function', '', 'registry_changed()', '4f48ba5430dcf438d0dbd16e39a904df plpgsql 83d06d69d20df2f3b840bb3d13ae5486'),
@@ -4551,11 +4560,11 @@ VALUES
   ('function', '', 'take_over(tbl regclass, former jsonb, is_new boolean)', '5396862c0a0f06fe862b4d0d671e174f plpgsql a6ef1acf1bade60facfa5af4f7e5ee63'),
   ('function', '', 'tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean, is_new boolean)', 'ba2ef961aac5193c4cdac68ca74fdabf plpgsql 4ee8803a6a2a74e4afd30ef0e4dc7f0f'),
   ('function', '', 'tombstone_bodies()', '7225f41d63f749da3a8c248fa63d34d8 sql 2225e7bc8acf4e4c09c2b8e3c2fcf62a'),
-  ('function', '', 'tombstone_copy(former regclass, tbl regclass)', 'd0f4395c65a18bc5d6b70b60b71cb50a plpgsql ef1ddfbf0f7f51e140b9d39ff86da796'),
+  ('function', '', 'tombstone_copy(former regclass, tbl regclass)', 'ab1411616ff97d1c8361937ce2a9e21b plpgsql ef1ddfbf0f7f51e140b9d39ff86da796'),
   ('function', '', 'tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass, look boolean, is_new boolean)', '3b4e8f3b354657d63b186275edb531e7 plpgsql 1b25b6fb08347c1dd05dbe5982c15e09'),
   ('function', '', 'tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[])', '253433d9636137dd4d4ef060de046395 plpgsql 09ed46ba30ee34edbd63ab56b4f56d8f'),
   ('function', '', 'tombstone_key_bodies(cols name[], types regtype[], token_column name, mode text, resource text, seq text)', '1a07b92cc6b2ef7ce6c8d4ea706015ab plpgsql 46badcb6fbb855d2189fe127e8d3ca0b'),
-  ('function', '', 'tombstone_rekey(tbl regclass, columns jsonb, is_new boolean)', '0f4b71ca0bb68048d1bc02f9d2a93289 plpgsql d5b910d2846b5ffdbd9eb938ef1a7d96'),
+  ('function', '', 'tombstone_rekey(tbl regclass, columns jsonb, is_new boolean)', '951ca6d816499592fe6174074ae7cf9a plpgsql d5b910d2846b5ffdbd9eb938ef1a7d96'),
   ('function', '', 'tombstone_sweep(prefixes text[])', 'abb8bcbc6f50847237487630645a1518 plpgsql b368e9b0ca3ee173eeb08dc789336cf5'),
   ('function', '', 'tombstones(tbl regclass, keep boolean)', 'a5266576c3034f3aa2ecd0b755bbfb10 plpgsql 1d9e62e9ee72ddd1721dcc8931c071b2'),
   ('function', '', 'tombstones_changed()', '09e9d3a72ead87c79fb0f3d3292b4a78 plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),

@@ -332,8 +332,9 @@ BEGIN
   END LOOP;
 END $$;
 
--- Refuses a table in the place of one that had a wall, if rows of it have no token: where they were copied without it, any holder would write
--- them. former is as in fencing.take_over. What has a trigger of fencing's is what it was: restored with its rows, or a partition of before.
+-- Refuses a table in the place of one that had a wall, if rows of it have no token: where they were copied without it, or the column is another
+-- one by now, any holder would write them. former is as in fencing.take_over. Where a trigger of fencing's goes by the column, the rows are
+-- those that were there.
 CREATE FUNCTION fencing.check_tokens(tbl regclass, token_column name, former jsonb) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
@@ -347,8 +348,11 @@ BEGIN
          (SELECT format('pg_catalog.pg_sequence_last_value(%L)', format('%I.%I', m.nspname, q.relname))
             FROM jsonb_array_elements(former) e JOIN pg_class q ON q.oid = to_regclass(e ->> 'issued_by') AND q.relkind = 'S' JOIN pg_namespace m ON m.oid = q.relnamespace LIMIT 1) AS newest
     INTO v_table FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl;
-  EXECUTE format('SELECT EXISTS (SELECT FROM %s t WHERE t.%I = 0 AND t.tableoid <> ALL (ARRAY(SELECT g.tgrelid FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid WHERE p.pronamespace = ''fencing''::regnamespace)))',
-    v_table.name, token_column) INTO v_found;
+  EXECUTE format('SELECT EXISTS (SELECT FROM %s t WHERE t.%I = 0 AND t.tableoid <> ALL ($1))', v_table.name, token_column) INTO v_found
+    USING ARRAY(SELECT t.tgrelid FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_depend d ON d.classid = 'pg_trigger'::regclass AND d.objid = t.oid
+                  JOIN pg_attribute a ON d.refclassid = 'pg_class'::regclass AND a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+                 WHERE a.attrelid = t.tgrelid AND a.attname = check_tokens.token_column AND p.pronamespace = 'fencing'::regnamespace
+                   AND (p.proname ~ '^wall_[0-9a-f]{16}_late(_attested)?$' OR t.tgname = '~fencing_kept_token'));
   IF v_found THEN
     RAISE EXCEPTION 'fencing: % takes the place of a table with a wall, and rows of it have no token: nothing tells which ones they have had', v_table.name
       USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname, COLUMN = token_column,
@@ -750,6 +754,7 @@ BEGIN
     END IF;
   END IF;
   PERFORM fencing.check_token_column(register.tbl, register.token_column);
+  PERFORM fencing.refuse_moved((e ->> 'oid')::oid::regclass, 'token', if_kept => NOT v_is_detached) FROM jsonb_array_elements(v_former) e;
   PERFORM fencing.check_tokens(register.tbl, register.token_column, v_former) WHERE v_is_new AND NOT v_is_detached;
 
   -- with the triggers of a partition that its partitioned table will have copies of

@@ -126,7 +126,8 @@ BEGIN
   FOR v_was IN SELECT DISTINCT d.columns FROM fencing.tombstone d WHERE d.relid = tbl LOOP
     CONTINUE WHEN jsonb_array_length(v_was) = 0;
     v_names := ARRAY(SELECT e ->> 0 FROM jsonb_array_elements(v_was) WITH ORDINALITY u(e, i) ORDER BY i);
-    v_now := CASE WHEN v_kept.was::text[] = v_names THEN v_kept.now::text[] ELSE v_names END;
+    v_now := CASE WHEN v_kept.was::text[] @> v_names
+      THEN ARRAY(SELECT v_kept.now[array_position(v_kept.was::text[], n)]::text FROM unnest(v_names) WITH ORDINALITY u(n, i) ORDER BY i) ELSE v_names END;
     CONTINUE WHEN v_was = tombstone_rekey.columns AND v_now = v_names AND (is_new OR v_kept.was IS NOT NULL);
     v_is_read := false;
     FOREACH v_by SLICE 1 IN ARRAY ARRAY[v_now, v_names] LOOP
@@ -285,6 +286,9 @@ BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_copy()');
   IF former = tbl OR NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = tbl) THEN
     RETURN;
+  END IF;
+  IF EXISTS (SELECT FROM fencing.doctor_kept(former, 'key') k WHERE k.was <> k.now) THEN  -- by the names alone they would stand for other keys
+    PERFORM fencing.tombstone_rekey(former, fencing.doctor_key_columns(k.cols, k.types)) FROM fencing.tombstone_key(former) k;
   END IF;
   INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
   SELECT tbl, d.digest, d.key, d.columns, d.token, d.xact, d.deleted_at FROM fencing.tombstone d WHERE d.relid = former
