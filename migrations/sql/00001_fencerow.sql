@@ -1089,6 +1089,8 @@ COMMENT ON FUNCTION fencing.unregister(regclass) IS 'Ends the protection of a ta
 --   fencing.register leaves the trigger out where the caller has no right TRIGGER on the table. fencing.wall refuses the table then, until
 --   fencing.confirm_columns is called as a role that has it.
 --   A column that is kept can't be dropped without CASCADE, nor get another type.
+--   A partition or a child has no such triggers: one that comes back with another token column has rows without tokens.
+--   While tombstones are off, nothing tells that a column of the key was dropped: fencing.tombstones takes the names for right then.
 
 -- +goose StatementBegin
 CREATE FUNCTION fencing.kept_columns() RETURNS trigger LANGUAGE plpgsql
