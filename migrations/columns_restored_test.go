@@ -124,3 +124,37 @@ func TestAnotherColumnOfADetachedPartition(t *testing.T) {
 		})
 	}
 }
+
+// Up makes the function again that the triggers run. If the schema is from before there
+// were such triggers, Up puts them up where the wall goes by the column that has
+// the name, and else leaves it to somebody to say.
+func TestUpLeavesAnotherColumn(t *testing.T) {
+	t.Parallel()
+	const (
+		dropFunction = "DROP FUNCTION fencing.kept_columns() CASCADE; "
+		fromBefore   = `DO $x$ BEGIN EXECUTE regexp_replace(pg_get_functiondef('fencing.doctor_manifest'::regproc), '\n[^\n]*''kept_columns\(\)''[^\n]*', ''); END $x$; `
+		keptTables   = `SELECT coalesce(array_agg(tgrelid::regclass::text ORDER BY tgrelid), '{}') FROM pg_trigger WHERE tgname = '~fencing_kept_token'`
+	)
+	for name, tt := range map[string]struct {
+		sql  string
+		kept []string
+	}{
+		"dropped":                     {tokensRenamed + dropFunction, []string{}},
+		"from before":                 {tokensRenamed + fromBefore + dropFunction, []string{"g", "h", "i"}},
+		"dropped column, from before": {tokensDropped + fromBefore + dropFunction, []string{"g", "h", "i"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := localpg.Database(t, prepared(columnsTables))
+			conn := open(t, dsn)
+			exec(t, conn, tt.sql)
+			require.NoError(t, migrations.Up(t.Context(), dsn))
+			require.Equal(t, tt.kept, get[[]string](t, conn, keptTables))
+			_, err := conn.Exec(t.Context(), "SELECT fencing.wall('f')")
+			requireHint(t, err, "55000", "~fencing_kept_token", "confirm_columns")
+			require.Contains(t, codes(diagnose(t, dsn), "error"), "D202 trigger-missing")
+			if len(tt.kept) > 0 {
+				exec(t, conn, "SELECT fencing.wall('g'), fencing.wall('h'), fencing.tombstones('g'), fencing.seal('h', by_column => 'r')")
+			}
+		})
+	}
+}
