@@ -55,8 +55,8 @@ var sealFaults = []fault{
 	{"column renamed", `ALTER TABLE seals RENAME region TO r`, []string{"D223 seal-column"}, "public.seals_eu"},
 	{"column of another type",
 		`CREATE TABLE s2 (id int, region text NOT NULL); SELECT fencing.register('s2', 'lease'), fencing.wall('s2'), fencing.seal('s2', by_column => 'region'), fencing.wall('s2', 'off');
-		ALTER TABLE s2 ALTER region TYPE name`, []string{"D201 wall-off", "D223 seal-column", "D224 seal-without-wall"}, "public.s2"},
-	{"column of another type under its seal", sealedByRegion + `DROP TRIGGER "~fencing_zseal_column" ON s2; ALTER TABLE s2 ALTER region TYPE name`, []string{"D223 seal-column"}, "public.s2"},
+		DROP TRIGGER "~fencing_kept_seal" ON s2; ALTER TABLE s2 ALTER region TYPE name`, []string{"D201 wall-off", "D223 seal-column", "D224 seal-without-wall"}, "public.s2"},
+	{"column of another type under its seal", sealedByRegion + `DROP TRIGGER "~fencing_kept_seal" ON s2; ALTER TABLE s2 ALTER region TYPE name`, []string{"D223 seal-column"}, "public.s2"},
 	{"columns exchanged", sealedByRegion + `ALTER TABLE s2 RENAME region TO x; ALTER TABLE s2 RENAME other TO region; ALTER TABLE s2 RENAME x TO other`, []string{"D223 seal-column"}, "public.s2"},
 	{"columns of two types exchanged", sealedByRegion + `ALTER TABLE s2 RENAME region TO x; ALTER TABLE s2 RENAME id TO region; ALTER TABLE s2 RENAME x TO id`,
 		[]string{"D204 trigger-function", "D223 seal-column"}, "public.s2"},

@@ -17,6 +17,7 @@ import (
 // dumper dumps and restores databases of one server with its own programs.
 type dumper struct {
 	srv          *localpg.Server
+	from         string // the database that is dumped
 	pgDump, psql string
 }
 
@@ -26,7 +27,7 @@ type dumper struct {
 func newDumper(t *testing.T) (*dumper, bool) {
 	t.Helper()
 	srv := localpg.StartServer(t)
-	d := &dumper{srv: srv}
+	d := &dumper{srv: srv, from: "src"}
 	var ok1, ok2 bool
 	d.pgDump, ok1 = srv.Client("pg_dump")
 	d.psql, ok2 = srv.Client("psql")
@@ -59,7 +60,7 @@ func (d *dumper) restore(t *testing.T, into string, args ...string) (string, err
 
 func (d *dumper) restoreTo(t *testing.T, into string, args ...string) (string, error) {
 	t.Helper()
-	dump := client(t.Context(), d.pgDump, append(args, d.srv.DSN("src"))...)
+	dump := client(t.Context(), d.pgDump, append(args, d.srv.DSN(d.from))...)
 	load := client(t.Context(), d.psql, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose", into)
 	r, w := io.Pipe()
 	var out, dumpErr bytes.Buffer

@@ -26,12 +26,12 @@ func TestTokenColumnDroppedAndAdded(t *testing.T) {
 			exec(t, conn, change)
 			for _, mends := range []string{"fencing.wall('t')", "fencing.wall('t', 'attested')", "fencing.register('t', 'strict', issued_by => 'fencing.write_epoch', resource => 'r')"} {
 				_, err := conn.Exec(t.Context(), "SELECT "+mends)
-				requireHint(t, err, "55000", "was dropped under its wall", "D202")
+				requireHint(t, err, "55000", "as after the token column was dropped", "fencing.confirm_columns", "D202")
 			}
 			left := advise(t, dsn)
 			if name == "no sequence" {
 				require.Contains(t, codes(left, "error"), "D202 trigger-missing")
-				exec(t, conn, "BEGIN; SELECT fencing.wall('t', 'off'); UPDATE t SET last_token = 60; SELECT fencing.wall('t'); COMMIT")
+				exec(t, conn, "BEGIN; SELECT fencing.wall('t', 'off'); UPDATE t SET last_token = 60; SELECT fencing.confirm_columns('t', 'token'), fencing.wall('t'); COMMIT")
 			}
 			require.Empty(t, codes(advise(t, dsn), "error"))
 			_, err := conn.Exec(t.Context(), "BEGIN; SET LOCAL fencing.token = '59'; UPDATE t SET v = 'stale', last_token = 59 WHERE id = 1; COMMIT")

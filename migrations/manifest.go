@@ -118,6 +118,10 @@ func mendFunctions(ctx context.Context, db *sql.DB) error {
 	if err != nil || len(changed) == 0 {
 		return err
 	}
+	keepsNone, err := isFromBeforeKept(ctx, tx)
+	if err != nil {
+		return err
+	}
 	for _, f := range functions {
 		if !slices.Contains(changed, f.name) {
 			continue
@@ -133,8 +137,41 @@ func mendFunctions(ctx context.Context, db *sql.DB) error {
 	if _, err := tx.ExecContext(ctx, rights); err != nil {
 		return fmt.Errorf("set the rights on the functions made again: %w", err)
 	}
+	if keepsNone {
+		if _, err := tx.ExecContext(ctx, keepSQL); err != nil {
+			return fmt.Errorf("put up the triggers that keep the columns of registered tables: %w", err)
+		}
+	}
 	return tx.Commit()
 }
+
+// isFromBeforeKept reports whether the schema was made by a program that had no
+// triggers to keep the columns of registered tables. Where these were dropped, it
+// was not: what they would have told is for somebody to say.
+func isFromBeforeKept(ctx context.Context, tx *sql.Tx) (is bool, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT to_regprocedure('fencing.doctor_manifest()') IS NOT NULL`).Scan(&is)
+	if err == nil && is {
+		err = tx.QueryRowContext(ctx, `SELECT NOT EXISTS (SELECT FROM fencing.doctor_manifest() m WHERE m.object = 'kept_columns()')`).Scan(&is)
+	}
+	if err != nil {
+		return false, fmt.Errorf("read what the schema was made with: %w", err)
+	}
+	return is, nil
+}
+
+// keepSQL has triggers keep the columns of all registered tables, as these are called
+// now. A table on which the role may put no trigger is left to the doctor, and so is
+// one whose wall goes by another column.
+const keepSQL = `SELECT fencing.keep_columns(r.relid, k.role, k.columns) FROM fencing.registry r
+	JOIN pg_class c ON c.oid = r.relid AND c.relkind IN ('r', 'p') AND NOT c.relispartition,
+	LATERAL (SELECT 'token', ARRAY[r.token_column] UNION ALL SELECT 'seal', ARRAY[r.seal_column] WHERE r.seal_column IS NOT NULL
+	  UNION ALL SELECT 'key', array_agg(a.attname ORDER BY u.n) FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY u(num, n), pg_attribute a
+	             WHERE r.tombstones AND i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid AND a.attnum = u.num AND u.n <= i.indnkeyatts) k(role, columns)
+	WHERE has_table_privilege(c.oid, 'TRIGGER') AND k.columns IS NOT NULL
+	  AND (r.wall_level = 'off' OR k.role <> 'token' OR EXISTS (SELECT FROM pg_trigger t JOIN pg_depend d ON d.classid = 'pg_trigger'::regclass AND d.objid = t.oid
+	    JOIN pg_attribute a ON d.refclassid = 'pg_class'::regclass AND a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+	   WHERE t.tgrelid = c.oid AND t.tgname = '~fencing_late' AND a.attname = r.token_column))
+	  AND k.columns <@ ARRAY(SELECT a.attname FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)`
 
 // rightsSQL selects the statements that give the functions of the signatures $1 the
 // rights that they have in a new schema: what 90_grants.sql does for all.
@@ -144,7 +181,7 @@ const rightsSQL = `SELECT coalesce(string_agg(s.sql, '; ' ORDER BY s.sql DESC), 
 	 WHERE p.pronamespace = 'fencing'::regnamespace AND a.grantee <> p.proowner AND format('%s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) = ANY ($1)
 	UNION ALL
 	SELECT format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', p.oid::regprocedure) FROM pg_proc p
-	 WHERE p.pronamespace = 'fencing'::regnamespace AND (starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal' OR p.proname = 'registered_above')
+	 WHERE p.pronamespace = 'fencing'::regnamespace AND (starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal' OR p.proname IN ('registered_above', 'setting_name', 'allowed_functions', 'kept_columns') OR p.proname ~ '_bodies$')
 	   AND format('%s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) = ANY ($1)) s(sql)`
 
 // differingFunctions returns the names of the functions that differ, and the

@@ -156,12 +156,12 @@ func TestDefaultPrivileges(t *testing.T) {
 	require.Equal(t, []string{
 		"allowed_functions EXECUTE PUBLIC", "doctor_apps EXECUTE PUBLIC", "doctor_around EXECUTE PUBLIC", "doctor_bounds EXECUTE PUBLIC", "doctor_buried EXECUTE PUBLIC",
 		"doctor_columns EXECUTE PUBLIC", "doctor_differences EXECUTE PUBLIC", "doctor_family EXECUTE PUBLIC", "doctor_functions EXECUTE PUBLIC", "doctor_given EXECUTE PUBLIC",
-		"doctor_key_columns EXECUTE PUBLIC", "doctor_key_text EXECUTE PUBLIC", "doctor_less EXECUTE PUBLIC", "doctor_lost_tokens EXECUTE PUBLIC",
-		"doctor_manifest EXECUTE PUBLIC", "doctor_nullable EXECUTE PUBLIC", "doctor_objects EXECUTE PUBLIC", "doctor_owner EXECUTE PUBLIC", "doctor_owners EXECUTE PUBLIC",
+		"doctor_kept EXECUTE PUBLIC", "doctor_key_columns EXECUTE PUBLIC", "doctor_key_text EXECUTE PUBLIC", "doctor_less EXECUTE PUBLIC",
+		"doctor_manifest EXECUTE PUBLIC", "doctor_mend_first EXECUTE PUBLIC", "doctor_moved EXECUTE PUBLIC", "doctor_nullable EXECUTE PUBLIC", "doctor_objects EXECUTE PUBLIC", "doctor_owner EXECUTE PUBLIC", "doctor_owners EXECUTE PUBLIC",
 		"doctor_register EXECUTE PUBLIC", "doctor_registered_less EXECUTE PUBLIC", "doctor_revoke EXECUTE PUBLIC", "doctor_roles EXECUTE PUBLIC",
-		"doctor_schema EXECUTE PUBLIC", "doctor_sealed_by EXECUTE PUBLIC", "doctor_sequences EXECUTE PUBLIC", "doctor_sets EXECUTE PUBLIC", "doctor_settings EXECUTE PUBLIC",
+		"doctor_schema EXECUTE PUBLIC", "doctor_sequences EXECUTE PUBLIC", "doctor_sets EXECUTE PUBLIC", "doctor_settings EXECUTE PUBLIC",
 		"doctor_subscriptions EXECUTE PUBLIC", "doctor_tables EXECUTE PUBLIC", "doctor_tokens EXECUTE PUBLIC", "doctor_tombstones EXECUTE PUBLIC",
-		"doctor_triggers EXECUTE PUBLIC", "doctor_wall EXECUTE PUBLIC", "doctor_without_wall EXECUTE PUBLIC", "doctor_words EXECUTE PUBLIC", "registered_above EXECUTE PUBLIC",
+		"doctor_triggers EXECUTE PUBLIC", "doctor_wall EXECUTE PUBLIC", "doctor_without_wall EXECUTE PUBLIC", "doctor_words EXECUTE PUBLIC", "kept_columns EXECUTE PUBLIC", "registered_above EXECUTE PUBLIC",
 		"seal_bodies EXECUTE PUBLIC", "setting_name EXECUTE PUBLIC", "tombstone_bodies EXECUTE PUBLIC", "tombstone_key_bodies EXECUTE PUBLIC",
 		"wall_delete_bodies EXECUTE PUBLIC", "wall_insert_bodies EXECUTE PUBLIC", "wall_other_bodies EXECUTE PUBLIC", "wall_update_bodies EXECUTE PUBLIC",
 	}, get[[]string](t, admin, `SELECT array_agg(o ORDER BY o) FROM (

@@ -207,7 +207,7 @@ func TestSealColumnTypes(t *testing.T) {
 		`SELECT fencing.unregister('t'); DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY, res text NOT NULL); SELECT fencing.register('t', 'lease'), fencing.wall('t'), fencing.seal('t', by_column => 'res')`)
 	_, err := try(t, conn, "ALTER TABLE t ALTER res TYPE name")
 	require.ErrorContains(t, err, "cannot alter type of a column used")
-	exec(t, conn, `DROP TRIGGER "~fencing_zseal_column" ON t; ALTER TABLE t ALTER res TYPE name`)
+	exec(t, conn, `DROP TRIGGER "~fencing_kept_seal" ON t; ALTER TABLE t ALTER res TYPE name`)
 	_, err = try(t, conn, "INSERT INTO t VALUES (1, 'r', 60)")
 	require.Equal(t, "FN004 ~fencing_zseal - -", refusal(t, err))
 	require.ErrorContains(t, err, "has another type than when it was sealed")

@@ -21,8 +21,8 @@ const caseless = `CREATE COLLATION caseless (provider = icu, locale = 'und-u-ks-
 // change of its type.
 func TestSealComparesNamesByTheirBytes(t *testing.T) {
 	for what, tt := range map[string]struct{ column, change string }{
-		"collation changed after": {"text NOT NULL", `DROP TRIGGER "~fencing_zseal_column" ON s; ALTER TABLE s ALTER region TYPE text COLLATE caseless`},
-		"of a domain's type":      {"varchar NOT NULL", `DROP TRIGGER "~fencing_zseal_column" ON s; ALTER TABLE s ALTER region TYPE varchar COLLATE caseless`},
+		"collation changed after": {"text NOT NULL", `DROP TRIGGER "~fencing_kept_seal" ON s; ALTER TABLE s ALTER region TYPE text COLLATE caseless`},
+		"of a domain's type":      {"varchar NOT NULL", `DROP TRIGGER "~fencing_kept_seal" ON s; ALTER TABLE s ALTER region TYPE varchar COLLATE caseless`},
 	} {
 		dsn := localpg.Database(t, installed)
 		conn := open(t, dsn)

@@ -20,13 +20,13 @@ import (
 // fencing, beside fencingFunctions.
 var (
 	fencingRelations = setOf("registry", "generation", "incarnation", "lease", "epoch", "tombstone", "repairs", "allowed_function", "write_epoch")
-	fencingChanges   = setOf("register", "unregister", "claim_name", "carry_over", "take_over", "driver_level", "driver_rewrite", "lock_registry", "allow_function", "disallow_function", "wall", "wall_functions", "wall_sweep", "wall_apply",
+	fencingChanges   = setOf("register", "unregister", "claim_name", "carry_over", "take_over", "keep_columns", "confirm_columns", "driver_level", "driver_rewrite", "lock_registry", "allow_function", "disallow_function", "wall", "wall_functions", "wall_sweep", "wall_apply",
 		"tombstones", "tombstone_functions", "tombstone_sweep", "tombstone_apply", "tombstone_rekey", "tombstone_copy", "prune_tombstones", "repair",
 		"seal", "unseal", "seal_function", "seal_sweep", "seal_apply") // that change something, and that no session of the driver may call
-	fencingHelpers = setOf("refuse_driver", "refuse_driver_write", "refuse_deadlock", "function_rights", "lock_needed", "registration", "refuse_unregistered", "incarnation_now", "check_function", "check_name", "check_parents", "check_seal_column", "check_sequence", "check_table", "check_token_column", "check_triggers", "registry_changed",
+	fencingHelpers = setOf("refuse_driver", "refuse_driver_write", "refuse_deadlock", "function_rights", "lock_needed", "registration", "refuse_unregistered", "refuse_moved", "kept_columns", "has_function", "incarnation_now", "check_function", "check_name", "check_parents", "check_seal_column", "check_sequence", "check_table", "check_token_column", "check_tokens", "check_triggers", "registry_changed",
 		"setting_name", "allowed_functions", "function_digest", "is_repair", "fail", "walls_above", "wall_changed", "tombstone_key", "tombstones_changed", "lease_ttl", "lease_wait", "raise_epoch",
 		"seal_changed", "seal_fail", "wall_update_bodies", "wall_insert_bodies", "wall_delete_bodies", "wall_other_bodies", "seal_bodies", "tombstone_bodies",
-		"doctor_apps", "doctor_around", "doctor_bounds", "doctor_buried", "doctor_columns", "doctor_differences", "doctor_family", "doctor_functions", "doctor_nullable", "doctor_given", "doctor_key_columns", "doctor_key_text", "tombstone_key_bodies", "doctor_sealed_by", "doctor_less", "doctor_manifest", "doctor_objects", "doctor_owners", "doctor_register", "doctor_registered_less", "doctor_revoke", "doctor_without_wall", "partitions", "registered_above", "doctor_lost_tokens", "doctor_owner", "doctor_roles", "doctor_schema",
+		"doctor_apps", "doctor_around", "doctor_bounds", "doctor_buried", "doctor_columns", "doctor_differences", "doctor_family", "doctor_functions", "doctor_nullable", "doctor_given", "doctor_key_columns", "doctor_key_text", "tombstone_key_bodies", "doctor_less", "doctor_manifest", "doctor_objects", "doctor_owners", "doctor_register", "doctor_registered_less", "doctor_revoke", "doctor_without_wall", "partitions", "registered_above", "doctor_kept", "doctor_mend_first", "doctor_moved", "doctor_owner", "doctor_roles", "doctor_schema",
 		"doctor_seal", "doctor_sequences", "doctor_sets", "doctor_settings", "doctor_subscriptions", "doctor_tables", "doctor_tokens", "doctor_tombstones", "doctor_triggers", "doctor_wall", "doctor_words")
 )
 

@@ -548,6 +548,38 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- Refuses a table in the place of one that had a wall, if rows of it have no token: where they were copied without it, or the column is another
+-- one by now, any holder would write them. former is as in fencing.take_over. Where a trigger of fencing's goes by the column, the rows are
+-- those that were there.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.check_tokens(tbl regclass, token_column name, former jsonb) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+DECLARE
+  v_table record;
+  v_found boolean;
+BEGIN
+  IF NOT EXISTS (SELECT FROM jsonb_array_elements(former) e WHERE e ->> 'wall_level' <> 'off') THEN
+    RETURN;
+  END IF;
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name,
+         (SELECT format('pg_catalog.pg_sequence_last_value(%L)', format('%I.%I', m.nspname, q.relname))
+            FROM jsonb_array_elements(former) e JOIN pg_class q ON q.oid = to_regclass(e ->> 'issued_by') AND q.relkind = 'S' JOIN pg_namespace m ON m.oid = q.relnamespace LIMIT 1) AS newest
+    INTO v_table FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl;
+  EXECUTE format('SELECT EXISTS (SELECT FROM %s t WHERE t.%I = 0 AND t.tableoid <> ALL ($1))', v_table.name, token_column) INTO v_found
+    USING ARRAY(SELECT t.tgrelid FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_depend d ON d.classid = 'pg_trigger'::regclass AND d.objid = t.oid
+                  JOIN pg_attribute a ON d.refclassid = 'pg_class'::regclass AND a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+                 WHERE a.attrelid = t.tgrelid AND a.attname = check_tokens.token_column AND p.pronamespace = 'fencing'::regnamespace
+                   AND (p.proname ~ '^wall_[0-9a-f]{16}_late(_attested)?$' OR t.tgname = '~fencing_kept_token'));
+  IF v_found THEN
+    RAISE EXCEPTION 'fencing: % takes the place of a table with a wall, and rows of it have no token: nothing tells which ones they have had', v_table.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname, COLUMN = token_column,
+            HINT = format('Give them the newest token that was given out, and register the table again: UPDATE %1$s SET %2$I = %3$s WHERE %2$I = 0. '
+                          'To start afresh, with rows that any token may write: SELECT fencing.unregister(%4$L), and register it again.',
+                     v_table.name, token_column, coalesce(v_table.newest, '...'), v_table.name);
+  END IF;
+END $$;
+-- +goose StatementEnd
+
 -- What former asks for and present doesn't, of what protects a table; both are rows of the registry.
 -- Of two levels the stricter one counts, and a seal of its own stays.
 -- +goose StatementBegin
@@ -742,7 +774,8 @@ BEGIN
   is_done := coalesce(v_has_column AND v_row.is_same AND v_row.is_named AND NOT v_has_others, false);
   lock_mode := CASE
     WHEN is_done OR v_row.wall_level = 'off' AND NOT v_has_others OR v_row.is_same AND NOT v_has_others THEN NULL
-    WHEN v_row.wall_level IS NULL AND v_has_column AND NOT v_has_others AND NOT EXISTS (SELECT FROM fencing.registered_above(registration.tbl)) THEN NULL
+    WHEN v_row.wall_level IS NULL AND v_has_column AND NOT v_has_others AND NOT EXISTS (SELECT FROM fencing.registered_above(registration.tbl))
+      THEN 'SHARE ROW EXCLUSIVE'  -- for the trigger that keeps the column
     ELSE 'ACCESS EXCLUSIVE' END;  -- to add the column, or for triggers that may have to go
 END $$;
 -- +goose StatementEnd
@@ -809,6 +842,7 @@ BEGIN
           HINT = 'It goes with its session; name a permanent sequence, or leave the argument out for fencing.write_epoch.';
   END IF;
 
+  PERFORM fencing.refuse_moved(register.tbl, 'token', if_kept => true);
   -- one registration at a time; readers of the registry are not held up, nor is who registers again what is registered
   SELECT x.is_done, x.lock_mode INTO STRICT v_is_done, v_lock
     FROM fencing.registration(register.tbl, register.mode, register.token_column, register.resource, register.issued_by) x;
@@ -949,6 +983,8 @@ BEGIN
     END IF;
   END IF;
   PERFORM fencing.check_token_column(register.tbl, register.token_column);
+  PERFORM fencing.refuse_moved((e ->> 'oid')::oid::regclass, 'token', if_kept => NOT v_is_detached) FROM jsonb_array_elements(v_former) e;
+  PERFORM fencing.check_tokens(register.tbl, register.token_column, v_former) WHERE v_is_new AND NOT v_is_detached;
 
   -- with the triggers of a partition that its partitioned table will have copies of
   DELETE FROM fencing.registry r WHERE r.relid = ANY (v_ended::regclass[]);
@@ -959,6 +995,14 @@ BEGIN
     SET token_column = EXCLUDED.token_column, mode = EXCLUDED.mode, resource = EXCLUDED.resource, issued_by = EXCLUDED.issued_by
   WHERE (r.token_column, r.mode, r.resource, r.issued_by)
         IS DISTINCT FROM (EXCLUDED.token_column, EXCLUDED.mode, EXCLUDED.resource, EXCLUDED.issued_by);
+  IF v_is_new THEN
+    IF jsonb_array_length(v_former) > 0 THEN  -- restored with what keeps its columns
+      PERFORM fencing.refuse_moved(register.tbl, 'token', if_kept => true);
+    END IF;
+    IF has_table_privilege(register.tbl, 'TRIGGER') THEN
+      PERFORM fencing.keep_columns(register.tbl, 'token', ARRAY[register.token_column]);
+    END IF;
+  END IF;
   -- also of partitions that have no row
   PERFORM fencing.tombstone_copy(p.oid::regclass, register.tbl) FROM fencing.partitions(register.tbl) p(oid);
   IF jsonb_array_length(v_former) = 0 THEN
@@ -1016,7 +1060,7 @@ BEGIN
   DELETE FROM fencing.registry r WHERE r.relid = tbl;
   -- triggers that came with the table, from a dump of it alone
   IF EXISTS (SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-              WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace) THEN
+              WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') THEN
     PERFORM fencing.wall(tbl, 'off');
   END IF;
 EXCEPTION WHEN deadlock_detected THEN
@@ -1026,6 +1070,233 @@ END $$;
 -- +goose StatementEnd
 
 COMMENT ON FUNCTION fencing.unregister(regclass) IS 'Ends the protection of a table. The token column and its values stay.';
+
+-- ---- src/22_columns.sql
+
+-- Which columns of a registered table have its tokens, the key that tombstones are found by, and the names of leases:
+-- fencing.keep_columns(), fencing.doctor_moved(), fencing.confirm_columns().
+--
+-- All else knows a column by its name, which another column can get: by an exchange of names, or after the column was dropped. Then rows
+-- are compared by what was never a token, and an older holder writes them. The server keeps the columns of a trigger by their numbers. So a
+-- registered table has the triggers "~fencing_kept_token", "~fencing_kept_key" with tombstones, and "~fencing_kept_seal" with a column that
+-- names the leases: UPDATE OF the columns, with their names as argument, and WHEN (false). Each goes with a column that is dropped.
+--
+-- fencing.register puts the first one up, fencing.tombstones and fencing.seal the others, and they stay while the table is registered, whatever
+-- its wall's level: only fencing.unregister, and fencing.unseal for its own, takes one away. One that is missing is not put up again by what
+-- mends a wall: nothing else would tell that tokens were lost.
+--
+-- Known limits:
+--   fencing.register leaves the trigger out where the caller has no right TRIGGER on the table. fencing.wall refuses the table then, until
+--   fencing.confirm_columns is called as a role that has it.
+--   A column that is kept can't be dropped without CASCADE, nor get another type.
+--   A partition or a child has no such triggers: one that comes back with another token column has rows without tokens.
+--   While tombstones are off, nothing tells that a column of the key was dropped: fencing.tombstones takes the names for right then.
+
+-- +goose StatementBegin
+CREATE FUNCTION fencing.kept_columns() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+  RAISE EXCEPTION 'fencing: fencing.kept_columns() is for triggers that never fire, and not for a trigger on %', TG_RELID::regclass
+    USING ERRCODE = 'insufficient_privilege', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, HINT = 'Drop the trigger.';
+END $$;
+-- +goose StatementEnd
+
+-- The columns that the trigger of a role keeps: their names when it was made, and those that they have now. Both are null without one.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_kept(tbl regclass, role text, OUT was name[], OUT now name[]) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  v_args bytea;
+BEGIN
+  SELECT t.tgargs, (SELECT array_agg(a.attname ORDER BY k.n) FROM unnest(t.tgattr::int2[]) WITH ORDINALITY k(num, n)
+                      JOIN pg_attribute a ON a.attrelid = t.tgrelid AND a.attnum = k.num) INTO v_args, now
+    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+   WHERE t.tgrelid = tbl AND t.tgname = '~fencing_kept_' || role AND p.proname = 'kept_columns' AND p.pronamespace = 'fencing'::regnamespace
+     AND t.tgnargs = 1 AND cardinality(t.tgattr::int2[]) > 0;
+  IF v_args IS NOT NULL THEN
+    was := ARRAY(SELECT jsonb_array_elements_text(convert_from(substring(v_args FOR octet_length(v_args) - 1), getdatabaseencoding())::jsonb));
+  END IF;
+EXCEPTION WHEN invalid_text_representation OR invalid_parameter_value THEN  -- the argument is somebody's own
+  was := NULL;
+  now := NULL;
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.doctor_kept(regclass, text) IS
+  'The columns of a table that have its tokens (token), its key (key) or the names of its leases (seal): what they were called, and what they are called now.';
+
+-- Has the trigger of a role keep these columns; null: no more. The trigger is left alone where it is right.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.keep_columns(tbl regclass, role text, columns name[]) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  c_name CONSTANT text := quote_ident('~fencing_kept_' || role);
+  c_tbl  CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl);
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.keep_columns()');
+  IF columns IS NOT NULL THEN
+    IF (SELECT (k.was, k.now) IS DISTINCT FROM (columns, columns) FROM fencing.doctor_kept(tbl, role) k) THEN
+      EXECUTE format('CREATE OR REPLACE TRIGGER %s BEFORE UPDATE OF %s ON %s FOR EACH STATEMENT WHEN (false) EXECUTE FUNCTION fencing.kept_columns(%L)',
+        c_name, (SELECT string_agg(quote_ident(c), ', ' ORDER BY n) FROM unnest(columns) WITH ORDINALITY u(c, n)), c_tbl, to_jsonb(columns));
+    END IF;
+  ELSIF EXISTS (SELECT FROM fencing.doctor_kept(tbl, role) k WHERE k.was IS NOT NULL) THEN
+    EXECUTE format('DROP TRIGGER %s ON %s', c_name, c_tbl);
+  END IF;
+END $$;
+-- +goose StatementEnd
+
+-- The columns of a registered table that are others than at its registration, which nobody has confirmed: token, key or seal, the name that the
+-- registry has, and the name that the column has now, null where nothing keeps it any more. A key whose columns have other names is none of
+-- them: its tombstones follow, see fencing.tombstone_rekey. code is the doctor's; remedy is what refuse_moved and the doctor print.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_moved(tbl regclass) RETURNS TABLE (role text, was name, now name, code text, problem text, remedy text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  v_table record;
+  v_confirm text;
+BEGIN
+  SELECT r.token_column, r.seal_column, r.wall_level, r.tombstones, format('%I.%I', n.nspname, c.relname) AS name,
+         (SELECT format('%I.%I', m.nspname, q.relname) FROM pg_class q JOIN pg_namespace m ON m.oid = q.relnamespace
+           WHERE q.oid = r.issued_by AND q.relkind = 'S') AS seq, r.issued_by IS NOT NULL AS is_bounded,
+         EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = r.token_column AND a.attnum > 0 AND NOT a.attisdropped) AS has_tokens,
+         (SELECT k.now[1] FROM fencing.doctor_kept(tbl, 'token') k) AS tokens, (SELECT k.now[1] FROM fencing.doctor_kept(tbl, 'seal') k) AS seal,
+         (SELECT k.now FROM fencing.doctor_kept(tbl, 'key') k) AS key INTO v_table
+    FROM fencing.registry r JOIN pg_class c ON c.oid = r.relid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE r.relid = tbl;
+  IF NOT FOUND THEN
+    RETURN;
+  END IF;
+  v_confirm := format('PERFORM fencing.confirm_columns(%L, ''token'')', v_table.name);
+  IF v_table.tokens IS DISTINCT FROM v_table.token_column THEN
+    role := 'token';
+    was := v_table.token_column;
+    now := v_table.tokens;
+    IF NOT v_table.has_tokens THEN
+      code := 'D106';
+      problem := format('column %I is missing', was);
+      remedy := CASE WHEN now IS NULL
+        THEN format('ALTER TABLE %1$s RENAME COLUMN ... TO %2$I; if it was dropped, which forgets the tokens: ALTER TABLE %1$s ADD COLUMN %2$I bigint NOT NULL DEFAULT 0, and then what fencing.doctor() says of the tokens', v_table.name, was)
+        ELSE format('ALTER TABLE %s RENAME COLUMN %I TO %I', v_table.name, now, was) END;
+    ELSIF now IS NOT NULL THEN
+      code := 'D205';
+      problem := format('column %I is another one than before: the tokens that the rows had are in %I', was, now);
+      remedy := format('put the tokens back: %s; or, to give that column its name back: ALTER TABLE %s RENAME COLUMN %I TO ...; ALTER TABLE %2$s RENAME COLUMN %I TO %3$I; or, if those in %3$I are right, SELECT fencing.confirm_columns(%L, ''token'')',
+        fencing.doctor_without_wall(v_table.name, format('UPDATE %1$s SET %2$I = %3$I WHERE %2$I < %3$I OR %2$I IS NULL; ALTER TABLE %1$s ALTER COLUMN %2$I SET NOT NULL; %4$s', v_table.name, was, now, v_confirm)),
+        v_table.name, was, now, v_table.name);
+    ELSE
+      code := 'D202';
+      problem := format('it is missing, as after the token column was dropped: the tokens in %I may not be those that the rows had', was);
+      remedy := CASE
+        WHEN v_table.wall_level = 'off' THEN format('if the rows have the tokens that they were written under, SELECT fencing.confirm_columns(%L, ''token''), or else give each the newest token that was given out before', v_table.name)
+        -- of rows whose tokens are gone none is newer than the last one that was given out
+        WHEN v_table.seq IS NOT NULL THEN fencing.doctor_without_wall(v_table.name, format(
+          'UPDATE %1$s SET %2$I = coalesce(pg_catalog.pg_sequence_last_value(%3$L), 0) WHERE %2$I < pg_catalog.pg_sequence_last_value(%3$L) OR %2$I IS NULL; ALTER TABLE %1$s ALTER COLUMN %2$I SET NOT NULL; %4$s',
+          v_table.name, was, v_table.seq, v_confirm))
+        ELSE format('take the newest token that was given out, and in one transaction SELECT fencing.wall(%1$L, ''off''); UPDATE %2$s SET %3$I = ... WHERE %3$I < ... OR %3$I IS NULL; SELECT fencing.confirm_columns(%1$L, ''token'')%5$s; SELECT fencing.wall(%1$L, %4$L)',
+          v_table.name, v_table.name, was, v_table.wall_level, CASE WHEN v_table.is_bounded THEN '; what D301 says' ELSE '' END) END;
+    END IF;
+    RETURN NEXT;
+  END IF;
+  IF v_table.seal_column IS NOT NULL AND v_table.seal IS DISTINCT FROM v_table.seal_column THEN
+    role := 'seal';
+    was := v_table.seal_column;
+    now := v_table.seal;
+    code := 'D223';
+    problem := format('column %I, by which it is sealed, is another one than before', was)
+      || CASE WHEN now IS NULL THEN ', as after it was dropped' ELSE format(': the leases of its rows are in %I', now) END;
+    remedy := CASE WHEN now IS NULL THEN '' ELSE format('give that column its name back, or seal the table by its present one, SELECT fencing.seal(%L, by_column => %L); ', v_table.name, now) END
+      || format('once each row has the name of its lease in %I, or, if it has, BEGIN; SELECT fencing.unseal(%L); SELECT fencing.seal(%2$L, by_column => %3$L); COMMIT', was, v_table.name, was);
+    RETURN NEXT;
+  END IF;
+  IF v_table.tombstones AND v_table.key IS NULL THEN
+    role := 'key';
+    was := NULL;
+    now := NULL;
+    code := 'D202';
+    problem := 'it is missing, as after a column of the primary key was dropped: nothing tells which columns the keys of the tombstones are of';
+    remedy := format('if the columns of the key have the names that they had when the keys were deleted, SELECT fencing.confirm_columns(%L, ''key''); SELECT fencing.tombstones(%1$L), or else give them these back before', v_table.name);
+    RETURN NEXT;
+  END IF;
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.doctor_moved(regclass) IS
+  'The columns of a registered table that have the name of its token column, its key or its seal''s column, and are not what has been that.';
+
+-- What has to be mended before a remedy calls fencing.wall for a table, which refuses it until then; besides is the role that the remedy is for.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.doctor_mend_first(tbl regclass, besides text DEFAULT '') RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN coalesce((SELECT 'mend what ' || string_agg(CASE WHEN m.code IN ('D202', 'D205') THEN format('%s says of "~fencing_kept_%s"', m.code, m.role)
+                     ELSE m.code || ' says' END, ' and what ' ORDER BY m.code, m.role) || ', and then '
+                     FROM fencing.doctor_moved(tbl) m WHERE m.role <> besides), '');
+END $$;
+-- +goose StatementEnd
+
+-- Refuses a table whose column of a role is another one than at its registration. if_kept: unless nothing keeps the column any more.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.refuse_moved(tbl regclass, role text, if_kept boolean DEFAULT false) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+DECLARE
+  v_moved record;
+BEGIN
+  SELECT m.*, n.nspname, c.relname INTO v_moved
+    FROM fencing.doctor_moved(tbl) m, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+   WHERE c.oid = tbl AND m.role = refuse_moved.role AND m.code <> 'D106' AND (m.now IS NOT NULL OR NOT if_kept);  -- a missing column is refused as that
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencing: %.%: %', quote_ident(v_moved.nspname), quote_ident(v_moved.relname), CASE
+        WHEN v_moved.code = 'D202' THEN format('trigger "~fencing_kept_%s": ', role) ELSE '' END || v_moved.problem
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_moved.nspname, TABLE = v_moved.relname, COLUMN = coalesce(v_moved.was, ''),
+            HINT = upper(left(v_moved.remedy, 1)) || substr(v_moved.remedy, 2) || CASE role WHEN 'token'
+              THEN format('. To start afresh, with rows that any token may write: SELECT fencing.unregister(%L), and register it again', format('%I.%I', v_moved.nspname, v_moved.relname)) ELSE '' END
+              || format('. The doctor has it as %s.', v_moved.code);
+  END IF;
+END $$;
+-- +goose StatementEnd
+
+-- Says that the column which has the name of the token column has the tokens of the rows (token), or that the columns of the primary key have the
+-- names that they had when keys were deleted (key): what nothing tells any more.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.confirm_columns(tbl regclass, role text) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  v_table  record;
+  v_detail text;
+BEGIN
+  PERFORM fencing.refuse_driver('fencing.confirm_columns()');
+  SELECT n.nspname, c.relname, r.relid, r.token_column INTO v_table
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN fencing.registry r ON r.relid = c.oid WHERE c.oid = tbl;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencing: no table given whose columns are right' USING ERRCODE = 'undefined_table', HINT = 'Name a registered table.';
+  END IF;
+  IF v_table.relid IS NULL THEN
+    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname);
+  END IF;
+  IF role IS NULL OR role NOT IN ('token', 'key') THEN
+    RAISE EXCEPTION 'fencing: % for the columns of %.%', CASE WHEN role IS NULL THEN 'nothing given' ELSE format('unknown role %L', role) END,
+        quote_ident(v_table.nspname), quote_ident(v_table.relname)
+      USING ERRCODE = 'invalid_parameter_value', SCHEMA = v_table.nspname, TABLE = v_table.relname,
+            HINT = 'Choose ''token'' or ''key''. For the column of a seal, in one transaction: SELECT fencing.unseal(...); SELECT fencing.seal(...).';
+  END IF;
+  PERFORM fencing.lock_registry(tbl, 'SHARE ROW EXCLUSIVE');
+  IF role = 'token' THEN
+    IF NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = tbl AND a.attname = v_table.token_column AND a.attnum > 0 AND NOT a.attisdropped) THEN
+      RAISE EXCEPTION 'fencing: %.% has no column %', quote_ident(v_table.nspname), quote_ident(v_table.relname), quote_ident(v_table.token_column)
+        USING ERRCODE = 'undefined_column', SCHEMA = v_table.nspname, TABLE = v_table.relname, HINT = 'Give the token column its name back.';
+    END IF;
+    PERFORM fencing.keep_columns(tbl, role, ARRAY[v_table.token_column]);
+  ELSIF NOT EXISTS (SELECT FROM fencing.doctor_kept(tbl, role) k WHERE k.was IS NOT NULL) THEN  -- what is kept says it, and tombstones follow that
+    PERFORM fencing.keep_columns(tbl, role, k.cols) FROM fencing.tombstone_key(tbl) k;
+  END IF;
+EXCEPTION WHEN deadlock_detected THEN
+  GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+  PERFORM fencing.refuse_deadlock('fencing.confirm_columns', tbl, v_detail);
+END $$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION fencing.confirm_columns(regclass, text) IS
+  'Says that a table''s token column (token) or the columns of its primary key (key) are the right ones as they are called now, where nothing else tells it.';
 
 -- ---- src/25_driver.sql
 
@@ -2152,9 +2423,20 @@ END $body$)
 $$;
 -- +goose StatementEnd
 
--- Makes the trigger functions for a table and returns what their names begin with. The name says all that is written in them, so one
--- that is there is right, as long as names are quoted in one way only. It runs as the owner of the schema, who owns them; whoever
--- may register may put triggers on them. look: makes none.
+-- Whether the schema has a trigger function as it would be made: of this name and body, and with these settings. Whose it is, is the doctor's matter.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.has_function(name text, body text, is_definer boolean, settings text[]) RETURNS boolean LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+    WHERE p.proname = has_function.name::name AND p.pronargs = 0 AND p.pronamespace = 'fencing'::regnamespace AND l.lanname = 'plpgsql'
+      AND p.prosrc = has_function.body AND p.prosecdef = has_function.is_definer AND p.proconfig IS NOT DISTINCT FROM has_function.settings);
+END $$;
+-- +goose StatementEnd
+
+-- Makes the trigger functions for a table, or makes them right again, and returns what their names begin with. The name says all that is
+-- written in them, as long as names are quoted in one way only. It runs as the owner of the schema, who owns them; whoever may register may
+-- put triggers on them. look: makes none, and returns null where one is not right.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass, look boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -2164,6 +2446,8 @@ DECLARE
       WHERE c.oid = issued_by);
   v_prefix CONSTANT text := 'wall_' || left(md5(convert_to(jsonb_build_array(token_column, mode, resource, v_seq)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_';
   v_sql    text;
+  v_body   text;
+  v_is_definer boolean;
   v_function record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_functions()');
@@ -2176,20 +2460,24 @@ BEGIN
     RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
       USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
   END IF;
-  IF look THEN
-    RETURN v_prefix;
-  END IF;
   FOR v_function IN
     SELECT b.suffix, b.body
       FROM (SELECT * FROM fencing.wall_update_bodies() UNION ALL SELECT * FROM fencing.wall_insert_bodies()
             UNION ALL SELECT * FROM fencing.wall_delete_bodies() UNION ALL SELECT * FROM fencing.wall_other_bodies()) b
      WHERE coalesce(b.mode = wall_functions.mode, true) AND coalesce(b.is_bounded = (v_seq IS NOT NULL), true)
   LOOP
-    CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NOT NULL;
-    EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || v_function.suffix,
-                   CASE WHEN v_function.suffix IN ('mark', 'named') THEN '' ELSE 'SECURITY DEFINER' END,
-                   format(v_function.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
+    v_body := format(v_function.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq);
+    v_is_definer := v_function.suffix NOT IN ('mark', 'named');
+    CONTINUE WHEN fencing.has_function(v_prefix || v_function.suffix, v_body, v_is_definer, NULL);
+    IF look THEN
+      RETURN NULL;
+    END IF;
+    EXECUTE format('CREATE OR REPLACE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || v_function.suffix,
+                   CASE WHEN v_is_definer THEN 'SECURITY DEFINER' ELSE '' END, v_body);
   END LOOP;
+  IF look THEN
+    RETURN v_prefix;
+  END IF;
   FOR v_sql IN SELECT r FROM fencing.function_rights(v_prefix, 'fencing.wall(regclass, text)'::regprocedure) r LOOP
     EXECUTE v_sql;
   END LOOP;
@@ -2311,21 +2599,6 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- Whether the token column of a walled table was dropped: PostgreSQL drops the triggers with it whose condition or list of columns names it,
--- and leaves the others.
--- +goose StatementBegin
-CREATE FUNCTION fencing.doctor_lost_tokens(tbl regclass) RETURNS boolean LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
-BEGIN
-  RETURN (SELECT count(*) FILTER (WHERE t.tgname IN ('~fencing_update', '~fencing_insert', '~fencing_delete')) = 3
-             AND bool_and(t.tgname IN ('~fencing_update', '~fencing_insert', '~fencing_delete', '~fencing_truncate'))
-            FROM pg_trigger t, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
-           WHERE t.tgrelid = tbl AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_');
-END $$;
--- +goose StatementEnd
-
-COMMENT ON FUNCTION fencing.doctor_lost_tokens(regclass) IS 'Whether the token column of a table was dropped under its wall.';
-
 -- Makes the triggers of a table, its partitions and its children what the level asks for. What is right already stays as it is, and
 -- its table is not locked. A trigger is right if the server writes it as it was written here: it keeps columns by their numbers, and
 -- so follows one that is renamed. look: changes nothing, and returns the mode in which the tables have to be locked for what would be
@@ -2355,13 +2628,11 @@ BEGIN
   IF level <> 'off' THEN
     PERFORM fencing.check_parents(tbl);
     PERFORM fencing.check_triggers(tbl, '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert))$');
-    IF fencing.doctor_lost_tokens(tbl) THEN
-      RAISE EXCEPTION 'fencing: the token column of % was dropped under its wall, and what has its name now has none of the tokens', tbl
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-            WHERE c.oid = tbl), TABLE = (SELECT c.relname FROM pg_class c WHERE c.oid = tbl), COLUMN = token_column,
-              HINT = format('Take the wall off, give the rows the newest token that was given out, and put it up again, in one transaction: fencing.doctor() has the statement (D202). To forget the tokens: SELECT fencing.wall(%L, ''off'') first.', tbl);
-    END IF;
+    PERFORM fencing.refuse_moved(tbl, 'token');
     v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by, look);
+    IF v_prefix IS NULL THEN
+      RETURN 'ACCESS EXCLUSIVE';
+    END IF;
   END IF;
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
@@ -2469,6 +2740,11 @@ BEGIN
      AND EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = OLD.relid) THEN
     PERFORM fencing.wall_apply(OLD.relid, 'off', OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by);
   END IF;
+  -- a trigger is dropped by the table's owner only; one that stays does nothing
+  IF (TG_OP = 'DELETE' OR OLD.relid IS DISTINCT FROM NEW.relid)
+     AND EXISTS (SELECT FROM pg_class c WHERE c.oid = OLD.relid AND pg_has_role(c.relowner, 'USAGE')) THEN
+    PERFORM fencing.keep_columns(OLD.relid, r, NULL) FROM unnest('{token,key,seal}'::text[]) r;
+  END IF;
   IF TG_OP = 'UPDATE' AND NEW.wall_level <> 'off'
      AND (OLD.relid, OLD.wall_level, OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by)
          IS DISTINCT FROM (NEW.relid, NEW.wall_level, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by)
@@ -2536,7 +2812,7 @@ BEGIN
     IF v_is_left OR v_table.wall_level <> level THEN
       -- triggers are dropped, or some that are there may be: of a parent's wall, or left over
       v_lock := CASE WHEN level = 'off' OR v_table.wall_level = 'off' AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-        WHERE t.tgrelid = tbl AND p.pronamespace = 'fencing'::regnamespace) THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END;
+        WHERE t.tgrelid = tbl AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END;
     ELSE
       SELECT CASE WHEN 'ACCESS EXCLUSIVE' IN (x.wall, x.tombs, x.seal) THEN 'ACCESS EXCLUSIVE' ELSE coalesce(x.wall, x.tombs, x.seal) END INTO v_lock
         FROM (SELECT fencing.wall_apply(tbl, level, v_table.token_column, v_table.mode, v_table.resource, v_table.issued_by, look => true),
@@ -2909,7 +3185,7 @@ $$;
 -- +goose StatementEnd
 
 -- Makes the trigger function of a sealed table and returns its name; compare fencing.wall_functions, also for what is qualified in it
--- and why. typ is the type of the column that names the lease. look: makes none.
+-- and why. typ is the type of the column that names the lease. look: makes none, and returns null where it is not right.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype, look boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
@@ -2917,16 +3193,20 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 DECLARE
   v_name CONSTANT text := 'seal_' || left(md5(convert_to(jsonb_build_array(token_column, resource, seal_resource, seal_column, typ::text)::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_check';
   v_sql  text;
+  v_body text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_function()');
+  v_body := format((SELECT b.body FROM fencing.seal_bodies() b WHERE b.is_by_column = (seal_column IS NOT NULL)),
+                   token_column, resource, fencing.setting_name(resource), seal_resource, seal_column,
+                   (SELECT 'pg_catalog.' || y.typname FROM pg_type y WHERE y.oid = typ));
+  IF NOT fencing.has_function(v_name, v_body, true, NULL) THEN
+    IF look THEN
+      RETURN NULL;
+    END IF;
+    EXECUTE format('CREATE OR REPLACE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS %L', v_name, v_body);
+  END IF;
   IF look THEN
     RETURN v_name;
-  END IF;
-  IF to_regprocedure(format('fencing.%I()', v_name)) IS NULL THEN
-    EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS %L', v_name,
-                   format((SELECT b.body FROM fencing.seal_bodies() b WHERE b.is_by_column = (seal_column IS NOT NULL)),
-                          token_column, resource, fencing.setting_name(resource), seal_resource, seal_column,
-                          (SELECT 'pg_catalog.' || y.typname FROM pg_type y WHERE y.oid = typ)));
   END IF;
   FOR v_sql IN SELECT r FROM fencing.function_rights(left(v_name, 22), 'fencing.seal(regclass, text, name)'::regprocedure) r LOOP
     EXECUTE v_sql;
@@ -3007,20 +3287,9 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- The column that names the leases of a table, as its trigger keeps it, by the name that the column has now.
--- +goose StatementBegin
-CREATE FUNCTION fencing.doctor_sealed_by(tbl regclass) RETURNS name LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
-BEGIN
-  RETURN (SELECT a.attname FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_attribute a ON a.attrelid = t.tgrelid AND a.attnum = t.tgattr[0]
-           WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal_column' AND p.pronamespace = 'fencing'::regnamespace);
-END $$;
--- +goose StatementEnd
-
 -- Makes the trigger of a table, its partitions and its children what the table's row asks for, and takes it off where there is none;
--- compare fencing.wall_apply, also for what look does. The trigger "~fencing_zseal_column", which never fires, keeps by its number which column
--- names the lease: another one that gets its name, and one that is put in the place of a dropped one, is refused here unless the
--- row has just been given the column (is_new_column).
+-- compare fencing.wall_apply, also for what look does. Another column that gets the name of the one that names the lease, and one that is put
+-- in the place of a dropped one, is refused unless the row has just been given the column (is_new_column).
 -- +goose StatementBegin
 CREATE FUNCTION fencing.seal_apply(tbl regclass, look boolean DEFAULT false, is_new_column boolean DEFAULT false) RETURNS text LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
@@ -3033,8 +3302,6 @@ DECLARE
   v_old  text[];  -- the functions that the triggers ran before
   v_strays boolean; -- partitions have triggers of their own, as in fencing.wall_apply
   v_sql  text;
-  v_name text;
-  v_held name;      -- the column that named the lease
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_apply()');
   SELECT r.*, a.atttypid::regtype AS typ INTO v_row
@@ -3060,23 +3327,17 @@ BEGIN
       PERFORM fencing.check_seal_column(tbl, v_row.seal_column);
     END IF;
     PERFORM fencing.check_parents(tbl);
-    PERFORM fencing.check_triggers(tbl, '^~fencing_zseal(_column)?$');
-    v_held := fencing.doctor_sealed_by(tbl);
-    IF v_row.seal_column IS NOT NULL AND NOT is_new_column AND (v_held <> v_row.seal_column OR v_held IS NULL
-        AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-          WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal' AND p.pronamespace = 'fencing'::regnamespace)) THEN
-      v_name := format('%I.%I', v_row.schema_name, v_row.table_name);
-      RAISE EXCEPTION 'fencing: % is sealed by column %, which is another one than before%', v_name, quote_ident(v_row.seal_column),
-          coalesce(': the leases of its rows are in ' || quote_ident(v_held), '')
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_row.schema_name, TABLE = v_row.table_name, COLUMN = v_row.seal_column,
-              HINT = coalesce(format('Give that column its name back, or seal the table by the name that it has now: SELECT fencing.seal(%L, by_column => %L). ', v_name, v_held), '')
-                || format('If each row has the name of its lease in %I, take the seal off and put it up again, in one transaction: SELECT fencing.unseal(%L); SELECT fencing.seal(%2$L, by_column => %L).',
-                  v_row.seal_column, v_name, v_row.seal_column);
+    PERFORM fencing.check_triggers(tbl, '^~fencing_zseal$');
+    IF NOT is_new_column THEN
+      PERFORM fencing.refuse_moved(tbl, 'seal');
     END IF;
     v_func := fencing.seal_function(v_row.token_column, v_row.resource, v_row.seal_resource, v_row.seal_column, v_row.typ, look);
-  ELSIF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl)
+    IF v_func IS NULL THEN
+      RETURN 'ACCESS EXCLUSIVE';
+    END IF;
+  ELSIF NOT is_new_column AND NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = tbl)
-        AND NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal') THEN
+        AND NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = tbl AND t.tgname IN ('~fencing_zseal', '~fencing_kept_seal')) THEN
     RETURN NULL;  -- as most tables
   END IF;
   WITH RECURSIVE member AS (
@@ -3092,11 +3353,7 @@ BEGIN
                                max(array_position(c_levels, w.wall_level)))]
                              FROM fencing.walls_above(m.oid) w) END) AS def
       FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
-     WHERE v_func IS NOT NULL AND (NOT c.relispartition OR m.oid = tbl::oid)  -- a partition has a copy
-    UNION ALL
-    SELECT c.oid, '~fencing_zseal_column', format('TRIGGER "~fencing_zseal_column" BEFORE UPDATE OF %I ON %I.%I FOR EACH STATEMENT WHEN (false) EXECUTE FUNCTION fencing.%I(%L)',
-        v_row.seal_column, n.nspname, c.relname, v_func, v_row.wall_level)
-      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl AND v_func IS NOT NULL AND v_row.seal_column IS NOT NULL),
+     WHERE v_func IS NOT NULL AND (NOT c.relispartition OR m.oid = tbl::oid)),  -- a partition has a copy
   present AS (
     SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, p.proname::text AS func
       FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
@@ -3116,6 +3373,9 @@ BEGIN
   END IF;
   IF v_strays THEN
     EXECUTE format('LOCK TABLE ONLY %s IN SHARE ROW EXCLUSIVE MODE', tbl);
+  END IF;
+  IF v_func IS NOT NULL OR v_row.seal_column IS NULL OR is_new_column AND v_row.typ IS NOT NULL THEN  -- while the wall is off it stays as it is
+    PERFORM fencing.keep_columns(tbl, 'seal', CASE WHEN v_row.seal_column IS NOT NULL THEN ARRAY[v_row.seal_column] END);
   END IF;
   FOREACH v_sql IN ARRAY coalesce(v_all, '{}') LOOP
     EXECUTE v_sql;
@@ -3251,12 +3511,19 @@ COMMENT ON FUNCTION fencing.seal(regclass, text, name) IS
 CREATE FUNCTION fencing.unseal(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
+  v_table  record;
   v_lock   text;
   v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.unseal()');
-  IF NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = tbl) THEN
+  SELECT n.nspname, c.relname INTO v_table FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl;
+  IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to take the seal off' USING ERRCODE = 'undefined_table', HINT = 'Name a sealed table.';
+  END IF;
+  IF NOT EXISTS (SELECT FROM fencing.registry r WHERE r.relid = tbl)
+      AND NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal') THEN
+    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname,
+      is_named => EXISTS (SELECT FROM fencing.registry r WHERE (r.schema_name, r.table_name) = (v_table.nspname, v_table.relname)));
   END IF;
   IF EXISTS (SELECT FROM fencing.registry r WHERE r.relid = tbl AND num_nonnulls(r.seal_resource, r.seal_column) > 0) THEN
     v_lock := 'ACCESS EXCLUSIVE';
@@ -3395,11 +3662,10 @@ END $$;
 -- Has the tombstones of a table stand under the columns that its primary key has now, where they can: columns in another order or by
 -- another name. columns are pairs of a name and what its values are as text: integers and numeric are numbers, which look alike.
 --
--- Which column a name stood for is told by the condition of the trigger "~fencing_rekey1", which keeps columns by their numbers, and in
--- which they are in the order of the key that it was made for. While names have been exchanged, what is buried is buried by the names:
--- then each tombstone stands for both keys.
+-- Which column a name stood for is told by fencing.doctor_kept. Without that none of them is known, unless the table has just begun to keep
+-- tombstones (is_new). While names have been exchanged, what is buried is buried by the names: then each tombstone stands for both keys.
 -- +goose StatementBegin
-CREATE FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb) RETURNS void LANGUAGE plpgsql VOLATILE
+CREATE FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb, is_new boolean DEFAULT false) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_was   jsonb;
@@ -3408,6 +3674,7 @@ DECLARE
   v_by    text[];
   v_order int[];   -- where each column of the key was
   v_is_read boolean;
+  v_kept  CONSTANT record := fencing.doctor_kept(tbl, 'key');
   v_name  CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE c.oid = tbl);
 BEGIN
@@ -3415,16 +3682,9 @@ BEGIN
   FOR v_was IN SELECT DISTINCT d.columns FROM fencing.tombstone d WHERE d.relid = tbl LOOP
     CONTINUE WHEN jsonb_array_length(v_was) = 0;
     v_names := ARRAY(SELECT e ->> 0 FROM jsonb_array_elements(v_was) WITH ORDINALITY u(e, i) ORDER BY i);
-    v_now := ARRAY(
-      SELECT CASE WHEN starts_with(m[2], '"') THEN replace(substr(m[2], 2, length(m[2]) - 2), '""', '"') ELSE m[2] END
-        FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid,
-             regexp_matches(pg_get_triggerdef(t.oid), '(old|new)\.("(?:[^"]|"")*"|[^ )]+)', 'g') WITH ORDINALITY x(m, i)
-       WHERE t.tgrelid = tbl AND t.tgname = '~fencing_rekey1' AND p.pronamespace = 'fencing'::regnamespace
-         AND position(quote_literal(v_was::text) IN p.prosrc) > 0 AND m[1] = 'old' ORDER BY x.i);
-    IF cardinality(v_now) <> cardinality(v_names) THEN
-      v_now := v_names;
-    END IF;
-    CONTINUE WHEN v_was = tombstone_rekey.columns AND v_now = v_names;
+    v_now := CASE WHEN v_kept.was::text[] @> v_names
+      THEN ARRAY(SELECT v_kept.now[array_position(v_kept.was::text[], n)]::text FROM unnest(v_names) WITH ORDINALITY u(n, i) ORDER BY i) ELSE v_names END;
+    CONTINUE WHEN v_was = tombstone_rekey.columns AND v_now = v_names AND (is_new OR v_kept.was IS NOT NULL);
     v_is_read := false;
     FOREACH v_by SLICE 1 IN ARRAY ARRAY[v_now, v_names] LOOP
       EXIT WHEN v_is_read AND v_now = v_names;
@@ -3450,6 +3710,9 @@ BEGIN
         USING ERRCODE = 'object_not_in_prerequisite_state',
               HINT = format('Put the key''s columns, their names and their types back. Or, once nobody holds a token from before, remove the tombstones, and call this again: SELECT fencing.prune_tombstones(%L, 9223372036854775807).',
                   v_name);
+    END IF;
+    IF v_kept.was IS NULL AND NOT is_new THEN
+      PERFORM fencing.refuse_moved(tbl, 'key');
     END IF;
     DELETE FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns = v_was;
     INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
@@ -3609,14 +3872,15 @@ END $$;
 -- +goose StatementEnd
 
 -- Makes the trigger functions and returns what their names begin with; compare fencing.wall_functions. A type other than the one they
--- were made for isn't looked at, because its cast would run as the owner of the schema. look: makes none, and returns null where tombstones
--- stand under other columns.
+-- were made for isn't looked at, because its cast would run as the owner of the schema. look: makes none, and returns null where one is not
+-- right, where tombstones stand under other columns, or where the key's columns have other names than are kept.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass,
-    look boolean DEFAULT false) RETURNS text
+    look boolean DEFAULT false, is_new boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
     SET standard_conforming_strings = on AS $$
 DECLARE
+  c_settings CONSTANT text[] := '{"search_path=pg_catalog, pg_temp",enable_seqscan=off,TimeZone=UTC,"DateStyle=ISO, YMD",IntervalStyle=postgres,bytea_output=hex,extra_float_digits=1}';
   v_key    record;
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE c.oid = issued_by);
@@ -3630,25 +3894,28 @@ BEGIN
   SELECT * INTO v_key FROM fencing.tombstone_key(tbl);
   v_columns := fencing.doctor_key_columns(v_key.cols, v_key.types);
   IF NOT look THEN
-    PERFORM fencing.tombstone_rekey(tbl, v_columns);
-  ELSIF EXISTS (SELECT FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns <> v_columns AND jsonb_array_length(d.columns) > 0) THEN
+    PERFORM fencing.tombstone_rekey(tbl, v_columns, is_new);
+  ELSIF (SELECT (k.was, k.now) IS DISTINCT FROM (v_key.cols, v_key.cols) FROM fencing.doctor_kept(tbl, 'key') k) OR EXISTS (SELECT FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns <> v_columns AND jsonb_array_length(d.columns) > 0) THEN
     RETURN NULL;
   END IF;
   v_prefix := 'tomb_' || left(md5(convert_to(jsonb_build_array(token_column, mode, resource, v_seq, v_key.cols, v_key.types::text[])::text, CASE WHEN getdatabaseencoding() IN ('SQL_ASCII', 'MULE_INTERNAL') THEN getdatabaseencoding() ELSE 'UTF8' END)), 16) || '_';
-  IF look THEN
-    RETURN v_prefix;
-  END IF;
   FOR v_function IN
     SELECT b.suffix, b.body FROM fencing.tombstone_key_bodies(v_key.cols, v_key.types, token_column, mode, resource, v_seq) b
   LOOP
-    IF to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NULL THEN
+    IF NOT fencing.has_function(v_prefix || v_function.suffix, v_function.body, true, c_settings) THEN
+      IF look THEN
+        RETURN NULL;
+      END IF;
       -- a sequential scan of fencing.tombstone is a read of all keys to SERIALIZABLE, and it is chosen while the table is small
-      EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off '
+      EXECUTE format('CREATE OR REPLACE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off '
                      'SET TimeZone = ''UTC'' SET DateStyle = ''ISO, YMD'' SET IntervalStyle = ''postgres'' SET bytea_output = ''hex'' SET extra_float_digits = 1 AS %L',
                      v_prefix || v_function.suffix,
                      v_function.body);
     END IF;
   END LOOP;
+  IF look THEN
+    RETURN v_prefix;
+  END IF;
   FOR v_sql IN SELECT r FROM fencing.function_rights(v_prefix, 'fencing.tombstones(regclass, boolean)'::regprocedure) r LOOP
     EXECUTE v_sql;
   END LOOP;
@@ -3691,6 +3958,9 @@ BEGIN
   IF former = tbl OR NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = tbl) THEN
     RETURN;
   END IF;
+  IF EXISTS (SELECT FROM fencing.doctor_kept(former, 'key') k WHERE k.was <> k.now) THEN  -- by the names alone they would stand for other keys
+    PERFORM fencing.tombstone_rekey(former, fencing.doctor_key_columns(k.cols, k.types)) FROM fencing.tombstone_key(former) k;
+  END IF;
   INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
   SELECT tbl, d.digest, d.key, d.columns, d.token, d.xact, d.deleted_at FROM fencing.tombstone d WHERE d.relid = former
   ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = EXCLUDED.token, xact = EXCLUDED.xact,
@@ -3703,10 +3973,11 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- Makes the triggers of a table what its row asks for. Partitions have copies. Compare fencing.wall_apply for what look does.
+-- Makes the triggers of a table what its row asks for. Partitions have copies. Compare fencing.wall_apply for what look does. What keeps the
+-- columns of the key stays without tombstones. is_new: the table has just begun to keep them.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text,
-    issued_by regclass, look boolean DEFAULT false) RETURNS text
+    issued_by regclass, look boolean DEFAULT false, is_new boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
     SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
@@ -3722,9 +3993,11 @@ BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_apply()');
   IF level <> 'off' THEN
     PERFORM fencing.check_triggers(tbl, '^~fencing_(bury|vacate|tomb|rekey[12])$');
-    v_prefix := fencing.tombstone_functions(tbl, token_column, mode, resource, issued_by, look);
+    v_prefix := fencing.tombstone_functions(tbl, token_column, mode, resource, issued_by, look, is_new);
     IF v_prefix IS NULL THEN
       RETURN 'SHARE ROW EXCLUSIVE';
+    ELSIF NOT look THEN
+      PERFORM fencing.keep_columns(tbl, 'key', k.cols) FROM fencing.tombstone_key(tbl) k;
     END IF;
     -- as the server writes it
     SELECT string_agg(format(CASE u.type WHEN 'varchar'::regtype THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
@@ -3804,7 +4077,8 @@ BEGIN
   IF v_new <> 'off' AND (OLD.relid, v_old, OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by)
                         IS DISTINCT FROM (NEW.relid, v_new, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by)
      AND EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = NEW.relid) THEN
-    PERFORM fencing.tombstone_apply(NEW.relid, v_new, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by);
+    PERFORM fencing.tombstone_apply(NEW.relid, v_new, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by,
+      is_new => NOT OLD.tombstones OR OLD.relid IS DISTINCT FROM NEW.relid);
   END IF;
   RETURN NULL;
 END $$;
@@ -4204,23 +4478,27 @@ VALUES
   ('function', '', 'check_sequence(issued_by regclass)', '55425ef77fd7ea6fd01e8b902c8f5b77 plpgsql b3a433ad53c431bac5721e281e9a7be9'),
   ('function', '', 'check_table(tbl regclass)', '4d8b2593d46856381e63f2eb37ec47db plpgsql fb2b1597d0fa2cf27f6770e5e532bb1f'),
   ('function', '', 'check_token_column(tbl regclass, token_column name)', 'ae1cd1470822197338b5049ec6eb113a plpgsql f98d89eec89f6f2d9f88451922f53727'),
+  ('function', '', 'check_tokens(tbl regclass, token_column name, former jsonb)', 'f61f8e1d73e773e257ea9109dde5a9a0 plpgsql 600ff458da6ce9764c4d88844dcfb232'),
   ('function', '', 'check_triggers(tbl regclass, names text)', '01a890493d9542c4aa2b98c696b00839 plpgsql 38e9f320638af939d9db6a7cae1af1a0'),
   ('function', '', 'claim_name(tbl regclass)', '7f9f2b492e4e0c89124346d13f0ec82b plpgsql 3b58b62ab355bf7ce35c10d12be8bff4'),
+  ('function', '', 'confirm_columns(tbl regclass, role text)', '9456ef88ef9ebb936ae01b0bf40849ef plpgsql e801d19951583d9f44c2f485c27ed862'),
   ('function', '', 'disallow_function(function regprocedure)', 'd7e0f36161a701c72f62bccb01a11e79 plpgsql 57408700b44b53b072ccd1134abbb672'),
   ('function', '', 'doctor(scan boolean, roles name[])', 'e92d356f9ee2232f0485f2a5b17fac51 plpgsql 56004ea3a3218ec1922dcbccc77f57e5'),
   ('function', '', 'doctor_apps(family jsonb, roles name[])', '204c75859925b86d394039478b8ca361 plpgsql ecbeee754c69f70f2de65c35a012f0d8'),
   ('function', '', 'doctor_around(family jsonb)', '625f6c5ef04361798016a7cce595953f plpgsql 8c3e6dd9221e94fa6d5fd17974894462'),
   ('function', '', 'doctor_bounds()', '124effd38c531ec873594d77a9671f14 plpgsql c8950d7b2aceec0cdab606496e65ed54'),
   ('function', '', 'doctor_buried(family jsonb, scan boolean)', '19e04b6f14bbd5e793dc33b90b34fe69 plpgsql 814ea500e84d6c95de447c81bafa1cc4'),
-  ('function', '', 'doctor_columns(family jsonb, apps jsonb)', 'ecd754f19c58a047b6045b697ae8f1b3 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_columns(family jsonb, apps jsonb)', 'f4bd95c2543c400864be28c873eeaf71 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_differences()', '540494276fdefc7699f89ae7f143d652 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
-  ('function', '', 'doctor_family()', 'd608a340cba7568b4ed1a4344424c55a plpgsql df36624d779f6462da19a6724f0ba137'),
+  ('function', '', 'doctor_family()', '2f11e1a539eb81dd3cda3098c6e40eed plpgsql df36624d779f6462da19a6724f0ba137'),
   ('function', '', 'doctor_functions()', '39353a1a59229d4e42365a4713743df1 plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
   ('function', '', 'doctor_given(acl aclitem[], grantee oid, grantor oid, owner oid)', '9505e072ec5db5063305d4cfd597a137 plpgsql 095e9845a66d8e368df03bb6f3cbf9b7'),
+  ('function', '', 'doctor_kept(tbl regclass, role text, OUT was name[], OUT now name[])', 'd25196ea4b6c7dc3bdee45b4b4c27017 plpgsql 02082e20602fd17430b09598097d8112'),
   ('function', '', 'doctor_key_columns(cols name[], types regtype[])', '5b247e0f5813c4fa438edf62d05e0a22 plpgsql 4d660d8c0a6b1fecfed77b84b359bfcf'),
   ('function', '', 'doctor_key_text(col name, type regtype)', 'c95d707d8a0bfc64ea72bb9d97e31ce5 plpgsql 7235ae20da970a275bbcc7d8703b7144'),
   ('function', '', 'doctor_less()', 'a8b2d3cc2cd5a5ab85640c6833ae2db6 plpgsql ac2ba55746ee191cfdb16a588c2e0afd'),
-  ('function', '', 'doctor_lost_tokens(tbl regclass)', '8efb630ca62f92f2ef2dfa3b0bbbffdf plpgsql 4d779cb17eecc1400891b102f2fb255c'),
+  ('function', '', 'doctor_mend_first(tbl regclass, besides text)', 'f4f81ca43926d5c2d69e826c37172475 plpgsql 59a404e8b2c182e621ebce545b7c43bc'),
+  ('function', '', 'doctor_moved(tbl regclass)', 'd9e5147f0cbd0bcafaff97f5e8d6b15d plpgsql d15b32ffe49b02aab8bc1e601ecba614'),
   ('function', '', 'doctor_nullable(rel oid, num smallint)', 'b7e2e59a4337642518a26dd4887bba57 plpgsql e0552a4b2dc70054ea9da73a35fac80a'),
   ('function', '', 'doctor_objects()', '7f0f4e307fcd161b95d7a2aadf3a1298 sql b040abf047989985e1712773d21bd643'),
   ('function', '', 'doctor_owner()', '8080a132bbcde6fa86a624fdccb5a5e0 plpgsql 901c54a018e24d3768ff7695c8402f4f'),
@@ -4228,19 +4506,18 @@ VALUES
   ('function', '', 'doctor_register(tbl text, mode text, token_column name, resource text, issued_by regclass)', 'c2b602733d157783fd62827ac72627c8 plpgsql 3e814fd0573b5022590579cbd88d96fe'),
   ('function', '', 'doctor_registered_less(former jsonb, present jsonb)', 'c41440749b0da641c6a0c72955dadb25 plpgsql d03f82d1bbd689948d48d7ae8eb137f4'),
   ('function', '', 'doctor_revoke(privileges text, object text, grantee oid, grantor oid, owner oid)', 'ad86c6b7f1d7e41b5717a759cd22f4f9 plpgsql 34a66fa262db83d5c3ba004b5cb07031'),
-  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', 'a36f412d98e018eb85901c5a561065f9 plpgsql 53d872ae380b60c0960287f91f187d47'),
+  ('function', '', 'doctor_roles(family jsonb, apps jsonb, roles name[])', '564987e3ee981f42040ab4b383b8e9c7 plpgsql 53d872ae380b60c0960287f91f187d47'),
   ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '2f7a8620aa975161d9c800237579deca plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '31304c00e39c4efbdb7c08026efd1ea0 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
-  ('function', '', 'doctor_sealed_by(tbl regclass)', '7a19e3d8203106761c0c72cfc2158263 plpgsql fc39903b32cbe861b0a301fe78202d7e'),
-  ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', '4f0769f85e9a1c961565f0f565166cfa plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '484c4aef9f0677090087590a6167a0a1 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
+  ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', 'fc90c506427b3690ea2dd4ae837bf4e5 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_sets(source text, language name, token_column name, arguments text)', '4f35eebca38865f4e4ddda6af3e9f67b plpgsql 4358f4873eaaa8cdb828d25db0a54423'),
   ('function', '', 'doctor_settings(family jsonb, apps jsonb)', '4ae8a48f38331459ecabbe90af2e4f7a plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_subscriptions(family jsonb, apps jsonb)', 'f7367fb580b5217f9570e9690bd3b840 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_tables()', '2bc0a71307f5e20e28db5a99445b11bf plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
-  ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '9ce56da7eb1db91d3cf66369a53fb0c5 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
-  ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', 'b32ec3655474cc723a6fa267392f820f plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', '0faa1151d29ab77ac8208af1379a5646 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', '98c1f546e25da4eb858b48f820616599 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_tables()', '6f0c3e8bcc3774dc0c1703ac66caf2bc plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
+  ('function', '', 'doctor_tokens(family jsonb, scan boolean)', '006c2e6a235ca34002f173f74cfc5054 plpgsql 5481499bfc4f34119a3fdf71abf90806'),
+  ('function', '', 'doctor_tombstones(family jsonb, apps jsonb)', 'b537e588c209cb46932c4a2886472f4c plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_triggers(family jsonb, apps jsonb)', '4fb8b3fad715fdf9035f19657f73d3a9 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
+  ('function', '', 'doctor_wall(family jsonb, apps jsonb)', 'aba3afaf29e83a3a84a072688bd54cc3 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_without_wall(tbl text, sql text)', '97c9c9416bc7e67096ebe8e3a29373cc plpgsql 8c1a5e1950b7aa42bf68eb05de08b846'),
   ('function', '', 'doctor_words(source text, token_column name)', 'b6aaa41f5533c09bb0813514ad5cdc38 plpgsql 56d8652339a9032f7ec376391d514be6'),
   ('function', '', 'driver_level(tbl regclass, level text)', '7d49096be0f3fb7f7bd49e03e9bcb950 plpgsql dac5d67990532fce4617e27cc0743bd5'),
@@ -4248,8 +4525,11 @@ VALUES
   ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', '2cb5b1f3476f9ec4ba861163764386a6 plpgsql 66c9c6eed3f1804e65bc4b2e4663fee1'),
   ('function', '', 'function_digest(function oid)', '5a3fa64965c44c83a7f3844009892dc5 sql df73dd39874b5dde9045ecaddc4a4aea'),
   ('function', '', 'function_rights(prefix text, called regprocedure)', 'a33c724982d3d65ca2cd4e4ce16e9e9f plpgsql a0c5cc4ba8dba6d52328400ed28659eb'),
+  ('function', '', 'has_function(name text, body text, is_definer boolean, settings text[])', '1790533add470e50c77e51ab9037b444 plpgsql 97acd7b70ce0452e2c271988f3db59cc'),
   ('function', '', 'incarnation_now(OUT tli bigint, OUT sysid bigint, OUT dbid oid, OUT seqid oid, OUT unread text[])', '1dee569ae8f85fc77fa63c3e038815ba plpgsql 22a4d531633f36bede53d9af4360324e'),
   ('function', '', 'is_repair(rel oid, token bigint, current bigint)', 'f63c01120ec76f8540bf765b2c2d6847 plpgsql eea51175aa4e429085392ea771336945'),
+  ('function', '', 'keep_columns(tbl regclass, role text, columns name[])', '59e0a342e4b1e64f37c4340788a881cd plpgsql 129aa3d5a1d724ab73a2ae374ca8dfb6'),
+  ('function', '', 'kept_columns()', '1055d73275aea8afa9f0abee2bec364e plpgsql ad37ce6cac87d0b92a0c510438ddfbe0'),
   ('function', '', 'lease_ttl(ttl interval)', '7479ca91ca8b1a7e9db88ba16e628eaa plpgsql 6d2c7afe4e8e4b63d10ab10c03c4062b'),
   ('function', '', 'lease_wait(resource text)', '9b319bce6f47539b8c6dbd0957d78e2b plpgsql 97f1dadd86a6b7dd44a769b0d157d2c4'),
   ('function', '', 'lock_needed(tbl regclass, statements text[], prefix text, called regprocedure)', 'ce75df5f5971fa4eb443feaea4ddae2b plpgsql ecb843d0b7924033cd39800fb608bba7'),
@@ -4261,41 +4541,42 @@ VALUES
   ('function', '', 'refuse_deadlock(what text, tbl regclass, detail text)', 'f6a5b763b68e5cb10d96722223268097 plpgsql f67694c88b3aede5ed7d4e6a6555b9b2'),
   ('function', '', 'refuse_driver(what text)', '4072de0ed20071bccb2f3a8b1d0c4879 plpgsql c6ecb953cc6d1c84903dbd0035daaaf7'),
   ('function', '', 'refuse_driver_write()', 'a33f700f4766c4752af661eda5c6189e plpgsql ad37ce6cac87d0b92a0c510438ddfbe0'),
+  ('function', '', 'refuse_moved(tbl regclass, role text, if_kept boolean)', 'c8c6c6fed53cfed13a2c4704cb9180eb plpgsql 8f026061b060dad2156250a40e9c2de5'),
   ('function', '', 'refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean)', 'b3fd670992617874bb069e58227b5c58 plpgsql 31004a8602710ef0898d0ee1805bf2ca'),
-  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', 'ee75cdbe5592e2977c904dd5384b33ab plpgsql c1fd94ce945b430f5d7ce4bccbfa5857'),
+  ('function', '', 'register(tbl regclass, mode text, token_column name, resource text, issued_by regclass)', '592a3e2b6108cd5267787a22b72a7a2a plpgsql c1fd94ce945b430f5d7ce4bccbfa5857'),
   ('function', '', 'registered_above(tbl regclass)', '51c244a9d2b3050cb78087489bfe90f4 plpgsql 642b1a0e64a06536b4ce65001aeb9b8f'),
-  ('function', '', 'registration(tbl regclass, mode text, token_column name, resource text, issued_by regclass, OUT is_done boolean, OUT lock_mode text)', '96052b84eafe801d18a4986c0e38c530 plpgsql e83d29311f96b8e472c5f7ffe84586cc'),
+  ('function', '', 'registration(tbl regclass, mode text, token_column name, resource text, issued_by regclass, OUT is_done boolean, OUT lock_mode text)', 'd795c2e641e5aa8fcbd0215d9b8019df plpgsql e83d29311f96b8e472c5f7ffe84586cc'),
   ('function', '', 'registry_changed()', '4f48ba5430dcf438d0dbd16e39a904df plpgsql 83d06d69d20df2f3b840bb3d13ae5486'),
   ('function', '', 'release(resource text, token bigint)', 'c4485f3a1b47a6c7c3acbd311a8f294b plpgsql d0d9fc5461b488971e6c299a23a95191'),
   ('function', '', 'renew(resource text, token bigint, ttl interval)', '99ff1db91a3c96b5d641e068680ec52e plpgsql 6e74c9b01cb5447304651630290e19fe'),
   ('function', '', 'repair(tbl regclass, key jsonb, token bigint, reason text)', '7698fb36850e3abae679f9e8157559a9 plpgsql 1b324457810d994b8653843a483602c4'),
   ('function', '', 'seal(tbl regclass, resource text, by_column name)', '4710f59772a21d1164cb1465d63a66a8 plpgsql 948154b1725838c7acddae05c1a9f43a'),
-  ('function', '', 'seal_apply(tbl regclass, look boolean, is_new_column boolean)', '4b703ff8609046027b34d092e6711dc4 plpgsql 1cb7f744464d9554aba7ba81ca38b5fd'),
+  ('function', '', 'seal_apply(tbl regclass, look boolean, is_new_column boolean)', '3b381f4d9c38336b510d7cdc76f31705 plpgsql 1cb7f744464d9554aba7ba81ca38b5fd'),
   ('function', '', 'seal_bodies()', 'ad34cd9d5f9b9e9688a1f7234e685c97 sql 7bfd7a67e71cfc4fafffff35a6f280c3'),
   ('function', '', 'seal_changed()', '14ae762b0885ab32942617767a22381a plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'seal_fail(reason text, level text, rel oid, op text, trg name, token_column name, resource text, lease text, col name, token bigint, current bigint, was bigint)', '042533978fbbb02b330b9ac29d59cbaa plpgsql a0c86057cd20991ddaa407e60ad987d7'),
-  ('function', '', 'seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype, look boolean)', '49c5e92c915e847c9ff32a64b9d07fff plpgsql d670d8fcae30106160e5f83e7ed75662'),
+  ('function', '', 'seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype, look boolean)', '73f3706b04ec27c61a63afb0ddd474f5 plpgsql d670d8fcae30106160e5f83e7ed75662'),
   ('function', '', 'seal_sweep(names text[])', '943752c29d89fba06ae01371b2080b7d plpgsql 3791b8297b2abd105cfcf5a40debe3ac'),
   ('function', '', 'setting_name(resource text)', '33715c0a0a5cfcd7c4d1e48de8edf70b plpgsql a0401152108b9105e1aef3ca319e60f2'),
   ('function', '', 'take(resource text, ttl interval, holder text)', '610123b39481ea124384bafe7dcf8757 plpgsql 1b364c0b4c9ea500695f712df2eb78ae'),
   ('function', '', 'take_over(tbl regclass, former jsonb, is_new boolean)', '5396862c0a0f06fe862b4d0d671e174f plpgsql a6ef1acf1bade60facfa5af4f7e5ee63'),
-  ('function', '', 'tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean)', '9219e100abb2edfd6dd27bde499cc99b plpgsql 8fd3f4e3754db9b79711f76502681908'),
+  ('function', '', 'tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean, is_new boolean)', 'ba2ef961aac5193c4cdac68ca74fdabf plpgsql 4ee8803a6a2a74e4afd30ef0e4dc7f0f'),
   ('function', '', 'tombstone_bodies()', '7225f41d63f749da3a8c248fa63d34d8 sql 2225e7bc8acf4e4c09c2b8e3c2fcf62a'),
-  ('function', '', 'tombstone_copy(former regclass, tbl regclass)', 'd0f4395c65a18bc5d6b70b60b71cb50a plpgsql ef1ddfbf0f7f51e140b9d39ff86da796'),
-  ('function', '', 'tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass, look boolean)', 'a9b691fc4400daca79f8b6a9a4e33c52 plpgsql a16b212cff90829ee9500395375ade74'),
+  ('function', '', 'tombstone_copy(former regclass, tbl regclass)', 'ab1411616ff97d1c8361937ce2a9e21b plpgsql ef1ddfbf0f7f51e140b9d39ff86da796'),
+  ('function', '', 'tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass, look boolean, is_new boolean)', '3b4e8f3b354657d63b186275edb531e7 plpgsql 1b25b6fb08347c1dd05dbe5982c15e09'),
   ('function', '', 'tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[])', '253433d9636137dd4d4ef060de046395 plpgsql 09ed46ba30ee34edbd63ab56b4f56d8f'),
   ('function', '', 'tombstone_key_bodies(cols name[], types regtype[], token_column name, mode text, resource text, seq text)', '1a07b92cc6b2ef7ce6c8d4ea706015ab plpgsql 46badcb6fbb855d2189fe127e8d3ca0b'),
-  ('function', '', 'tombstone_rekey(tbl regclass, columns jsonb)', '2cb529c6da262bcc4bbc40b2afedc0bf plpgsql 412632e9aa0a337b5e8efed1b79df02d'),
+  ('function', '', 'tombstone_rekey(tbl regclass, columns jsonb, is_new boolean)', '951ca6d816499592fe6174074ae7cf9a plpgsql d5b910d2846b5ffdbd9eb938ef1a7d96'),
   ('function', '', 'tombstone_sweep(prefixes text[])', 'abb8bcbc6f50847237487630645a1518 plpgsql b368e9b0ca3ee173eeb08dc789336cf5'),
   ('function', '', 'tombstones(tbl regclass, keep boolean)', 'a5266576c3034f3aa2ecd0b755bbfb10 plpgsql 1d9e62e9ee72ddd1721dcc8931c071b2'),
-  ('function', '', 'tombstones_changed()', '2358ddb28889e6f68166286d1242af3e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
-  ('function', '', 'unregister(tbl regclass)', '473fa4ba6d2579a82c690b082fa5bd6f plpgsql cc92ce5b3e705ae39709e1836d369583'),
-  ('function', '', 'unseal(tbl regclass)', '8f49aed701405dc9d49bfbc2d28bb87e plpgsql cc92ce5b3e705ae39709e1836d369583'),
-  ('function', '', 'wall(tbl regclass, level text)', 'ae7dbef05f2f255914436ddd5fbb41a0 plpgsql 5a536954570df63e8728f56138a73224'),
-  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean)', 'fa489cbc9a40e1d4ede0029cedd0447d plpgsql 8fd3f4e3754db9b79711f76502681908'),
-  ('function', '', 'wall_changed()', 'b320d12be55e559043174f6143ec5f1e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
+  ('function', '', 'tombstones_changed()', '09e9d3a72ead87c79fb0f3d3292b4a78 plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
+  ('function', '', 'unregister(tbl regclass)', '6f4d07af5615ee13bfb498bf7a022849 plpgsql cc92ce5b3e705ae39709e1836d369583'),
+  ('function', '', 'unseal(tbl regclass)', 'f91197b90939dc978c37b709a1300e49 plpgsql cc92ce5b3e705ae39709e1836d369583'),
+  ('function', '', 'wall(tbl regclass, level text)', '74664e95ab993262daa11a9fd00ecf9d plpgsql 5a536954570df63e8728f56138a73224'),
+  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean)', '99438a601ce63d1b8e771b5d3ffb5e88 plpgsql 8fd3f4e3754db9b79711f76502681908'),
+  ('function', '', 'wall_changed()', 'dc873a36262e56a2ee9858950e9b085d plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'wall_delete_bodies()', '65056af0de88c628a3d8436891b0cef5 sql f3dc027e5815f0fac52554b12e4319ff'),
-  ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass, look boolean)', '0291cd44fed136e18bcdd2aff619b161 plpgsql 5028d74c07e8668caa3dfa5852532532'),
+  ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass, look boolean)', '4dca5dd2f729ff49d9086f3c863d149c plpgsql 5028d74c07e8668caa3dfa5852532532'),
   ('function', '', 'wall_insert_bodies()', 'a1d6a5755db0e5f888a3cd945de38e62 sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_other_bodies()', '7ddd4f009cd8719279e2030eca28c6fc sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_sweep(prefixes text[])', '6e0fb0f94fba73d834e002207dcb9ed0 plpgsql b368e9b0ca3ee173eeb08dc789336cf5'),
@@ -4696,6 +4977,8 @@ BEGIN
                FROM max(k.seal) OVER walls) AS is_torn,
            -- where the triggers are to leave what a subscription's worker writes alone: D701
            bool_or(EXISTS (SELECT 1 FROM pg_subscription_rel l WHERE l.srrelid = f.oid)) OVER (PARTITION BY f.root) AS is_subscribed,
+           -- what stands in the way of fencing.wall
+           max(CASE WHEN f.oid = f.root THEN fencing.doctor_mend_first(f.root::regclass) END) OVER (PARTITION BY f.root) AS first,
            -- D102, D103 and D105 have it as an error, and registering it changes what else there is to say; of a wall of its own all is
            -- said
            g.wall_level = 'off' AND x.relid IS NOT NULL
@@ -4719,7 +5002,7 @@ BEGIN
            'root', p.root, 'oid', p.oid, 'name', p.name, 'root_name', p.root_name, 'col', p.token_column, 'mode', p.mode, 'resource',
                p.resource,
            'issued', p.issued_by::oid, 'wall', p.level, 'root_wall', p.wall_level, 'tombs', p.tombstones, 'part', p.relispartition,
-               'covered', p.is_covered, 'torn', p.is_torn, 'unsettled', p.is_unsettled,
+               'first', p.first, 'covered', p.is_covered, 'torn', p.is_torn, 'unsettled', p.is_unsettled,
            'subscribed', p.is_subscribed)), '[]')
     FROM present p);
 END $$;
@@ -4793,7 +5076,7 @@ BEGIN
               WHEN x.o_relid IS NULL THEN
                   'the driver holds the other table for a protected one, and nothing keeps a wall on that: it has the triggers that came with it, or none'
               ELSE 'the other table is registered, too, and what protects this one doesn''t protect that' END,
-         CASE WHEN x.other IS NULL THEN fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by)
+         CASE WHEN x.other IS NULL THEN fencing.doctor_mend_first(x.relid) || fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by)
               WHEN x.o_relid IS NULL THEN fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by)
               WHEN x.is_other THEN format('if %s is to be protected as this one is, %s, or, if it is right as it is registered, %s', coalesce(x.root, x.was),
                          CASE WHEN x.mode = 'strict' AND x.is_sealed THEN format('BEGIN; SELECT fencing.unseal(%L); %s; COMMIT', coalesce(x.root, x.was), a.register) ELSE a.register END,
@@ -4865,14 +5148,16 @@ BEGIN
   RETURN QUERY
   SELECT 'error', x.code, x.name, format('the token column %I %s', x.col, x.what), x.so,
          CASE WHEN x.code LIKE 'D106%' THEN
-             format('ALTER TABLE %1$s RENAME COLUMN ... TO %2$I; if it was dropped, which forgets the tokens: ALTER TABLE %1$s ADD COLUMN %2$I bigint NOT NULL DEFAULT ..., with the newest token that was given out%3$s, and then ALTER TABLE %1$s ALTER COLUMN %2$I SET DEFAULT 0',
-             x.root_name, x.col, (SELECT format(' (SELECT last_value FROM %I.%I)', n.nspname, q.relname) FROM pg_class q
-                 JOIN pg_namespace n ON n.oid = q.relnamespace WHERE q.oid = x.issued))
-              WHEN x.code LIKE 'D107%' THEN y.fix
+             coalesce((SELECT m.remedy FROM fencing.doctor_moved(x.root::regclass) m WHERE m.code = 'D106' AND m.now IS NOT NULL),
+               format('ALTER TABLE %1$s RENAME COLUMN ... TO %2$I; if it was dropped, which forgets the tokens: ALTER TABLE %1$s ADD COLUMN %2$I bigint NOT NULL DEFAULT ..., with the newest token that was given out%3$s, and then ALTER TABLE %1$s ALTER COLUMN %2$I SET DEFAULT 0',
+               x.root_name, x.col, (SELECT format(' (SELECT last_value FROM %I.%I)', n.nspname, q.relname) FROM pg_class q
+                   JOIN pg_namespace n ON n.oid = q.relnamespace WHERE q.oid = x.issued)))
+              WHEN x.code LIKE 'D107%' THEN CASE x.root_wall WHEN 'off' THEN '' ELSE x.first END || y.fix
               WHEN x.code LIKE 'D108%' THEN
-                format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT, ALTER COLUMN %2$I TYPE bigint USING %2$I::bigint, ALTER COLUMN %2$I SET DEFAULT 0', x.name, x.col)
+                format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT, ALTER COLUMN %2$I TYPE bigint USING %2$I::bigint, ALTER COLUMN %2$I SET DEFAULT 0',
+                  CASE WHEN x.is_inherited THEN x.root_name ELSE x.name END, x.col)
               ELSE format('ALTER TABLE %s ALTER COLUMN %I %s', x.name, x.col, x.fix) END
-    FROM (SELECT f.*, CASE WHEN a.attname IS NULL THEN 'D106 column-missing' WHEN a.atttypid <> 'int8'::regtype THEN 'D108 column-type'
+    FROM (SELECT f.*, a.attinhcount > 0 AS is_inherited, CASE WHEN a.attname IS NULL THEN 'D106 column-missing' WHEN a.atttypid <> 'int8'::regtype THEN 'D108 column-type'
                            WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'D109 column-generated'
                            WHEN v.nullable THEN 'D107 column-nullable' ELSE 'D110 column-default' END AS code,
                  CASE WHEN a.attname IS NULL THEN 'is missing' WHEN a.atttypid <> 'int8'::regtype
@@ -4890,7 +5175,7 @@ BEGIN
                      WHEN a.attgenerated <> '' THEN 'DROP EXPRESSION'
                       WHEN v.nullable THEN 'SET NOT NULL' ELSE 'SET DEFAULT 0' END AS fix
             FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, root_wall text, col name, issued oid,
-                unsettled boolean)
+                first text, unsettled boolean)
             LEFT JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped
             LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
             CROSS JOIN LATERAL (SELECT fencing.doctor_nullable(f.oid, a.attnum)) v(nullable)
@@ -4999,8 +5284,8 @@ BEGIN
                      WHEN 'report' THEN 'stale and unguarded writes are in the server''s log, and in the table'
                      ELSE 'an UPDATE that copies the token needs none of its own' END,
          CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
-             format(CASE f.wall WHEN 'enforce' THEN 'SELECT fencing.wall(%L, ''attested'')' ELSE 'SELECT fencing.wall(%L)' END, f.name)
-    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, mode text, issued oid, wall text, covered boolean, unsettled boolean)
+             f.first || format(CASE f.wall WHEN 'enforce' THEN 'SELECT fencing.wall(%L, ''attested'')' ELSE 'SELECT fencing.wall(%L)' END, f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, mode text, issued oid, wall text, first text, covered boolean, unsettled boolean)
    WHERE f.root = f.oid AND (f.wall IN ('off', 'report') OR f.wall = 'enforce' AND f.mode = 'lease') AND NOT f.covered AND NOT f.unsettled;
 
   RETURN QUERY
@@ -5033,7 +5318,7 @@ BEGIN
      WHERE f.root = f.oid),
   wanted AS (
     -- the names of the functions, as fencing.wall_functions and fencing.tombstone_functions build them
-    SELECT f.*, k.name AS trg, k.suffix, k.tomb, q.seq, g.lost, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
+    SELECT f.*, k.name AS trg, k.suffix, k.tomb, q.seq, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
            -- the trigger as the server writes it where it is as fencing made it; compare fencing.wall_apply and fencing.tombstone_apply
            format('CREATE TRIGGER %I %s ON %s FOR EACH %s %sEXECUTE FUNCTION fencing.', k.name,
                   CASE WHEN k.event <> 'mark' THEN k.event WHEN f.mode = 'strict' THEN 'BEFORE UPDATE'
@@ -5056,10 +5341,9 @@ BEGIN
                 AND coalesce(b.mode = f.mode, true) AND coalesce(b.is_bounded = (q.seq IS NOT NULL), true)) END AS source
       FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid,
           wall text, root_wall text, tombs boolean, part boolean, torn boolean,
-        unsettled boolean, subscribed boolean)
+        first text, unsettled boolean, subscribed boolean)
       LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE c.oid = f.issued AND c.relkind = 'S') q ON true
-      CROSS JOIN LATERAL (SELECT fencing.doctor_lost_tokens(f.root) AS lost) g
       LEFT JOIN keyed y ON y.root = f.root, kind k
      WHERE f.wall <> 'off' AND (k.suffix <> 'named' OR f.mode = 'lease')
        AND (NOT k.tomb OR f.tombs AND y.cols IS NOT NULL AND (f.oid = f.root OR f.part))  -- D212 has the other children, and D217 what has no key
@@ -5079,24 +5363,19 @@ BEGIN
              THEN 'D205 trigger-changed' END AS code,
            -- at the level that the row has by then, which another remedy may raise
            CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name)
-               -- of rows whose tokens are gone none is newer than the last one that was given out
-               WHEN w.lost THEN CASE WHEN w.seq IS NULL
-                 THEN format('take the newest token that was given out, and in one transaction SELECT fencing.wall(%L, ''off''); UPDATE %1$s SET %2$I = ... WHERE %2$I < ...; SELECT fencing.wall(%3$L, %4$L)', w.root_name, w.col, w.root_name, w.root_wall)
-                 ELSE fencing.doctor_without_wall(w.root_name, format('UPDATE %s SET %I = pg_catalog.pg_sequence_last_value(%L) WHERE %2$I < pg_catalog.pg_sequence_last_value(%3$L)', w.root_name, w.col, w.seq)) END
                ELSE format('SELECT fencing.wall(r.relid, r.wall_level) FROM fencing.registry r WHERE r.relid = %L::regclass', w.root_name) END AS again,
-           -- the column that the wall was made for, where another one has its name now: triggers follow a column that is renamed
-           (SELECT l.col FROM pg_trigger u, substring(pg_get_triggerdef(u.oid) FROM 'new[.](.*) <=? old[.]') l(col)
-             WHERE u.tgrelid = w.oid AND u.tgname = '~fencing_late' AND l.col <> format('%I', w.col)) AS moved,
+           -- fencing.tombstones is refused for the key alone
+           CASE WHEN w.tomb THEN CASE WHEN w.first LIKE '%~fencing_kept_key%' THEN 'mend what D202 says of "~fencing_kept_key", and then ' ELSE '' END ELSE w.first END AS before,
            ARRAY(SELECT format('DROP TRIGGER IF EXISTS %I ON %s', u.tgname, m.name)  -- whatever else has their names, or none is put up
                    FROM jsonb_to_recordset(family) AS m(root oid, oid oid, name text) JOIN pg_trigger u ON u.tgrelid = m.oid JOIN pg_proc g ON g.oid = u.tgfoid
                   WHERE m.root = w.root AND u.tgparentid = 0 AND g.pronamespace <> c_schema
                     AND u.tgname ~ CASE WHEN w.tomb THEN '^~fencing_(bury|vacate|tomb|rekey[12])$'
-                      ELSE '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert|bury|vacate|tomb|rekey[12]|zseal(_column)?))$' END
+                      ELSE '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert|bury|vacate|tomb|rekey[12]|zseal))$' END
                   ORDER BY m.name, u.tgname) AS drops
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
   SELECT 'error', s.code, format('trigger %I on %s', s.trg, s.name),
-         CASE left(s.code, 4) WHEN 'D202' THEN 'the wall''s trigger is missing' || CASE WHEN s.lost AND NOT s.tomb THEN format(', as after the token column was dropped: the tokens in %I are not those that the rows had', s.col) ELSE '' END
+         CASE left(s.code, 4) WHEN 'D202' THEN 'the wall''s trigger is missing'
               WHEN 'D203' THEN format('the wall''s trigger is %s', CASE s.tgenabled WHEN 'D' THEN 'disabled' WHEN 'R'
                   THEN 'enabled for replicas only'
                   ELSE 'not ENABLE ALWAYS' END)
@@ -5106,29 +5385,33 @@ BEGIN
               ELSE 'the wall''s trigger is not as fencing made it' END,
          CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it'
              ELSE 'nothing is checked by it' END
-              WHEN 'D204' THEN 'what it checks, if anything, is for its owner to say' WHEN 'D205' THEN CASE WHEN s.moved IS NOT NULL THEN format('column %I is another one than before: the tokens that the rows had are in %s', s.col, s.moved)
-                ELSE 'some writes pass unchecked' END
+              WHEN 'D204' THEN 'what it checks, if anything, is for its owner to say' WHEN 'D205' THEN 'some writes pass unchecked'
               ELSE 'what it would check passes' END,
-         CASE left(s.code, 4) WHEN 'D202' THEN s.again
+         CASE left(s.code, 4) WHEN 'D202' THEN s.before || s.again
               WHEN 'D203' THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER %I'
                   ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER %I' END, s.name, s.trg)
-              -- A function or a trigger of the right name is taken for the right one, and tables share the functions.
               ELSE CASE
-                WHEN s.moved IS NOT NULL THEN format('put the tokens back, which are in column %s now, into %I, or give that column its name back, or, if they are to be forgotten, %s',
-                  s.moved, s.col, fencing.doctor_without_wall(s.root_name, NULL))
                 WHEN s.code LIKE 'D204%' AND s.named AND s.foreign_owner THEN
                   format('ALTER FUNCTION %s OWNER TO %I', s.tgfoid::regprocedure, pg_get_userbyid(c_owner))
-                WHEN s.code LIKE 'D204%' AND s.named THEN
-                  format('BEGIN; DROP FUNCTION IF EXISTS %s CASCADE; SELECT %s FROM fencing.registry r JOIN pg_class c ON c.oid = r.relid WHERE r.wall_level <> ''off'' AND c.relkind IN (''r'', ''p'') AND NOT c.relispartition%s; COMMIT',
-                      s.tgfoid::regprocedure,
-                         CASE WHEN s.tomb THEN 'fencing.tombstones(r.relid)' ELSE 'fencing.wall(r.relid, r.wall_level)' END, CASE
-                             WHEN s.tomb THEN ' AND r.tombstones' ELSE '' END)
-                -- of tombstones with the root's trigger the copies go, and never the tombstones
-                WHEN s.tomb THEN format('BEGIN; %s%s; COMMIT', (SELECT string_agg(d || '; ', '') FROM unnest(s.drops || CASE WHEN s.tgparentid <> 0
-                    THEN format('DROP TRIGGER IF EXISTS %I ON %s', s.trg, s.root_name) ELSE format('DROP TRIGGER IF EXISTS %I ON %s', s.trg, s.name) END) d), s.again)
-                ELSE fencing.doctor_without_wall(s.root_name, nullif(array_to_string(s.drops || CASE WHEN s.tgparentid = 0
-                    THEN format('DROP TRIGGER IF EXISTS %I ON %s', s.trg, s.name) END, '; '), '')) END END
+                -- a function, and a trigger that runs one of fencing's, is made right in its place
+                WHEN cardinality(s.drops) = 0 THEN s.before || s.again
+                WHEN s.tomb THEN s.before || format('BEGIN; %s; %s; COMMIT', array_to_string(s.drops, '; '), s.again)
+                ELSE s.before || fencing.doctor_without_wall(s.root_name, array_to_string(s.drops, '; ')) END END
     FROM seen s WHERE s.code IS NOT NULL;
+
+  -- what keeps the columns: D106 and D223 have the others
+  RETURN QUERY
+  SELECT CASE WHEN f.wall = 'off' AND m.now IS NULL THEN 'warning' ELSE 'error' END,
+         CASE m.code WHEN 'D202' THEN 'D202 trigger-missing' ELSE 'D205 trigger-changed' END, format('trigger "~fencing_kept_%s" on %s', m.role, f.name), m.problem,
+         CASE m.role WHEN 'key' THEN 'a stale holder may insert a key that was deleted' ELSE 'an older holder writes the rows whose tokens are forgotten' END,
+         CASE WHEN f.wall = 'off' THEN '' ELSE d.code || CASE m.role WHEN 'token' THEN fencing.doctor_mend_first(f.root::regclass, 'token') ELSE '' END END || m.remedy
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, wall text, unsettled boolean), fencing.doctor_moved(f.root::regclass) m,
+    LATERAL (SELECT coalesce((  -- of a new column; D107's remedy is part of this one
+      SELECT format('mend what %s says of column %I, and then ', CASE WHEN a.atttypid <> 'int8'::regtype THEN 'D108' WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'D109' ELSE 'D110' END, f.col)
+        FROM pg_attribute a LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
+       WHERE m.role = 'token' AND a.attrelid = f.root AND a.attname = f.col AND NOT a.attisdropped
+         AND (a.atttypid <> 'int8'::regtype OR a.attidentity <> '' OR a.attgenerated <> '' OR pg_get_expr(e.adbin, e.adrelid) NOT IN ('0', '''0''::bigint', '(0)::bigint'))), '')) d(code)
+   WHERE f.root = f.oid AND m.code IN ('D202', 'D205') AND NOT f.unsettled;
 
   RETURN QUERY
   SELECT 'error', 'D213 parents-differ', f.name,
@@ -5189,8 +5472,8 @@ BEGIN
   SELECT 'warning', 'D208 tombstones-without-wall', f.name, 'tombstones are on and the wall is off',
       'deletes carry no token that a tombstone could keep',
          CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
-             format('SELECT fencing.wall(%L)', f.name)
-    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, issued oid, wall text, tombs boolean, unsettled boolean)
+             f.first || format('SELECT fencing.wall(%L)', f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, issued oid, wall text, tombs boolean, first text, unsettled boolean)
    WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs AND NOT f.unsettled;
 
   RETURN QUERY
@@ -5382,6 +5665,7 @@ BEGIN
          format('the sequence that bounds its tokens, %s, is gone', g.issued_by::oid),
          CASE g.wall_level WHEN 'off' THEN 'the wall can''t be put on' ELSE 'every write is refused' END,
          CASE WHEN c_epoch IS NULL THEN 'run what mends sequence fencing.write_epoch, and then ' ELSE '' END
+         || CASE g.wall_level WHEN 'off' THEN '' ELSE fencing.doctor_mend_first(g.relid) END
          || fencing.doctor_register(format('%I.%I', n.nspname, t.relname), g.mode, g.token_column, g.resource, g.issued_by)
     -- D101, D102 and D103 have what is no table any more
     FROM fencing.registry g JOIN pg_class t ON t.oid = g.relid AND t.relkind IN ('r', 'p') AND NOT t.relispartition
@@ -5539,7 +5823,7 @@ BEGIN
   END IF;
   FOR r IN
     SELECT f.*, CASE WHEN c.oid IS NOT NULL THEN format('%I.%I', n.nspname, c.relname) END AS seq
-      FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, wall text, issued oid, unsettled boolean)
+      FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, wall text, issued oid, first text, unsettled boolean)
       JOIN fencing.registry g ON g.relid = f.root  -- whoever calls it, no other relation is read
       LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace) ON c.oid = f.issued AND c.relkind = 'S'
       JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.atttypid = 'int8'::regtype AND NOT a.attisdropped
@@ -5557,7 +5841,7 @@ BEGIN
     IF v_min < 0 AND NOT r.unsettled THEN
       RETURN QUERY SELECT 'warning', 'D113 token-negative', r.name, format('a row has token %s, which none ever is', v_min),
         'it was written before the table was registered, or past the wall; the row is held for one in the middle of a write',
-        CASE r.wall WHEN 'off' THEN x.fix ELSE fencing.doctor_without_wall(r.name, x.fix) END
+        CASE r.wall WHEN 'off' THEN x.fix ELSE r.first || fencing.doctor_without_wall(r.name, x.fix) END
         FROM (SELECT format('UPDATE %s SET %I = 0 WHERE %2$I < 0', r.name, r.col)) x(fix);
     END IF;
     CONTINUE WHEN r.seq IS NULL;
@@ -5680,7 +5964,7 @@ BEGIN
     FROM pg_proc p
    WHERE p.pronamespace = c_schema AND EXISTS (SELECT FROM aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) x WHERE x.grantee = 0)
      AND (p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_' OR format('%s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) = ANY (c_made))
-     AND (p.proname = 'doctor_seal' OR NOT starts_with(p.proname, 'doctor_') AND p.proname NOT IN ('registered_above', 'setting_name', 'allowed_functions') AND p.proname !~ '_bodies$')
+     AND (p.proname = 'doctor_seal' OR NOT starts_with(p.proname, 'doctor_') AND p.proname NOT IN ('registered_above', 'setting_name', 'allowed_functions', 'kept_columns') AND p.proname !~ '_bodies$')
      -- what an application calls may be everybody's, if somebody has said so
      AND (p.proacl IS NULL OR p.proname NOT IN ('next_token', 'take', 'renew', 'release', 'lease_ttl', 'incarnation_now', 'doctor', 'doctor_seal'))
   HAVING count(*) > 0;
@@ -5775,7 +6059,7 @@ BEGIN
             AND EXISTS (SELECT FROM unnest(a.takes) m WHERE has_function_privilege(m, p.oid, 'EXECUTE'))
          AND (p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_' OR format('%s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) = ANY (c_made))
          -- those that an application calls, and the doctor's
-         AND p.proname NOT IN ('next_token', 'take', 'renew', 'release', 'lease_ttl', 'setting_name', 'incarnation_now', 'registered_above', 'allowed_functions', 'doctor')
+         AND p.proname NOT IN ('next_token', 'take', 'renew', 'release', 'lease_ttl', 'setting_name', 'incarnation_now', 'registered_above', 'allowed_functions', 'kept_columns', 'doctor')
          AND p.proname !~ '_bodies$'
          AND NOT starts_with(p.proname, 'doctor_')
       HAVING count(*) > 0
@@ -6036,8 +6320,8 @@ BEGIN
   SELECT 'warning', 'D605 cascade', format('constraint %I on %s', k.conname, f.name),
       format('changes of %s cascade into the table, which has no wall',
       k.confrelid::regclass),
-         'rows are changed under no token', format('SELECT fencing.wall(%L)', f.root_name)
-    FROM jsonb_to_recordset(family) AS f(oid oid, name text, root_name text, wall text, covered boolean, unsettled boolean)
+         'rows are changed under no token', f.first || format('SELECT fencing.wall(%L)', f.root_name)
+    FROM jsonb_to_recordset(family) AS f(oid oid, name text, root_name text, wall text, first text, covered boolean, unsettled boolean)
         JOIN pg_constraint k ON k.conrelid = f.oid AND k.contype = 'f'
         AND k.conparentid = 0
    WHERE f.wall = 'off' AND NOT f.covered AND NOT f.unsettled AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'));
@@ -6101,29 +6385,28 @@ BEGIN
     RAISE EXCEPTION 'fencing: no tables or no roles given to look at the seals of' USING ERRCODE = 'invalid_parameter_value',
       HINT = 'It is a part of the doctor: SELECT * FROM fencing.doctor().';
   END IF;
-  SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid, 'held', s.held,
+  SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid, 'held', s.now,
            -- another one has the column's name, or it was dropped
-           'other', g.seal_column IS NOT NULL AND f.wall <> 'off' AND (s.held <> g.seal_column OR s.held IS NULL AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-             WHERE t.tgrelid = f.root AND t.tgname = '~fencing_zseal' AND p.pronamespace = c_schema)),
+           'other', s.role IS NOT NULL, 'moved', s.remedy,
            'again', format(CASE WHEN g.seal_column IS NULL THEN 'SELECT fencing.seal(%L, resource => %L)'
                ELSE 'SELECT fencing.seal(%L, by_column => %3$L)' END,
                            f.root_name, g.seal_resource, g.seal_column))), '[]') INTO v_sealed
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, resource text, wall text, part boolean,
-        torn boolean, unsettled boolean, subscribed boolean)
+        torn boolean, first text, unsettled boolean, subscribed boolean)
     JOIN fencing.registry g ON g.relid = f.root AND num_nonnulls(g.seal_resource, g.seal_column) = 1
     LEFT JOIN pg_attribute a ON a.attrelid = f.root AND a.attname = g.seal_column AND a.attnum > 0 AND NOT a.attisdropped
-    CROSS JOIN LATERAL (SELECT fencing.doctor_sealed_by(f.root) AS held) s;
+    LEFT JOIN LATERAL (SELECT m.role, m.now, m.remedy FROM fencing.doctor_moved(f.root::regclass) m WHERE m.role = 'seal') s ON true;
 
   RETURN QUERY
   SELECT 'warning', 'D224 seal-without-wall', f.name, 'it is sealed and the wall is off', 'nothing compares its writes with the lease',
          CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
-             format('SELECT fencing.wall(%L)', f.name)
-    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, issued oid, wall text, unsettled boolean) WHERE f.root = f.oid
+             f.first || format('SELECT fencing.wall(%L)', f.name)
+    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, issued oid, wall text, first text, unsettled boolean) WHERE f.root = f.oid
         AND f.wall = 'off' AND NOT f.unsettled;
 
   RETURN QUERY
   SELECT 'error', 'D223 seal-column', f.name, format('the column %I, which names the lease of a row, %s', f.by, x.what), x.so, x.fix
-    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, root_name text, wall text, "by" name, again text, held name, other boolean)
+    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, root_name text, wall text, "by" name, again text, held name, moved text, other boolean)
     LEFT JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.by AND a.attnum > 0 AND NOT a.attisdropped,
     -- while it is sealed by a column, that can't get another type
     LATERAL (SELECT CASE f.wall WHEN 'off' THEN 'ALTER TABLE %s ALTER COLUMN %I TYPE %s' ELSE 'BEGIN; SELECT fencing.unseal(%4$L); ALTER TABLE %1$s ALTER COLUMN %2$I TYPE %3$s; ' || replace(f.again, '%', '%%') || '; COMMIT' END AS typed) y,
@@ -6134,8 +6417,7 @@ BEGIN
        WHERE a.attname IS NULL
       UNION ALL SELECT 'is another one than before' || CASE WHEN f.held IS NULL THEN ', as after it was dropped' ELSE format(': the leases of the rows are in %I', f.held) END,
              'who holds the lease that a row names there now writes it, and the holder of the one that it is of can''t',
-             CASE WHEN f.held IS NULL THEN '' ELSE format('give that column its name back, or seal the table by its present one, SELECT fencing.seal(%L, by_column => %L); ', f.root_name, f.held) END
-               || format('once each row has the name of its lease in %I, or, if it has, BEGIN; SELECT fencing.unseal(%L); %s; COMMIT', f.by, f.root_name, f.again)
+             f.moved
        WHERE f.other AND f.root = f.oid AND a.attname IS NOT NULL
       UNION ALL SELECT format('is %s now', format_type(a.atttypid, a.atttypmod)), 'every write is refused',
              format(y.typed, f.root_name, f.by, 'text', f.root_name)
@@ -6153,7 +6435,7 @@ BEGIN
   -- the trigger, as fencing.seal_apply makes it; the codes are those of the wall's own
   RETURN QUERY
   WITH seen AS (
-    SELECT f.*, t.tgenabled, t.tgfoid, p.proowner, p.proname = y.func AS named, y.func, CASE
+    SELECT f.*, t.tgenabled, t.tgfoid, p.proowner, p.proname = y.func AS named, p.pronamespace <> c_schema AS is_foreign, y.func, CASE
              WHEN t.oid IS NULL THEN 'D202 trigger-missing'
              WHEN p.pronamespace <> c_schema OR p.proname <> y.func OR p.proowner <> c_owner OR l.lanname <> 'plpgsql'
                  OR p.proconfig IS NOT NULL OR NOT p.prosecdef
@@ -6187,11 +6469,8 @@ BEGIN
              ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER "~fencing_zseal"' END, s.name)
                 WHEN 'D204' THEN CASE WHEN s.named AND s.proowner <> c_owner
                     THEN format('ALTER FUNCTION %s OWNER TO %I', s.tgfoid::regprocedure, pg_get_userbyid(c_owner)) END END,
-              -- a function of the right name is taken for the right one, and tables share the functions
-              format('BEGIN; SELECT fencing.unseal(%L); DROP TRIGGER IF EXISTS "~fencing_zseal" ON %s; DROP FUNCTION IF EXISTS fencing.%I() CASCADE; '
-                          '%s; SELECT fencing.seal(relid, seal_resource, seal_column) FROM fencing.registry '
-                          'WHERE wall_level <> ''off'' AND num_nonnulls(seal_resource, seal_column) = 1; COMMIT',
-                          s.root_name, s.root_name, s.func, s.again))
+              -- a function, and a trigger that runs one of fencing's, is made right in its place
+              CASE WHEN s.is_foreign THEN format('BEGIN; DROP TRIGGER "~fencing_zseal" ON %s; %s; COMMIT', s.root_name, s.again) ELSE s.again END)
     FROM seen s WHERE s.code IS NOT NULL;
 
   -- compare fencing.doctor
@@ -6334,7 +6613,7 @@ DECLARE
 BEGIN
   FOR v_part IN
     SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace
-        AND (starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal' OR p.proname IN ('registered_above', 'setting_name', 'allowed_functions') OR p.proname ~ '_bodies$')
+        AND (starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal' OR p.proname IN ('registered_above', 'setting_name', 'allowed_functions', 'kept_columns') OR p.proname ~ '_bodies$')
   LOOP
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', v_part);
   END LOOP;
@@ -6353,7 +6632,7 @@ SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 -- All walls come off, and seals and tombstones with them: a change like any other for whoever follows the generation.
 UPDATE fencing.registry SET wall_level = 'off' WHERE wall_level <> 'off';
 
--- The triggers that are left on tables which nothing in the registry stands for any more.
+-- The triggers that keep columns, and those that are left on tables which nothing in the registry stands for any more.
 -- +goose StatementBegin
 DO $$
 DECLARE
@@ -6361,7 +6640,7 @@ DECLARE
 BEGIN
   FOR v_sql IN
     SELECT format('DROP TRIGGER %I ON %s', t.tgname, t.tgrelid::regclass) FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-     WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_'
+     WHERE t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^((wall|tomb|seal)_[0-9a-f]{16}_|kept_columns$)'
   LOOP
     EXECUTE v_sql;
   END LOOP;
@@ -6410,14 +6689,14 @@ DROP FUNCTION fencing.prune_tombstones(tbl regclass, below bigint);
 DROP FUNCTION fencing.tombstones(tbl regclass, keep boolean);
 DROP TRIGGER IF EXISTS tombstones ON fencing.registry;
 DROP FUNCTION fencing.tombstones_changed();
-DROP FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean);
+DROP FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean, is_new boolean);
 DROP FUNCTION fencing.tombstone_copy(former regclass, tbl regclass);
 DROP FUNCTION fencing.tombstone_sweep(prefixes text[]);
-DROP FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass, look boolean);
+DROP FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass, look boolean, is_new boolean);
 DROP FUNCTION fencing.tombstone_key_bodies(cols name[], types regtype[], token_column name, mode text, resource text, seq text);
 DROP FUNCTION fencing.doctor_key_columns(cols name[], types regtype[]);
 DROP FUNCTION fencing.tombstone_bodies();
-DROP FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb);
+DROP FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb, is_new boolean);
 DROP FUNCTION fencing.tombstone_key(tbl regclass, OUT cols name[], OUT types regtype[], OUT texts text[]);
 DROP FUNCTION fencing.doctor_key_text(col name, type regtype);
 DROP TRIGGER IF EXISTS refuse_driver ON fencing.tombstone;
@@ -6427,7 +6706,6 @@ DROP FUNCTION fencing.seal(tbl regclass, resource text, by_column name);
 DROP TRIGGER IF EXISTS seal ON fencing.registry;
 DROP FUNCTION fencing.seal_changed();
 DROP FUNCTION fencing.seal_apply(tbl regclass, look boolean, is_new_column boolean);
-DROP FUNCTION fencing.doctor_sealed_by(tbl regclass);
 DROP FUNCTION fencing.check_seal_column(tbl regclass, by_column name);
 DROP FUNCTION fencing.seal_sweep(names text[]);
 DROP FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype, look boolean);
@@ -6441,12 +6719,12 @@ DROP FUNCTION fencing.wall(tbl regclass, level text);
 DROP TRIGGER IF EXISTS wall ON fencing.registry;
 DROP FUNCTION fencing.wall_changed();
 DROP FUNCTION fencing.wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean);
-DROP FUNCTION fencing.doctor_lost_tokens(tbl regclass);
 DROP FUNCTION fencing.check_triggers(tbl regclass, names text);
 DROP FUNCTION fencing.check_parents(tbl regclass);
 DROP FUNCTION fencing.walls_above(rel oid);
 DROP FUNCTION fencing.wall_sweep(prefixes text[]);
 DROP FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass, look boolean);
+DROP FUNCTION fencing.has_function(name text, body text, is_definer boolean, settings text[]);
 DROP FUNCTION fencing.wall_other_bodies();
 DROP FUNCTION fencing.wall_delete_bodies();
 DROP FUNCTION fencing.wall_insert_bodies();
@@ -6473,6 +6751,13 @@ DROP TABLE fencing.allowed_function;
 DROP FUNCTION fencing.driver_rewrite(tbl regclass, on_off boolean);
 DROP FUNCTION fencing.driver_level(tbl regclass, level text);
 DROP FUNCTION fencing.check_name(tbl regclass, schema_name name, table_name name);
+DROP FUNCTION fencing.confirm_columns(tbl regclass, role text);
+DROP FUNCTION fencing.refuse_moved(tbl regclass, role text, if_kept boolean);
+DROP FUNCTION fencing.doctor_mend_first(tbl regclass, besides text);
+DROP FUNCTION fencing.doctor_moved(tbl regclass);
+DROP FUNCTION fencing.keep_columns(tbl regclass, role text, columns name[]);
+DROP FUNCTION fencing.doctor_kept(tbl regclass, role text, OUT was name[], OUT now name[]);
+DROP FUNCTION fencing.kept_columns();
 DROP FUNCTION fencing.unregister(tbl regclass);
 DROP FUNCTION fencing.register(tbl regclass, mode text, token_column name, resource text, issued_by regclass);
 DROP FUNCTION fencing.registration(tbl regclass, mode text, token_column name, resource text, issued_by regclass, OUT is_done boolean, OUT lock_mode text);
@@ -6480,6 +6765,7 @@ DROP FUNCTION fencing.claim_name(tbl regclass);
 DROP FUNCTION fencing.registered_above(tbl regclass);
 DROP FUNCTION fencing.take_over(tbl regclass, former jsonb, is_new boolean);
 DROP FUNCTION fencing.carry_over(present jsonb, former jsonb);
+DROP FUNCTION fencing.check_tokens(tbl regclass, token_column name, former jsonb);
 DROP FUNCTION fencing.check_token_column(tbl regclass, token_column name);
 DROP FUNCTION fencing.doctor_nullable(rel oid, num int2);
 DROP FUNCTION fencing.refuse_unregistered(tbl regclass, schema_name name, table_name name, arguments text, is_named boolean);

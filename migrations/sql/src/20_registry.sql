@@ -332,6 +332,36 @@ BEGIN
   END LOOP;
 END $$;
 
+-- Refuses a table in the place of one that had a wall, if rows of it have no token: where they were copied without it, or the column is another
+-- one by now, any holder would write them. former is as in fencing.take_over. Where a trigger of fencing's goes by the column, the rows are
+-- those that were there.
+CREATE FUNCTION fencing.check_tokens(tbl regclass, token_column name, former jsonb) RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+DECLARE
+  v_table record;
+  v_found boolean;
+BEGIN
+  IF NOT EXISTS (SELECT FROM jsonb_array_elements(former) e WHERE e ->> 'wall_level' <> 'off') THEN
+    RETURN;
+  END IF;
+  SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name,
+         (SELECT format('pg_catalog.pg_sequence_last_value(%L)', format('%I.%I', m.nspname, q.relname))
+            FROM jsonb_array_elements(former) e JOIN pg_class q ON q.oid = to_regclass(e ->> 'issued_by') AND q.relkind = 'S' JOIN pg_namespace m ON m.oid = q.relnamespace LIMIT 1) AS newest
+    INTO v_table FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl;
+  EXECUTE format('SELECT EXISTS (SELECT FROM %s t WHERE t.%I = 0 AND t.tableoid <> ALL ($1))', v_table.name, token_column) INTO v_found
+    USING ARRAY(SELECT t.tgrelid FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_depend d ON d.classid = 'pg_trigger'::regclass AND d.objid = t.oid
+                  JOIN pg_attribute a ON d.refclassid = 'pg_class'::regclass AND a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+                 WHERE a.attrelid = t.tgrelid AND a.attname = check_tokens.token_column AND p.pronamespace = 'fencing'::regnamespace
+                   AND (p.proname ~ '^wall_[0-9a-f]{16}_late(_attested)?$' OR t.tgname = '~fencing_kept_token'));
+  IF v_found THEN
+    RAISE EXCEPTION 'fencing: % takes the place of a table with a wall, and rows of it have no token: nothing tells which ones they have had', v_table.name
+      USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_table.nspname, TABLE = v_table.relname, COLUMN = token_column,
+            HINT = format('Give them the newest token that was given out, and register the table again: UPDATE %1$s SET %2$I = %3$s WHERE %2$I = 0. '
+                          'To start afresh, with rows that any token may write: SELECT fencing.unregister(%4$L), and register it again.',
+                     v_table.name, token_column, coalesce(v_table.newest, '...'), v_table.name);
+  END IF;
+END $$;
+
 -- What former asks for and present doesn't, of what protects a table; both are rows of the registry.
 -- Of two levels the stricter one counts, and a seal of its own stays.
 CREATE FUNCTION fencing.carry_over(present jsonb, former jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE
@@ -517,7 +547,8 @@ BEGIN
   is_done := coalesce(v_has_column AND v_row.is_same AND v_row.is_named AND NOT v_has_others, false);
   lock_mode := CASE
     WHEN is_done OR v_row.wall_level = 'off' AND NOT v_has_others OR v_row.is_same AND NOT v_has_others THEN NULL
-    WHEN v_row.wall_level IS NULL AND v_has_column AND NOT v_has_others AND NOT EXISTS (SELECT FROM fencing.registered_above(registration.tbl)) THEN NULL
+    WHEN v_row.wall_level IS NULL AND v_has_column AND NOT v_has_others AND NOT EXISTS (SELECT FROM fencing.registered_above(registration.tbl))
+      THEN 'SHARE ROW EXCLUSIVE'  -- for the trigger that keeps the column
     ELSE 'ACCESS EXCLUSIVE' END;  -- to add the column, or for triggers that may have to go
 END $$;
 
@@ -582,6 +613,7 @@ BEGIN
           HINT = 'It goes with its session; name a permanent sequence, or leave the argument out for fencing.write_epoch.';
   END IF;
 
+  PERFORM fencing.refuse_moved(register.tbl, 'token', if_kept => true);
   -- one registration at a time; readers of the registry are not held up, nor is who registers again what is registered
   SELECT x.is_done, x.lock_mode INTO STRICT v_is_done, v_lock
     FROM fencing.registration(register.tbl, register.mode, register.token_column, register.resource, register.issued_by) x;
@@ -722,6 +754,8 @@ BEGIN
     END IF;
   END IF;
   PERFORM fencing.check_token_column(register.tbl, register.token_column);
+  PERFORM fencing.refuse_moved((e ->> 'oid')::oid::regclass, 'token', if_kept => NOT v_is_detached) FROM jsonb_array_elements(v_former) e;
+  PERFORM fencing.check_tokens(register.tbl, register.token_column, v_former) WHERE v_is_new AND NOT v_is_detached;
 
   -- with the triggers of a partition that its partitioned table will have copies of
   DELETE FROM fencing.registry r WHERE r.relid = ANY (v_ended::regclass[]);
@@ -732,6 +766,14 @@ BEGIN
     SET token_column = EXCLUDED.token_column, mode = EXCLUDED.mode, resource = EXCLUDED.resource, issued_by = EXCLUDED.issued_by
   WHERE (r.token_column, r.mode, r.resource, r.issued_by)
         IS DISTINCT FROM (EXCLUDED.token_column, EXCLUDED.mode, EXCLUDED.resource, EXCLUDED.issued_by);
+  IF v_is_new THEN
+    IF jsonb_array_length(v_former) > 0 THEN  -- restored with what keeps its columns
+      PERFORM fencing.refuse_moved(register.tbl, 'token', if_kept => true);
+    END IF;
+    IF has_table_privilege(register.tbl, 'TRIGGER') THEN
+      PERFORM fencing.keep_columns(register.tbl, 'token', ARRAY[register.token_column]);
+    END IF;
+  END IF;
   -- also of partitions that have no row
   PERFORM fencing.tombstone_copy(p.oid::regclass, register.tbl) FROM fencing.partitions(register.tbl) p(oid);
   IF jsonb_array_length(v_former) = 0 THEN
@@ -787,7 +829,7 @@ BEGIN
   DELETE FROM fencing.registry r WHERE r.relid = tbl;
   -- triggers that came with the table, from a dump of it alone
   IF EXISTS (SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-              WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace) THEN
+              WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') THEN
     PERFORM fencing.wall(tbl, 'off');
   END IF;
 EXCEPTION WHEN deadlock_detected THEN

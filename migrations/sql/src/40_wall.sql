@@ -211,9 +211,18 @@ VALUES
   ('late', NULL, NULL, $body${{body "late"}}$body$)
 $$;
 
--- Makes the trigger functions for a table and returns what their names begin with. The name says all that is written in them, so one
--- that is there is right, as long as names are quoted in one way only. It runs as the owner of the schema, who owns them; whoever
--- may register may put triggers on them. look: makes none.
+-- Whether the schema has a trigger function as it would be made: of this name and body, and with these settings. Whose it is, is the doctor's matter.
+CREATE FUNCTION fencing.has_function(name text, body text, is_definer boolean, settings text[]) RETURNS boolean LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+    WHERE p.proname = has_function.name::name AND p.pronargs = 0 AND p.pronamespace = 'fencing'::regnamespace AND l.lanname = 'plpgsql'
+      AND p.prosrc = has_function.body AND p.prosecdef = has_function.is_definer AND p.proconfig IS NOT DISTINCT FROM has_function.settings);
+END $$;
+
+-- Makes the trigger functions for a table, or makes them right again, and returns what their names begin with. The name says all that is
+-- written in them, as long as names are quoted in one way only. It runs as the owner of the schema, who owns them; whoever may register may
+-- put triggers on them. look: makes none, and returns null where one is not right.
 CREATE FUNCTION fencing.wall_functions(token_column name, mode text, resource text, issued_by regclass, look boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
@@ -222,6 +231,8 @@ DECLARE
       WHERE c.oid = issued_by);
   v_prefix CONSTANT text := 'wall_' || {{nameDigest `token_column, mode, resource, v_seq`}} || '_';
   v_sql    text;
+  v_body   text;
+  v_is_definer boolean;
   v_function record;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.wall_functions()');
@@ -234,20 +245,24 @@ BEGIN
     RAISE EXCEPTION 'fencing: role % owns the functions of the wall and can''t read sequence %', quote_ident(current_user), issued_by
       USING ERRCODE = 'insufficient_privilege', HINT = format('GRANT SELECT ON SEQUENCE %s TO %I', issued_by, current_user);
   END IF;
-  IF look THEN
-    RETURN v_prefix;
-  END IF;
   FOR v_function IN
     SELECT b.suffix, b.body
       FROM (SELECT * FROM fencing.wall_update_bodies() UNION ALL SELECT * FROM fencing.wall_insert_bodies()
             UNION ALL SELECT * FROM fencing.wall_delete_bodies() UNION ALL SELECT * FROM fencing.wall_other_bodies()) b
      WHERE coalesce(b.mode = wall_functions.mode, true) AND coalesce(b.is_bounded = (v_seq IS NOT NULL), true)
   LOOP
-    CONTINUE WHEN to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NOT NULL;
-    EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || v_function.suffix,
-                   CASE WHEN v_function.suffix IN ('mark', 'named') THEN '' ELSE 'SECURITY DEFINER' END,
-                   format(v_function.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq));
+    v_body := format(v_function.body, token_column, wall_functions.mode, resource, fencing.setting_name(resource), v_seq);
+    v_is_definer := v_function.suffix NOT IN ('mark', 'named');
+    CONTINUE WHEN fencing.has_function(v_prefix || v_function.suffix, v_body, v_is_definer, NULL);
+    IF look THEN
+      RETURN NULL;
+    END IF;
+    EXECUTE format('CREATE OR REPLACE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql %s AS %L', v_prefix || v_function.suffix,
+                   CASE WHEN v_is_definer THEN 'SECURITY DEFINER' ELSE '' END, v_body);
   END LOOP;
+  IF look THEN
+    RETURN v_prefix;
+  END IF;
   FOR v_sql IN SELECT r FROM fencing.function_rights(v_prefix, 'fencing.wall(regclass, text)'::regprocedure) r LOOP
     EXECUTE v_sql;
   END LOOP;
@@ -360,19 +375,6 @@ BEGIN
   END IF;
 END $$;
 
--- Whether the token column of a walled table was dropped: PostgreSQL drops the triggers with it whose condition or list of columns names it,
--- and leaves the others.
-CREATE FUNCTION fencing.doctor_lost_tokens(tbl regclass) RETURNS boolean LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
-BEGIN
-  RETURN (SELECT count(*) FILTER (WHERE t.tgname IN ('~fencing_update', '~fencing_insert', '~fencing_delete')) = 3
-             AND bool_and(t.tgname IN ('~fencing_update', '~fencing_insert', '~fencing_delete', '~fencing_truncate'))
-            FROM pg_trigger t, LATERAL (SELECT q.proname, q.pronamespace FROM pg_proc q WHERE q.oid = t.tgfoid OFFSET 0) p
-           WHERE t.tgrelid = tbl AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^wall_[0-9a-f]{16}_');
-END $$;
-
-COMMENT ON FUNCTION fencing.doctor_lost_tokens(regclass) IS 'Whether the token column of a table was dropped under its wall.';
-
 -- Makes the triggers of a table, its partitions and its children what the level asks for. What is right already stays as it is, and
 -- its table is not locked. A trigger is right if the server writes it as it was written here: it keeps columns by their numbers, and
 -- so follows one that is renamed. look: changes nothing, and returns the mode in which the tables have to be locked for what would be
@@ -401,13 +403,11 @@ BEGIN
   IF level <> 'off' THEN
     PERFORM fencing.check_parents(tbl);
     PERFORM fencing.check_triggers(tbl, '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert))$');
-    IF fencing.doctor_lost_tokens(tbl) THEN
-      RAISE EXCEPTION 'fencing: the token column of % was dropped under its wall, and what has its name now has none of the tokens', tbl
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-            WHERE c.oid = tbl), TABLE = (SELECT c.relname FROM pg_class c WHERE c.oid = tbl), COLUMN = token_column,
-              HINT = format('Take the wall off, give the rows the newest token that was given out, and put it up again, in one transaction: fencing.doctor() has the statement (D202). To forget the tokens: SELECT fencing.wall(%L, ''off'') first.', tbl);
-    END IF;
+    PERFORM fencing.refuse_moved(tbl, 'token');
     v_prefix := fencing.wall_functions(token_column, mode, resource, issued_by, look);
+    IF v_prefix IS NULL THEN
+      RETURN 'ACCESS EXCLUSIVE';
+    END IF;
   END IF;
   WITH RECURSIVE member AS (
     SELECT tbl::oid AS oid
@@ -513,6 +513,11 @@ BEGIN
      AND EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = OLD.relid) THEN
     PERFORM fencing.wall_apply(OLD.relid, 'off', OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by);
   END IF;
+  -- a trigger is dropped by the table's owner only; one that stays does nothing
+  IF (TG_OP = 'DELETE' OR OLD.relid IS DISTINCT FROM NEW.relid)
+     AND EXISTS (SELECT FROM pg_class c WHERE c.oid = OLD.relid AND pg_has_role(c.relowner, 'USAGE')) THEN
+    PERFORM fencing.keep_columns(OLD.relid, r, NULL) FROM unnest('{token,key,seal}'::text[]) r;
+  END IF;
   IF TG_OP = 'UPDATE' AND NEW.wall_level <> 'off'
      AND (OLD.relid, OLD.wall_level, OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by)
          IS DISTINCT FROM (NEW.relid, NEW.wall_level, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by)
@@ -578,7 +583,7 @@ BEGIN
     IF v_is_left OR v_table.wall_level <> level THEN
       -- triggers are dropped, or some that are there may be: of a parent's wall, or left over
       v_lock := CASE WHEN level = 'off' OR v_table.wall_level = 'off' AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-        WHERE t.tgrelid = tbl AND p.pronamespace = 'fencing'::regnamespace) THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END;
+        WHERE t.tgrelid = tbl AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END;
     ELSE
       SELECT CASE WHEN 'ACCESS EXCLUSIVE' IN (x.wall, x.tombs, x.seal) THEN 'ACCESS EXCLUSIVE' ELSE coalesce(x.wall, x.tombs, x.seal) END INTO v_lock
         FROM (SELECT fencing.wall_apply(tbl, level, v_table.token_column, v_table.mode, v_table.resource, v_table.issued_by, look => true),

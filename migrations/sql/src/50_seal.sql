@@ -164,23 +164,27 @@ VALUES
 $$;
 
 -- Makes the trigger function of a sealed table and returns its name; compare fencing.wall_functions, also for what is qualified in it
--- and why. typ is the type of the column that names the lease. look: makes none.
+-- and why. typ is the type of the column that names the lease. look: makes none, and returns null where it is not right.
 CREATE FUNCTION fencing.seal_function(token_column name, resource text, seal_resource text, seal_column name, typ regtype, look boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
     SET standard_conforming_strings = on AS $$
 DECLARE
   v_name CONSTANT text := 'seal_' || {{nameDigest `token_column, resource, seal_resource, seal_column, typ::text`}} || '_check';
   v_sql  text;
+  v_body text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_function()');
+  v_body := format((SELECT b.body FROM fencing.seal_bodies() b WHERE b.is_by_column = (seal_column IS NOT NULL)),
+                   token_column, resource, fencing.setting_name(resource), seal_resource, seal_column,
+                   (SELECT 'pg_catalog.' || y.typname FROM pg_type y WHERE y.oid = typ));
+  IF NOT fencing.has_function(v_name, v_body, true, NULL) THEN
+    IF look THEN
+      RETURN NULL;
+    END IF;
+    EXECUTE format('CREATE OR REPLACE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS %L', v_name, v_body);
+  END IF;
   IF look THEN
     RETURN v_name;
-  END IF;
-  IF to_regprocedure(format('fencing.%I()', v_name)) IS NULL THEN
-    EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS %L', v_name,
-                   format((SELECT b.body FROM fencing.seal_bodies() b WHERE b.is_by_column = (seal_column IS NOT NULL)),
-                          token_column, resource, fencing.setting_name(resource), seal_resource, seal_column,
-                          (SELECT 'pg_catalog.' || y.typname FROM pg_type y WHERE y.oid = typ)));
   END IF;
   FOR v_sql IN SELECT r FROM fencing.function_rights(left(v_name, 22), 'fencing.seal(regclass, text, name)'::regprocedure) r LOOP
     EXECUTE v_sql;
@@ -256,18 +260,9 @@ BEGIN
   END LOOP;
 END $$;
 
--- The column that names the leases of a table, as its trigger keeps it, by the name that the column has now.
-CREATE FUNCTION fencing.doctor_sealed_by(tbl regclass) RETURNS name LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
-BEGIN
-  RETURN (SELECT a.attname FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_attribute a ON a.attrelid = t.tgrelid AND a.attnum = t.tgattr[0]
-           WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal_column' AND p.pronamespace = 'fencing'::regnamespace);
-END $$;
-
 -- Makes the trigger of a table, its partitions and its children what the table's row asks for, and takes it off where there is none;
--- compare fencing.wall_apply, also for what look does. The trigger "~fencing_zseal_column", which never fires, keeps by its number which column
--- names the lease: another one that gets its name, and one that is put in the place of a dropped one, is refused here unless the
--- row has just been given the column (is_new_column).
+-- compare fencing.wall_apply, also for what look does. Another column that gets the name of the one that names the lease, and one that is put
+-- in the place of a dropped one, is refused unless the row has just been given the column (is_new_column).
 CREATE FUNCTION fencing.seal_apply(tbl regclass, look boolean DEFAULT false, is_new_column boolean DEFAULT false) RETURNS text LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
     SET quote_all_identifiers = off AS $$
@@ -279,8 +274,6 @@ DECLARE
   v_old  text[];  -- the functions that the triggers ran before
   v_strays boolean; -- partitions have triggers of their own, as in fencing.wall_apply
   v_sql  text;
-  v_name text;
-  v_held name;      -- the column that named the lease
 BEGIN
   PERFORM fencing.refuse_driver('fencing.seal_apply()');
   SELECT r.*, a.atttypid::regtype AS typ INTO v_row
@@ -306,23 +299,17 @@ BEGIN
       PERFORM fencing.check_seal_column(tbl, v_row.seal_column);
     END IF;
     PERFORM fencing.check_parents(tbl);
-    PERFORM fencing.check_triggers(tbl, '^~fencing_zseal(_column)?$');
-    v_held := fencing.doctor_sealed_by(tbl);
-    IF v_row.seal_column IS NOT NULL AND NOT is_new_column AND (v_held <> v_row.seal_column OR v_held IS NULL
-        AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-          WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal' AND p.pronamespace = 'fencing'::regnamespace)) THEN
-      v_name := format('%I.%I', v_row.schema_name, v_row.table_name);
-      RAISE EXCEPTION 'fencing: % is sealed by column %, which is another one than before%', v_name, quote_ident(v_row.seal_column),
-          coalesce(': the leases of its rows are in ' || quote_ident(v_held), '')
-        USING ERRCODE = 'object_not_in_prerequisite_state', SCHEMA = v_row.schema_name, TABLE = v_row.table_name, COLUMN = v_row.seal_column,
-              HINT = coalesce(format('Give that column its name back, or seal the table by the name that it has now: SELECT fencing.seal(%L, by_column => %L). ', v_name, v_held), '')
-                || format('If each row has the name of its lease in %I, take the seal off and put it up again, in one transaction: SELECT fencing.unseal(%L); SELECT fencing.seal(%2$L, by_column => %L).',
-                  v_row.seal_column, v_name, v_row.seal_column);
+    PERFORM fencing.check_triggers(tbl, '^~fencing_zseal$');
+    IF NOT is_new_column THEN
+      PERFORM fencing.refuse_moved(tbl, 'seal');
     END IF;
     v_func := fencing.seal_function(v_row.token_column, v_row.resource, v_row.seal_resource, v_row.seal_column, v_row.typ, look);
-  ELSIF NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl)
+    IF v_func IS NULL THEN
+      RETURN 'ACCESS EXCLUSIVE';
+    END IF;
+  ELSIF NOT is_new_column AND NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = tbl)
         AND NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = tbl)
-        AND NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal') THEN
+        AND NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = tbl AND t.tgname IN ('~fencing_zseal', '~fencing_kept_seal')) THEN
     RETURN NULL;  -- as most tables
   END IF;
   WITH RECURSIVE member AS (
@@ -338,11 +325,7 @@ BEGIN
                                max(array_position(c_levels, w.wall_level)))]
                              FROM fencing.walls_above(m.oid) w) END) AS def
       FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
-     WHERE v_func IS NOT NULL AND (NOT c.relispartition OR m.oid = tbl::oid)  -- a partition has a copy
-    UNION ALL
-    SELECT c.oid, '~fencing_zseal_column', format('TRIGGER "~fencing_zseal_column" BEFORE UPDATE OF %I ON %I.%I FOR EACH STATEMENT WHEN (false) EXECUTE FUNCTION fencing.%I(%L)',
-        v_row.seal_column, n.nspname, c.relname, v_func, v_row.wall_level)
-      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl AND v_func IS NOT NULL AND v_row.seal_column IS NOT NULL),
+     WHERE v_func IS NOT NULL AND (NOT c.relispartition OR m.oid = tbl::oid)),  -- a partition has a copy
   present AS (
     SELECT t.tgrelid AS oid, t.tgname AS name, pg_get_triggerdef(t.oid) AS def, p.proname::text AS func
       FROM member m JOIN pg_trigger t ON t.tgrelid = m.oid,
@@ -362,6 +345,9 @@ BEGIN
   END IF;
   IF v_strays THEN
     EXECUTE format('LOCK TABLE ONLY %s IN SHARE ROW EXCLUSIVE MODE', tbl);
+  END IF;
+  IF v_func IS NOT NULL OR v_row.seal_column IS NULL OR is_new_column AND v_row.typ IS NOT NULL THEN  -- while the wall is off it stays as it is
+    PERFORM fencing.keep_columns(tbl, 'seal', CASE WHEN v_row.seal_column IS NOT NULL THEN ARRAY[v_row.seal_column] END);
   END IF;
   FOREACH v_sql IN ARRAY coalesce(v_all, '{}') LOOP
     EXECUTE v_sql;
@@ -491,12 +477,19 @@ COMMENT ON FUNCTION fencing.seal(regclass, text, name) IS
 CREATE FUNCTION fencing.unseal(tbl regclass) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
+  v_table  record;
   v_lock   text;
   v_detail text;
 BEGIN
   PERFORM fencing.refuse_driver('fencing.unseal()');
-  IF NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = tbl) THEN
+  SELECT n.nspname, c.relname INTO v_table FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl;
+  IF NOT FOUND THEN
     RAISE EXCEPTION 'fencing: no table given to take the seal off' USING ERRCODE = 'undefined_table', HINT = 'Name a sealed table.';
+  END IF;
+  IF NOT EXISTS (SELECT FROM fencing.registry r WHERE r.relid = tbl)
+      AND NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = tbl AND t.tgname = '~fencing_zseal') THEN
+    PERFORM fencing.refuse_unregistered(tbl, v_table.nspname, v_table.relname,
+      is_named => EXISTS (SELECT FROM fencing.registry r WHERE (r.schema_name, r.table_name) = (v_table.nspname, v_table.relname)));
   END IF;
   IF EXISTS (SELECT FROM fencing.registry r WHERE r.relid = tbl AND num_nonnulls(r.seal_resource, r.seal_column) > 0) THEN
     v_lock := 'ACCESS EXCLUSIVE';

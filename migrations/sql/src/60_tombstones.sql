@@ -107,10 +107,9 @@ END $$;
 -- Has the tombstones of a table stand under the columns that its primary key has now, where they can: columns in another order or by
 -- another name. columns are pairs of a name and what its values are as text: integers and numeric are numbers, which look alike.
 --
--- Which column a name stood for is told by the condition of the trigger "~fencing_rekey1", which keeps columns by their numbers, and in
--- which they are in the order of the key that it was made for. While names have been exchanged, what is buried is buried by the names:
--- then each tombstone stands for both keys.
-CREATE FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb) RETURNS void LANGUAGE plpgsql VOLATILE
+-- Which column a name stood for is told by fencing.doctor_kept. Without that none of them is known, unless the table has just begun to keep
+-- tombstones (is_new). While names have been exchanged, what is buried is buried by the names: then each tombstone stands for both keys.
+CREATE FUNCTION fencing.tombstone_rekey(tbl regclass, columns jsonb, is_new boolean DEFAULT false) RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   v_was   jsonb;
@@ -119,6 +118,7 @@ DECLARE
   v_by    text[];
   v_order int[];   -- where each column of the key was
   v_is_read boolean;
+  v_kept  CONSTANT record := fencing.doctor_kept(tbl, 'key');
   v_name  CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE c.oid = tbl);
 BEGIN
@@ -126,16 +126,9 @@ BEGIN
   FOR v_was IN SELECT DISTINCT d.columns FROM fencing.tombstone d WHERE d.relid = tbl LOOP
     CONTINUE WHEN jsonb_array_length(v_was) = 0;
     v_names := ARRAY(SELECT e ->> 0 FROM jsonb_array_elements(v_was) WITH ORDINALITY u(e, i) ORDER BY i);
-    v_now := ARRAY(
-      SELECT CASE WHEN starts_with(m[2], '"') THEN replace(substr(m[2], 2, length(m[2]) - 2), '""', '"') ELSE m[2] END
-        FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid,
-             regexp_matches(pg_get_triggerdef(t.oid), '(old|new)\.("(?:[^"]|"")*"|[^ )]+)', 'g') WITH ORDINALITY x(m, i)
-       WHERE t.tgrelid = tbl AND t.tgname = '~fencing_rekey1' AND p.pronamespace = 'fencing'::regnamespace
-         AND position(quote_literal(v_was::text) IN p.prosrc) > 0 AND m[1] = 'old' ORDER BY x.i);
-    IF cardinality(v_now) <> cardinality(v_names) THEN
-      v_now := v_names;
-    END IF;
-    CONTINUE WHEN v_was = tombstone_rekey.columns AND v_now = v_names;
+    v_now := CASE WHEN v_kept.was::text[] @> v_names
+      THEN ARRAY(SELECT v_kept.now[array_position(v_kept.was::text[], n)]::text FROM unnest(v_names) WITH ORDINALITY u(n, i) ORDER BY i) ELSE v_names END;
+    CONTINUE WHEN v_was = tombstone_rekey.columns AND v_now = v_names AND (is_new OR v_kept.was IS NOT NULL);
     v_is_read := false;
     FOREACH v_by SLICE 1 IN ARRAY ARRAY[v_now, v_names] LOOP
       EXIT WHEN v_is_read AND v_now = v_names;
@@ -161,6 +154,9 @@ BEGIN
         USING ERRCODE = 'object_not_in_prerequisite_state',
               HINT = format('Put the key''s columns, their names and their types back. Or, once nobody holds a token from before, remove the tombstones, and call this again: SELECT fencing.prune_tombstones(%L, 9223372036854775807).',
                   v_name);
+    END IF;
+    IF v_kept.was IS NULL AND NOT is_new THEN
+      PERFORM fencing.refuse_moved(tbl, 'key');
     END IF;
     DELETE FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns = v_was;
     INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
@@ -210,13 +206,14 @@ BEGIN
 END $$;
 
 -- Makes the trigger functions and returns what their names begin with; compare fencing.wall_functions. A type other than the one they
--- were made for isn't looked at, because its cast would run as the owner of the schema. look: makes none, and returns null where tombstones
--- stand under other columns.
+-- were made for isn't looked at, because its cast would run as the owner of the schema. look: makes none, and returns null where one is not
+-- right, where tombstones stand under other columns, or where the key's columns have other names than are kept.
 CREATE FUNCTION fencing.tombstone_functions(tbl regclass, token_column name, mode text, resource text, issued_by regclass,
-    look boolean DEFAULT false) RETURNS text
+    look boolean DEFAULT false, is_new boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
     SET standard_conforming_strings = on AS $$
 DECLARE
+  c_settings CONSTANT text[] := '{"search_path=pg_catalog, pg_temp",enable_seqscan=off,TimeZone=UTC,"DateStyle=ISO, YMD",IntervalStyle=postgres,bytea_output=hex,extra_float_digits=1}';
   v_key    record;
   v_seq    CONSTANT text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE c.oid = issued_by);
@@ -230,25 +227,28 @@ BEGIN
   SELECT * INTO v_key FROM fencing.tombstone_key(tbl);
   v_columns := fencing.doctor_key_columns(v_key.cols, v_key.types);
   IF NOT look THEN
-    PERFORM fencing.tombstone_rekey(tbl, v_columns);
-  ELSIF EXISTS (SELECT FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns <> v_columns AND jsonb_array_length(d.columns) > 0) THEN
+    PERFORM fencing.tombstone_rekey(tbl, v_columns, is_new);
+  ELSIF (SELECT (k.was, k.now) IS DISTINCT FROM (v_key.cols, v_key.cols) FROM fencing.doctor_kept(tbl, 'key') k) OR EXISTS (SELECT FROM fencing.tombstone d WHERE d.relid = tbl AND d.columns <> v_columns AND jsonb_array_length(d.columns) > 0) THEN
     RETURN NULL;
   END IF;
   v_prefix := 'tomb_' || {{nameDigest `token_column, mode, resource, v_seq, v_key.cols, v_key.types::text[]`}} || '_';
-  IF look THEN
-    RETURN v_prefix;
-  END IF;
   FOR v_function IN
     SELECT b.suffix, b.body FROM fencing.tombstone_key_bodies(v_key.cols, v_key.types, token_column, mode, resource, v_seq) b
   LOOP
-    IF to_regprocedure(format('fencing.%I()', v_prefix || v_function.suffix)) IS NULL THEN
+    IF NOT fencing.has_function(v_prefix || v_function.suffix, v_function.body, true, c_settings) THEN
+      IF look THEN
+        RETURN NULL;
+      END IF;
       -- a sequential scan of fencing.tombstone is a read of all keys to SERIALIZABLE, and it is chosen while the table is small
-      EXECUTE format('CREATE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off '
+      EXECUTE format('CREATE OR REPLACE FUNCTION fencing.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off '
                      'SET TimeZone = ''UTC'' SET DateStyle = ''ISO, YMD'' SET IntervalStyle = ''postgres'' SET bytea_output = ''hex'' SET extra_float_digits = 1 AS %L',
                      v_prefix || v_function.suffix,
                      v_function.body);
     END IF;
   END LOOP;
+  IF look THEN
+    RETURN v_prefix;
+  END IF;
   FOR v_sql IN SELECT r FROM fencing.function_rights(v_prefix, 'fencing.tombstones(regclass, boolean)'::regprocedure) r LOOP
     EXECUTE v_sql;
   END LOOP;
@@ -287,6 +287,9 @@ BEGIN
   IF former = tbl OR NOT EXISTS (SELECT 1 FROM fencing.registry r WHERE r.relid = tbl) THEN
     RETURN;
   END IF;
+  IF EXISTS (SELECT FROM fencing.doctor_kept(former, 'key') k WHERE k.was <> k.now) THEN  -- by the names alone they would stand for other keys
+    PERFORM fencing.tombstone_rekey(former, fencing.doctor_key_columns(k.cols, k.types)) FROM fencing.tombstone_key(former) k;
+  END IF;
   INSERT INTO fencing.tombstone AS x (relid, digest, key, columns, token, xact, deleted_at)
   SELECT tbl, d.digest, d.key, d.columns, d.token, d.xact, d.deleted_at FROM fencing.tombstone d WHERE d.relid = former
   ON CONFLICT (relid, digest) DO UPDATE SET columns = EXCLUDED.columns, token = EXCLUDED.token, xact = EXCLUDED.xact,
@@ -298,9 +301,10 @@ BEGIN
   END IF;
 END $$;
 
--- Makes the triggers of a table what its row asks for. Partitions have copies. Compare fencing.wall_apply for what look does.
+-- Makes the triggers of a table what its row asks for. Partitions have copies. Compare fencing.wall_apply for what look does. What keeps the
+-- columns of the key stays without tombstones. is_new: the table has just begun to keep them.
 CREATE FUNCTION fencing.tombstone_apply(tbl regclass, level text, token_column name, mode text, resource text,
-    issued_by regclass, look boolean DEFAULT false) RETURNS text
+    issued_by regclass, look boolean DEFAULT false, is_new boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
     SET plan_cache_mode = force_generic_plan SET quote_all_identifiers = off AS $$
 DECLARE
@@ -316,9 +320,11 @@ BEGIN
   PERFORM fencing.refuse_driver('fencing.tombstone_apply()');
   IF level <> 'off' THEN
     PERFORM fencing.check_triggers(tbl, '^~fencing_(bury|vacate|tomb|rekey[12])$');
-    v_prefix := fencing.tombstone_functions(tbl, token_column, mode, resource, issued_by, look);
+    v_prefix := fencing.tombstone_functions(tbl, token_column, mode, resource, issued_by, look, is_new);
     IF v_prefix IS NULL THEN
       RETURN 'SHARE ROW EXCLUSIVE';
+    ELSIF NOT look THEN
+      PERFORM fencing.keep_columns(tbl, 'key', k.cols) FROM fencing.tombstone_key(tbl) k;
     END IF;
     -- as the server writes it
     SELECT string_agg(format(CASE u.type WHEN 'varchar'::regtype THEN '((old.%I)::text IS DISTINCT FROM (new.%1$I)::text)'
@@ -396,7 +402,8 @@ BEGIN
   IF v_new <> 'off' AND (OLD.relid, v_old, OLD.token_column, OLD.mode, OLD.resource, OLD.issued_by)
                         IS DISTINCT FROM (NEW.relid, v_new, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by)
      AND EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = NEW.relid) THEN
-    PERFORM fencing.tombstone_apply(NEW.relid, v_new, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by);
+    PERFORM fencing.tombstone_apply(NEW.relid, v_new, NEW.token_column, NEW.mode, NEW.resource, NEW.issued_by,
+      is_new => NOT OLD.tombstones OR OLD.relid IS DISTINCT FROM NEW.relid);
   END IF;
   RETURN NULL;
 END $$;

@@ -110,6 +110,8 @@ BEGIN
                FROM max(k.seal) OVER walls) AS is_torn,
            -- where the triggers are to leave what a subscription's worker writes alone: D701
            bool_or(EXISTS (SELECT 1 FROM pg_subscription_rel l WHERE l.srrelid = f.oid)) OVER (PARTITION BY f.root) AS is_subscribed,
+           -- what stands in the way of fencing.wall
+           max(CASE WHEN f.oid = f.root THEN fencing.doctor_mend_first(f.root::regclass) END) OVER (PARTITION BY f.root) AS first,
            -- D102, D103 and D105 have it as an error, and registering it changes what else there is to say; of a wall of its own all is
            -- said
            g.wall_level = 'off' AND x.relid IS NOT NULL
@@ -133,7 +135,7 @@ BEGIN
            'root', p.root, 'oid', p.oid, 'name', p.name, 'root_name', p.root_name, 'col', p.token_column, 'mode', p.mode, 'resource',
                p.resource,
            'issued', p.issued_by::oid, 'wall', p.level, 'root_wall', p.wall_level, 'tombs', p.tombstones, 'part', p.relispartition,
-               'covered', p.is_covered, 'torn', p.is_torn, 'unsettled', p.is_unsettled,
+               'first', p.first, 'covered', p.is_covered, 'torn', p.is_torn, 'unsettled', p.is_unsettled,
            'subscribed', p.is_subscribed)), '[]')
     FROM present p);
 END $$;
@@ -205,7 +207,7 @@ BEGIN
               WHEN x.o_relid IS NULL THEN
                   'the driver holds the other table for a protected one, and nothing keeps a wall on that: it has the triggers that came with it, or none'
               ELSE 'the other table is registered, too, and what protects this one doesn''t protect that' END,
-         CASE WHEN x.other IS NULL THEN fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by)
+         CASE WHEN x.other IS NULL THEN fencing.doctor_mend_first(x.relid) || fencing.doctor_register(x.now, x.mode, x.token_column, x.resource, x.issued_by)
               WHEN x.o_relid IS NULL THEN fencing.doctor_register(coalesce(x.root, x.was), x.mode, x.token_column, x.resource, x.issued_by)
               WHEN x.is_other THEN format('if %s is to be protected as this one is, %s, or, if it is right as it is registered, %s', coalesce(x.root, x.was),
                          CASE WHEN x.mode = 'strict' AND x.is_sealed THEN format('BEGIN; SELECT fencing.unseal(%L); %s; COMMIT', coalesce(x.root, x.was), a.register) ELSE a.register END,
@@ -275,14 +277,16 @@ BEGIN
   RETURN QUERY
   SELECT 'error', x.code, x.name, format('the token column %I %s', x.col, x.what), x.so,
          CASE WHEN x.code LIKE 'D106%' THEN
-             format('ALTER TABLE %1$s RENAME COLUMN ... TO %2$I; if it was dropped, which forgets the tokens: ALTER TABLE %1$s ADD COLUMN %2$I bigint NOT NULL DEFAULT ..., with the newest token that was given out%3$s, and then ALTER TABLE %1$s ALTER COLUMN %2$I SET DEFAULT 0',
-             x.root_name, x.col, (SELECT format(' (SELECT last_value FROM %I.%I)', n.nspname, q.relname) FROM pg_class q
-                 JOIN pg_namespace n ON n.oid = q.relnamespace WHERE q.oid = x.issued))
-              WHEN x.code LIKE 'D107%' THEN y.fix
+             coalesce((SELECT m.remedy FROM fencing.doctor_moved(x.root::regclass) m WHERE m.code = 'D106' AND m.now IS NOT NULL),
+               format('ALTER TABLE %1$s RENAME COLUMN ... TO %2$I; if it was dropped, which forgets the tokens: ALTER TABLE %1$s ADD COLUMN %2$I bigint NOT NULL DEFAULT ..., with the newest token that was given out%3$s, and then ALTER TABLE %1$s ALTER COLUMN %2$I SET DEFAULT 0',
+               x.root_name, x.col, (SELECT format(' (SELECT last_value FROM %I.%I)', n.nspname, q.relname) FROM pg_class q
+                   JOIN pg_namespace n ON n.oid = q.relnamespace WHERE q.oid = x.issued)))
+              WHEN x.code LIKE 'D107%' THEN CASE x.root_wall WHEN 'off' THEN '' ELSE x.first END || y.fix
               WHEN x.code LIKE 'D108%' THEN
-                format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT, ALTER COLUMN %2$I TYPE bigint USING %2$I::bigint, ALTER COLUMN %2$I SET DEFAULT 0', x.name, x.col)
+                format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT, ALTER COLUMN %2$I TYPE bigint USING %2$I::bigint, ALTER COLUMN %2$I SET DEFAULT 0',
+                  CASE WHEN x.is_inherited THEN x.root_name ELSE x.name END, x.col)
               ELSE format('ALTER TABLE %s ALTER COLUMN %I %s', x.name, x.col, x.fix) END
-    FROM (SELECT f.*, CASE WHEN a.attname IS NULL THEN 'D106 column-missing' WHEN a.atttypid <> 'int8'::regtype THEN 'D108 column-type'
+    FROM (SELECT f.*, a.attinhcount > 0 AS is_inherited, CASE WHEN a.attname IS NULL THEN 'D106 column-missing' WHEN a.atttypid <> 'int8'::regtype THEN 'D108 column-type'
                            WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'D109 column-generated'
                            WHEN v.nullable THEN 'D107 column-nullable' ELSE 'D110 column-default' END AS code,
                  CASE WHEN a.attname IS NULL THEN 'is missing' WHEN a.atttypid <> 'int8'::regtype
@@ -300,7 +304,7 @@ BEGIN
                      WHEN a.attgenerated <> '' THEN 'DROP EXPRESSION'
                       WHEN v.nullable THEN 'SET NOT NULL' ELSE 'SET DEFAULT 0' END AS fix
             FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, root_wall text, col name, issued oid,
-                unsettled boolean)
+                first text, unsettled boolean)
             LEFT JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.attnum > 0 AND NOT a.attisdropped
             LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
             CROSS JOIN LATERAL (SELECT fencing.doctor_nullable(f.oid, a.attnum)) v(nullable)

@@ -26,8 +26,8 @@ BEGIN
                      WHEN 'report' THEN 'stale and unguarded writes are in the server''s log, and in the table'
                      ELSE 'an UPDATE that copies the token needs none of its own' END,
          CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
-             format(CASE f.wall WHEN 'enforce' THEN 'SELECT fencing.wall(%L, ''attested'')' ELSE 'SELECT fencing.wall(%L)' END, f.name)
-    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, mode text, issued oid, wall text, covered boolean, unsettled boolean)
+             f.first || format(CASE f.wall WHEN 'enforce' THEN 'SELECT fencing.wall(%L, ''attested'')' ELSE 'SELECT fencing.wall(%L)' END, f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, mode text, issued oid, wall text, first text, covered boolean, unsettled boolean)
    WHERE f.root = f.oid AND (f.wall IN ('off', 'report') OR f.wall = 'enforce' AND f.mode = 'lease') AND NOT f.covered AND NOT f.unsettled;
 
   RETURN QUERY
@@ -60,7 +60,7 @@ BEGIN
      WHERE f.root = f.oid),
   wanted AS (
     -- the names of the functions, as fencing.wall_functions and fencing.tombstone_functions build them
-    SELECT f.*, k.name AS trg, k.suffix, k.tomb, q.seq, g.lost, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
+    SELECT f.*, k.name AS trg, k.suffix, k.tomb, q.seq, f.issued IS NOT NULL AND q.seq IS NULL AS unbounded,  -- D301
            -- the trigger as the server writes it where it is as fencing made it; compare fencing.wall_apply and fencing.tombstone_apply
            format('CREATE TRIGGER %I %s ON %s FOR EACH %s %sEXECUTE FUNCTION fencing.', k.name,
                   CASE WHEN k.event <> 'mark' THEN k.event WHEN f.mode = 'strict' THEN 'BEFORE UPDATE'
@@ -83,10 +83,9 @@ BEGIN
                 AND coalesce(b.mode = f.mode, true) AND coalesce(b.is_bounded = (q.seq IS NOT NULL), true)) END AS source
       FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, mode text, resource text, issued oid,
           wall text, root_wall text, tombs boolean, part boolean, torn boolean,
-        unsettled boolean, subscribed boolean)
+        first text, unsettled boolean, subscribed boolean)
       LEFT JOIN LATERAL (SELECT format('%I.%I', n.nspname, c.relname) AS seq FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE c.oid = f.issued AND c.relkind = 'S') q ON true
-      CROSS JOIN LATERAL (SELECT fencing.doctor_lost_tokens(f.root) AS lost) g
       LEFT JOIN keyed y ON y.root = f.root, kind k
      WHERE f.wall <> 'off' AND (k.suffix <> 'named' OR f.mode = 'lease')
        AND (NOT k.tomb OR f.tombs AND y.cols IS NOT NULL AND (f.oid = f.root OR f.part))  -- D212 has the other children, and D217 what has no key
@@ -106,24 +105,19 @@ BEGIN
              THEN 'D205 trigger-changed' END AS code,
            -- at the level that the row has by then, which another remedy may raise
            CASE WHEN w.tomb THEN format('SELECT fencing.tombstones(%L)', w.root_name)
-               -- of rows whose tokens are gone none is newer than the last one that was given out
-               WHEN w.lost THEN CASE WHEN w.seq IS NULL
-                 THEN format('take the newest token that was given out, and in one transaction SELECT fencing.wall(%L, ''off''); UPDATE %1$s SET %2$I = ... WHERE %2$I < ...; SELECT fencing.wall(%3$L, %4$L)', w.root_name, w.col, w.root_name, w.root_wall)
-                 ELSE fencing.doctor_without_wall(w.root_name, format('UPDATE %s SET %I = pg_catalog.pg_sequence_last_value(%L) WHERE %2$I < pg_catalog.pg_sequence_last_value(%3$L)', w.root_name, w.col, w.seq)) END
                ELSE format('SELECT fencing.wall(r.relid, r.wall_level) FROM fencing.registry r WHERE r.relid = %L::regclass', w.root_name) END AS again,
-           -- the column that the wall was made for, where another one has its name now: triggers follow a column that is renamed
-           (SELECT l.col FROM pg_trigger u, substring(pg_get_triggerdef(u.oid) FROM 'new[.](.*) <=? old[.]') l(col)
-             WHERE u.tgrelid = w.oid AND u.tgname = '~fencing_late' AND l.col <> format('%I', w.col)) AS moved,
+           -- fencing.tombstones is refused for the key alone
+           CASE WHEN w.tomb THEN CASE WHEN w.first LIKE '%~fencing_kept_key%' THEN 'mend what D202 says of "~fencing_kept_key", and then ' ELSE '' END ELSE w.first END AS before,
            ARRAY(SELECT format('DROP TRIGGER IF EXISTS %I ON %s', u.tgname, m.name)  -- whatever else has their names, or none is put up
                    FROM jsonb_to_recordset(family) AS m(root oid, oid oid, name text) JOIN pg_trigger u ON u.tgrelid = m.oid JOIN pg_proc g ON g.oid = u.tgfoid
                   WHERE m.root = w.root AND u.tgparentid = 0 AND g.pronamespace <> c_schema
                     AND u.tgname ~ CASE WHEN w.tomb THEN '^~fencing_(bury|vacate|tomb|rekey[12])$'
-                      ELSE '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert|bury|vacate|tomb|rekey[12]|zseal(_column)?))$' END
+                      ELSE '^(!fencing_mark(_insert)?|~fencing_(named|update|insert|delete|truncate|late|late_insert|bury|vacate|tomb|rekey[12]|zseal))$' END
                   ORDER BY m.name, u.tgname) AS drops
       FROM wanted w LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.trg
       LEFT JOIN pg_proc p ON p.oid = t.tgfoid LEFT JOIN pg_language l ON l.oid = p.prolang)
   SELECT 'error', s.code, format('trigger %I on %s', s.trg, s.name),
-         CASE left(s.code, 4) WHEN 'D202' THEN 'the wall''s trigger is missing' || CASE WHEN s.lost AND NOT s.tomb THEN format(', as after the token column was dropped: the tokens in %I are not those that the rows had', s.col) ELSE '' END
+         CASE left(s.code, 4) WHEN 'D202' THEN 'the wall''s trigger is missing'
               WHEN 'D203' THEN format('the wall''s trigger is %s', CASE s.tgenabled WHEN 'D' THEN 'disabled' WHEN 'R'
                   THEN 'enabled for replicas only'
                   ELSE 'not ENABLE ALWAYS' END)
@@ -133,29 +127,33 @@ BEGIN
               ELSE 'the wall''s trigger is not as fencing made it' END,
          CASE left(s.code, 4) WHEN 'D203' THEN CASE s.tgenabled WHEN 'O' THEN 'session_replication_role = replica passes it'
              ELSE 'nothing is checked by it' END
-              WHEN 'D204' THEN 'what it checks, if anything, is for its owner to say' WHEN 'D205' THEN CASE WHEN s.moved IS NOT NULL THEN format('column %I is another one than before: the tokens that the rows had are in %s', s.col, s.moved)
-                ELSE 'some writes pass unchecked' END
+              WHEN 'D204' THEN 'what it checks, if anything, is for its owner to say' WHEN 'D205' THEN 'some writes pass unchecked'
               ELSE 'what it would check passes' END,
-         CASE left(s.code, 4) WHEN 'D202' THEN s.again
+         CASE left(s.code, 4) WHEN 'D202' THEN s.before || s.again
               WHEN 'D203' THEN format(CASE WHEN s.subscribed THEN 'ALTER TABLE %s ENABLE TRIGGER %I'
                   ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER %I' END, s.name, s.trg)
-              -- A function or a trigger of the right name is taken for the right one, and tables share the functions.
               ELSE CASE
-                WHEN s.moved IS NOT NULL THEN format('put the tokens back, which are in column %s now, into %I, or give that column its name back, or, if they are to be forgotten, %s',
-                  s.moved, s.col, fencing.doctor_without_wall(s.root_name, NULL))
                 WHEN s.code LIKE 'D204%' AND s.named AND s.foreign_owner THEN
                   format('ALTER FUNCTION %s OWNER TO %I', s.tgfoid::regprocedure, pg_get_userbyid(c_owner))
-                WHEN s.code LIKE 'D204%' AND s.named THEN
-                  format('BEGIN; DROP FUNCTION IF EXISTS %s CASCADE; SELECT %s FROM fencing.registry r JOIN pg_class c ON c.oid = r.relid WHERE r.wall_level <> ''off'' AND c.relkind IN (''r'', ''p'') AND NOT c.relispartition%s; COMMIT',
-                      s.tgfoid::regprocedure,
-                         CASE WHEN s.tomb THEN 'fencing.tombstones(r.relid)' ELSE 'fencing.wall(r.relid, r.wall_level)' END, CASE
-                             WHEN s.tomb THEN ' AND r.tombstones' ELSE '' END)
-                -- of tombstones with the root's trigger the copies go, and never the tombstones
-                WHEN s.tomb THEN format('BEGIN; %s%s; COMMIT', (SELECT string_agg(d || '; ', '') FROM unnest(s.drops || CASE WHEN s.tgparentid <> 0
-                    THEN format('DROP TRIGGER IF EXISTS %I ON %s', s.trg, s.root_name) ELSE format('DROP TRIGGER IF EXISTS %I ON %s', s.trg, s.name) END) d), s.again)
-                ELSE fencing.doctor_without_wall(s.root_name, nullif(array_to_string(s.drops || CASE WHEN s.tgparentid = 0
-                    THEN format('DROP TRIGGER IF EXISTS %I ON %s', s.trg, s.name) END, '; '), '')) END END
+                -- a function, and a trigger that runs one of fencing's, is made right in its place
+                WHEN cardinality(s.drops) = 0 THEN s.before || s.again
+                WHEN s.tomb THEN s.before || format('BEGIN; %s; %s; COMMIT', array_to_string(s.drops, '; '), s.again)
+                ELSE s.before || fencing.doctor_without_wall(s.root_name, array_to_string(s.drops, '; ')) END END
     FROM seen s WHERE s.code IS NOT NULL;
+
+  -- what keeps the columns: D106 and D223 have the others
+  RETURN QUERY
+  SELECT CASE WHEN f.wall = 'off' AND m.now IS NULL THEN 'warning' ELSE 'error' END,
+         CASE m.code WHEN 'D202' THEN 'D202 trigger-missing' ELSE 'D205 trigger-changed' END, format('trigger "~fencing_kept_%s" on %s', m.role, f.name), m.problem,
+         CASE m.role WHEN 'key' THEN 'a stale holder may insert a key that was deleted' ELSE 'an older holder writes the rows whose tokens are forgotten' END,
+         CASE WHEN f.wall = 'off' THEN '' ELSE d.code || CASE m.role WHEN 'token' THEN fencing.doctor_mend_first(f.root::regclass, 'token') ELSE '' END END || m.remedy
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, wall text, unsettled boolean), fencing.doctor_moved(f.root::regclass) m,
+    LATERAL (SELECT coalesce((  -- of a new column; D107's remedy is part of this one
+      SELECT format('mend what %s says of column %I, and then ', CASE WHEN a.atttypid <> 'int8'::regtype THEN 'D108' WHEN a.attidentity <> '' OR a.attgenerated <> '' THEN 'D109' ELSE 'D110' END, f.col)
+        FROM pg_attribute a LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
+       WHERE m.role = 'token' AND a.attrelid = f.root AND a.attname = f.col AND NOT a.attisdropped
+         AND (a.atttypid <> 'int8'::regtype OR a.attidentity <> '' OR a.attgenerated <> '' OR pg_get_expr(e.adbin, e.adrelid) NOT IN ('0', '''0''::bigint', '(0)::bigint'))), '')) d(code)
+   WHERE f.root = f.oid AND m.code IN ('D202', 'D205') AND NOT f.unsettled;
 
   RETURN QUERY
   SELECT 'error', 'D213 parents-differ', f.name,
@@ -214,8 +212,8 @@ BEGIN
   SELECT 'warning', 'D208 tombstones-without-wall', f.name, 'tombstones are on and the wall is off',
       'deletes carry no token that a tombstone could keep',
          CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
-             format('SELECT fencing.wall(%L)', f.name)
-    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, issued oid, wall text, tombs boolean, unsettled boolean)
+             f.first || format('SELECT fencing.wall(%L)', f.name)
+    FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, issued oid, wall text, tombs boolean, first text, unsettled boolean)
    WHERE f.root = f.oid AND f.wall = 'off' AND f.tombs AND NOT f.unsettled;
 
   RETURN QUERY

@@ -54,6 +54,7 @@ BEGIN
          format('the sequence that bounds its tokens, %s, is gone', g.issued_by::oid),
          CASE g.wall_level WHEN 'off' THEN 'the wall can''t be put on' ELSE 'every write is refused' END,
          CASE WHEN c_epoch IS NULL THEN 'run what mends sequence fencing.write_epoch, and then ' ELSE '' END
+         || CASE g.wall_level WHEN 'off' THEN '' ELSE fencing.doctor_mend_first(g.relid) END
          || fencing.doctor_register(format('%I.%I', n.nspname, t.relname), g.mode, g.token_column, g.resource, g.issued_by)
     -- D101, D102 and D103 have what is no table any more
     FROM fencing.registry g JOIN pg_class t ON t.oid = g.relid AND t.relkind IN ('r', 'p') AND NOT t.relispartition
@@ -209,7 +210,7 @@ BEGIN
   END IF;
   FOR r IN
     SELECT f.*, CASE WHEN c.oid IS NOT NULL THEN format('%I.%I', n.nspname, c.relname) END AS seq
-      FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, wall text, issued oid, unsettled boolean)
+      FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, col name, wall text, issued oid, first text, unsettled boolean)
       JOIN fencing.registry g ON g.relid = f.root  -- whoever calls it, no other relation is read
       LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace) ON c.oid = f.issued AND c.relkind = 'S'
       JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.col AND a.atttypid = 'int8'::regtype AND NOT a.attisdropped
@@ -227,7 +228,7 @@ BEGIN
     IF v_min < 0 AND NOT r.unsettled THEN
       RETURN QUERY SELECT 'warning', 'D113 token-negative', r.name, format('a row has token %s, which none ever is', v_min),
         'it was written before the table was registered, or past the wall; the row is held for one in the middle of a write',
-        CASE r.wall WHEN 'off' THEN x.fix ELSE fencing.doctor_without_wall(r.name, x.fix) END
+        CASE r.wall WHEN 'off' THEN x.fix ELSE r.first || fencing.doctor_without_wall(r.name, x.fix) END
         FROM (SELECT format('UPDATE %s SET %I = 0 WHERE %2$I < 0', r.name, r.col)) x(fix);
     END IF;
     CONTINUE WHEN r.seq IS NULL;

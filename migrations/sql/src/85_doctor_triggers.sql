@@ -145,8 +145,8 @@ BEGIN
   SELECT 'warning', 'D605 cascade', format('constraint %I on %s', k.conname, f.name),
       format('changes of %s cascade into the table, which has no wall',
       k.confrelid::regclass),
-         'rows are changed under no token', format('SELECT fencing.wall(%L)', f.root_name)
-    FROM jsonb_to_recordset(family) AS f(oid oid, name text, root_name text, wall text, covered boolean, unsettled boolean)
+         'rows are changed under no token', f.first || format('SELECT fencing.wall(%L)', f.root_name)
+    FROM jsonb_to_recordset(family) AS f(oid oid, name text, root_name text, wall text, first text, covered boolean, unsettled boolean)
         JOIN pg_constraint k ON k.conrelid = f.oid AND k.contype = 'f'
         AND k.conparentid = 0
    WHERE f.wall = 'off' AND NOT f.covered AND NOT f.unsettled AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'));

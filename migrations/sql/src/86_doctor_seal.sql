@@ -12,29 +12,28 @@ BEGIN
     RAISE EXCEPTION 'fencing: no tables or no roles given to look at the seals of' USING ERRCODE = 'invalid_parameter_value',
       HINT = 'It is a part of the doctor: SELECT * FROM fencing.doctor().';
   END IF;
-  SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid, 'held', s.held,
+  SELECT coalesce(jsonb_agg(to_jsonb(f) || jsonb_build_object('lease', g.seal_resource, 'by', g.seal_column, 'typ', a.atttypid, 'held', s.now,
            -- another one has the column's name, or it was dropped
-           'other', g.seal_column IS NOT NULL AND f.wall <> 'off' AND (s.held <> g.seal_column OR s.held IS NULL AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-             WHERE t.tgrelid = f.root AND t.tgname = '~fencing_zseal' AND p.pronamespace = c_schema)),
+           'other', s.role IS NOT NULL, 'moved', s.remedy,
            'again', format(CASE WHEN g.seal_column IS NULL THEN 'SELECT fencing.seal(%L, resource => %L)'
                ELSE 'SELECT fencing.seal(%L, by_column => %3$L)' END,
                            f.root_name, g.seal_resource, g.seal_column))), '[]') INTO v_sealed
     FROM jsonb_to_recordset(family) AS f(root oid, oid oid, name text, root_name text, col name, resource text, wall text, part boolean,
-        torn boolean, unsettled boolean, subscribed boolean)
+        torn boolean, first text, unsettled boolean, subscribed boolean)
     JOIN fencing.registry g ON g.relid = f.root AND num_nonnulls(g.seal_resource, g.seal_column) = 1
     LEFT JOIN pg_attribute a ON a.attrelid = f.root AND a.attname = g.seal_column AND a.attnum > 0 AND NOT a.attisdropped
-    CROSS JOIN LATERAL (SELECT fencing.doctor_sealed_by(f.root) AS held) s;
+    LEFT JOIN LATERAL (SELECT m.role, m.now, m.remedy FROM fencing.doctor_moved(f.root::regclass) m WHERE m.role = 'seal') s ON true;
 
   RETURN QUERY
   SELECT 'warning', 'D224 seal-without-wall', f.name, 'it is sealed and the wall is off', 'nothing compares its writes with the lease',
          CASE WHEN f.issued IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class s WHERE s.oid = f.issued AND s.relkind = 'S') THEN 'run what D301 says, and then ' ELSE '' END ||
-             format('SELECT fencing.wall(%L)', f.name)
-    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, issued oid, wall text, unsettled boolean) WHERE f.root = f.oid
+             f.first || format('SELECT fencing.wall(%L)', f.name)
+    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, issued oid, wall text, first text, unsettled boolean) WHERE f.root = f.oid
         AND f.wall = 'off' AND NOT f.unsettled;
 
   RETURN QUERY
   SELECT 'error', 'D223 seal-column', f.name, format('the column %I, which names the lease of a row, %s', f.by, x.what), x.so, x.fix
-    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, root_name text, wall text, "by" name, again text, held name, other boolean)
+    FROM jsonb_to_recordset(v_sealed) AS f(root oid, oid oid, name text, root_name text, wall text, "by" name, again text, held name, moved text, other boolean)
     LEFT JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = f.by AND a.attnum > 0 AND NOT a.attisdropped,
     -- while it is sealed by a column, that can't get another type
     LATERAL (SELECT CASE f.wall WHEN 'off' THEN 'ALTER TABLE %s ALTER COLUMN %I TYPE %s' ELSE 'BEGIN; SELECT fencing.unseal(%4$L); ALTER TABLE %1$s ALTER COLUMN %2$I TYPE %3$s; ' || replace(f.again, '%', '%%') || '; COMMIT' END AS typed) y,
@@ -45,8 +44,7 @@ BEGIN
        WHERE a.attname IS NULL
       UNION ALL SELECT 'is another one than before' || CASE WHEN f.held IS NULL THEN ', as after it was dropped' ELSE format(': the leases of the rows are in %I', f.held) END,
              'who holds the lease that a row names there now writes it, and the holder of the one that it is of can''t',
-             CASE WHEN f.held IS NULL THEN '' ELSE format('give that column its name back, or seal the table by its present one, SELECT fencing.seal(%L, by_column => %L); ', f.root_name, f.held) END
-               || format('once each row has the name of its lease in %I, or, if it has, BEGIN; SELECT fencing.unseal(%L); %s; COMMIT', f.by, f.root_name, f.again)
+             f.moved
        WHERE f.other AND f.root = f.oid AND a.attname IS NOT NULL
       UNION ALL SELECT format('is %s now', format_type(a.atttypid, a.atttypmod)), 'every write is refused',
              format(y.typed, f.root_name, f.by, 'text', f.root_name)
@@ -64,7 +62,7 @@ BEGIN
   -- the trigger, as fencing.seal_apply makes it; the codes are those of the wall's own
   RETURN QUERY
   WITH seen AS (
-    SELECT f.*, t.tgenabled, t.tgfoid, p.proowner, p.proname = y.func AS named, y.func, CASE
+    SELECT f.*, t.tgenabled, t.tgfoid, p.proowner, p.proname = y.func AS named, p.pronamespace <> c_schema AS is_foreign, y.func, CASE
              WHEN t.oid IS NULL THEN 'D202 trigger-missing'
              WHEN p.pronamespace <> c_schema OR p.proname <> y.func OR p.proowner <> c_owner OR l.lanname <> 'plpgsql'
                  OR p.proconfig IS NOT NULL OR NOT p.prosecdef
@@ -98,11 +96,8 @@ BEGIN
              ELSE 'ALTER TABLE %s ENABLE ALWAYS TRIGGER "~fencing_zseal"' END, s.name)
                 WHEN 'D204' THEN CASE WHEN s.named AND s.proowner <> c_owner
                     THEN format('ALTER FUNCTION %s OWNER TO %I', s.tgfoid::regprocedure, pg_get_userbyid(c_owner)) END END,
-              -- a function of the right name is taken for the right one, and tables share the functions
-              format('BEGIN; SELECT fencing.unseal(%L); DROP TRIGGER IF EXISTS "~fencing_zseal" ON %s; DROP FUNCTION IF EXISTS fencing.%I() CASCADE; '
-                          '%s; SELECT fencing.seal(relid, seal_resource, seal_column) FROM fencing.registry '
-                          'WHERE wall_level <> ''off'' AND num_nonnulls(seal_resource, seal_column) = 1; COMMIT',
-                          s.root_name, s.root_name, s.func, s.again))
+              -- a function, and a trigger that runs one of fencing's, is made right in its place
+              CASE WHEN s.is_foreign THEN format('BEGIN; DROP TRIGGER "~fencing_zseal" ON %s; %s; COMMIT', s.root_name, s.again) ELSE s.again END)
     FROM seen s WHERE s.code IS NOT NULL;
 
   -- compare fencing.doctor

@@ -31,7 +31,7 @@ DECLARE
 BEGIN
   FOR v_part IN
     SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace
-        AND (starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal' OR p.proname IN ('registered_above', 'setting_name', 'allowed_functions') OR p.proname ~ '_bodies$')
+        AND (starts_with(p.proname, 'doctor_') AND p.proname <> 'doctor_seal' OR p.proname IN ('registered_above', 'setting_name', 'allowed_functions', 'kept_columns') OR p.proname ~ '_bodies$')
   LOOP
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', v_part);
   END LOOP;
