@@ -147,6 +147,9 @@ func (p *Policy) bodyWord(body string) string {
 		return "what the parser cannot read"
 	}
 	b := bodyTokens{text: body, tokens: slices.DeleteFunc(all, parser.Token.IsComment)}
+	if found := p.changesOwner(b); found != "" {
+		return found
+	}
 	inTrigger, inCopy := false, false
 	for i, t := range b.tokens {
 		if b.starts(i) {

@@ -110,6 +110,9 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 				r.effects(out, t.event, t.columns)
 			}
 		}
+		if t.event == "" {
+			b.dropsOwner(out, t.Name)
+		}
 	}
 	for _, call := range body.calls {
 		for _, r := range b.calls[call.Name] {
@@ -171,6 +174,7 @@ func (b *closureBuilder) writtenUnread(out tableSet, body *routineBody) {
 		words := maps.Clone(body.words)
 		maps.Copy(words, body.said)
 		b.setsSequence(out, words)
+		b.dropsUnnamed(out, body)
 	}
 }
 

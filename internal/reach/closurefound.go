@@ -159,13 +159,17 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 	out.Unseen = b.unseenFound()
 	out.OwnCallers = b.ownCallers()
 	b.triggersFound(out)
-	out.HasOwnedSequence = b.facts.Owned
 	if b.facts.Epoch {
 		out.Sequences = append(out.Sequences, rewrite.Name{Schema: "fencing", Name: "write_epoch"})
 	}
 	for i, t := range b.tables {
 		if b.chosen(i) && t.IssuedBy != (rewrite.Name{}) {
 			out.Sequences = append(out.Sequences, t.IssuedBy)
+		}
+	}
+	for _, o := range b.facts.Owners {
+		if slices.Contains(out.Sequences, o.Sequence) {
+			out.SequenceOwners = append(out.SequenceOwners, rewrite.SequenceOwner{Name: rewrite.Name{Schema: o.Schema, Name: o.Name}, Column: o.Column, Sequence: o.Sequence})
 		}
 	}
 	for _, list := range []*[]rewrite.Name{&out.Functions, &out.AllowedFunctions, &out.TriggerFunctions, &out.Sequences, &out.InsertTriggers} {

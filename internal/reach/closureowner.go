@@ -1,0 +1,33 @@
+package reach
+
+import "github.com/fencerow/fencerow/rewrite"
+
+// A sequence that belongs to a column goes with it, and so does one in a schema that is dropped.
+
+// dropsOwner adds the tables whose tokens come from a sequence that a relation takes along when it
+// is dropped.
+func (b *closureBuilder) dropsOwner(out tableSet, relation rewrite.Name) {
+	for _, o := range b.facts.Owners {
+		if lowerASCII(o.Name) == relation.Name && isIn(o.Schema, relation.Schema) {
+			b.setsSequence(out, map[string]bool{lowerASCII(o.Sequence.Name): true})
+		}
+	}
+}
+
+// dropsUnnamed adds the tables whose tokens come from a sequence that a body may drop without naming it,
+// where the body isn't read: with its table or that table's column, with its schema, or with all
+// that a role owns.
+func (b *closureBuilder) dropsUnnamed(out tableSet, body *routineBody) {
+	if body.has("drop") && (body.has("owned") || body.has("schema") && body.has("cascade")) {
+		for i, t := range b.tables {
+			if b.chosen(i) && t.IssuedBy != (rewrite.Name{}) {
+				out.put(i)
+			}
+		}
+	}
+	if body.has("table") {
+		for _, o := range b.facts.Owners {
+			b.setsSequence(out, map[string]bool{lowerASCII(o.Sequence.Name): true})
+		}
+	}
+}
