@@ -67,13 +67,13 @@ up AS (
       WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = u.oid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass)) e (oid)
    WHERE e.oid BETWEEN '1' AND '4294967295'),
 -- Functions that run the SQL which they are given, or set the sequence which they are given: the server's, and those of extensions
--- and others in C. Any may have been made once more under another name. The language is looked at first, as it is a column: a
--- source may have to be decompressed.
+-- and others in C. Any may have been made once more under another name, and so may set_config, which texts and bodies are searched
+-- for by its own. The language is looked at first, as it is a column: a source may have to be decompressed.
 builtin_runners AS MATERIALIZED (
-  SELECT p.oid, p.prosrc, p.proname = 'setval' AND EXISTS (SELECT FROM pg_catalog.json_array_elements($1::text::pg_catalog.json) w WHERE w->>'Sequence' <> '') AS is_alone FROM pg_catalog.pg_proc p
-   WHERE p.oid < 16384 AND p.proname = ANY ('{sql_functions}'::pg_catalog.name[]) AND NOT (p.proname = 'ts_rewrite' AND p.pronargs = 3)),
+  SELECT p.oid, p.prosrc, p.proname = 'setval' AND EXISTS (SELECT FROM pg_catalog.json_array_elements($1::text::pg_catalog.json) w WHERE w->>'Sequence' <> '') AS is_alone, p.proname = 'set_config' AS is_setting FROM pg_catalog.pg_proc p
+   WHERE p.oid < 16384 AND (p.proname = ANY ('{sql_functions}'::pg_catalog.name[]) OR p.proname = 'set_config') AND NOT (p.proname = 'ts_rewrite' AND p.pronargs = 3)),
 runners AS MATERIALIZED (
-  SELECT oid, false AS renamed, is_alone FROM builtin_runners
+  SELECT oid, false AS renamed, is_alone FROM builtin_runners WHERE NOT is_setting
   UNION ALL
   SELECT p.oid, NOT f.is_known AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e'),
          p.proname ~ '^dblink' OR p.prosrc ~ '^dblink' OR p.prosrc IN (SELECT prosrc FROM builtin_runners WHERE is_alone)

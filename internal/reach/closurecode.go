@@ -152,7 +152,19 @@ func (b *closureBuilder) why(body *routineBody) string {
 	if body.unread == "" && b.escapes && body.escapes {
 		return "has a backslash, which other code has PostgreSQL read in another way by " + stringsSetting
 	}
+	if body.unread == "" && b.writesSystem(body) {
+		return "writes a system catalog, or a view of one"
+	}
 	return body.unread
+}
+
+// writesSystem reports whether a body writes a relation of the system's, or a view by which one
+// could be written: rows there are settings, or what code the database has.
+func (b *closureBuilder) writesSystem(body *routineBody) bool {
+	return slices.ContainsFunc(body.targets, func(t bodyTarget) bool {
+		return t.event != eventCreate && (rewrite.IsSystemRelation(t.Name) ||
+			slices.ContainsFunc(b.facts.SystemViews, func(v catalogRelation) bool { return lowerASCII(v.Name) == t.Name.Name && isIn(v.Schema, t.Schema) }))
+	})
 }
 
 // writtenUnread adds what a body may write that isn't read: each table that has no wall, and

@@ -34,7 +34,7 @@ func readPlain(language string, tokens []bodyToken, names []string) *plainReader
 	case "plpgsql":
 		p.plpgsqlBody(names)
 	case givenLanguage:
-		p.fail("runs SQL that it is given")
+		p.fail("is a function under another name that runs SQL which it is given, or sets what it is given")
 	default:
 		p.fail("is written in %s", language)
 	}
