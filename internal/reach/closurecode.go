@@ -112,6 +112,7 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 		}
 		if t.event == "" {
 			b.dropsOwner(out, t.Name)
+			b.dropsType(out, t.Name, body.words["cascade"])
 		}
 	}
 	for _, call := range body.calls {

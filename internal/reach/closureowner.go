@@ -1,6 +1,10 @@
 package reach
 
-import "github.com/fencerow/fencerow/rewrite"
+import (
+	"slices"
+
+	"github.com/fencerow/fencerow/rewrite"
+)
 
 // A sequence that belongs to a column goes with it, and so does one in a schema that is dropped.
 
@@ -28,6 +32,19 @@ func (b *closureBuilder) dropsUnnamed(out tableSet, body *routineBody) {
 	if body.has("table") {
 		for _, o := range b.facts.Owners {
 			b.setsSequence(out, map[string]bool{lowerASCII(o.Sequence.Name): true})
+		}
+	}
+}
+
+// dropsType adds the tables with columns of a relation's row type, which a DROP ... CASCADE of it drops.
+func (b *closureBuilder) dropsType(out tableSet, relation rewrite.Name, cascades bool) {
+	isType := func(n rewrite.Name) bool { return lowerASCII(n.Name) == relation.Name && isIn(n.Schema, relation.Schema) }
+	if !cascades || !slices.ContainsFunc(b.facts.Types, isType) {
+		return
+	}
+	for i := range b.tables {
+		if b.chosen(i) {
+			out.put(i)
 		}
 	}
 }
