@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // A body that sets a sequence which tokens may come from writes what the tokens are for,
@@ -22,7 +22,7 @@ func TestBodiesThatSetSequences(t *testing.T) {
 		"another": `PERFORM setval('other', 1);`, "of_column": `PERFORM setval(pg_get_serial_sequence('plain', 'id'), (SELECT max(id) FROM plain));`, "nexts": `PERFORM nextval(x), currval('toks');`, "makes": `CREATE SEQUENCE third;`,
 		"texts": `EXECUTE 'SELECT ' || x;`, "structure": `ALTER TABLE plain ADD v text;`,
 	}
-	requireSetSequence(t, schema, setting, leaving, rewrite.Name{Schema: "public", Name: "toks"})
+	requireSetSequence(t, schema, setting, leaving, check.Name{Schema: "public", Name: "toks"})
 }
 
 // A sequence that belongs to a column goes with its table, its schema and its owner.
@@ -35,12 +35,12 @@ func TestBodiesThatDropOwnersOfSequences(t *testing.T) {
 		"its_schema": `DROP SCHEMA public CASCADE;`, "made_schema": `EXECUTE format('DROP SCHEMA %I CASCADE', x);`, "owned": `DROP OWNED BY CURRENT_USER;`,
 	}, map[string]string{
 		"another": `DROP TABLE plain;`, "elsewhere": `DROP TABLE IF EXISTS other.own;`, "nexts": `INSERT INTO own DEFAULT VALUES;`, "makes": `CREATE TEMP TABLE t (id bigserial); DROP TABLE t;`, "texts": `EXECUTE 'SELECT ' || x;`, "schema_only": `DROP SCHEMA other;`,
-	}, rewrite.Name{Schema: "public", Name: "own_id_seq"})
+	}, check.Name{Schema: "public", Name: "own_id_seq"})
 }
 
 // requireSetSequence requires that of the bodies the first write the table whose tokens come from
 // the sequence, and that the others don't.
-func requireSetSequence(t *testing.T, schema string, setting, leaving map[string]string, sequence rewrite.Name) {
+func requireSetSequence(t *testing.T, schema string, setting, leaving map[string]string, sequence check.Name) {
 	t.Helper()
 	var setup string
 	for _, bodies := range []map[string]string{setting, leaving} {
@@ -52,7 +52,7 @@ func requireSetSequence(t *testing.T, schema string, setting, leaving map[string
 	tables[0].HasWall, tables[0].IssuedBy = true, sequence
 	functions := readingOf(t, schema+setup, tables).Closure(tables, nil).Functions
 	for name, body := range setting {
-		require.Contains(t, functions, rewrite.Name{Schema: "public", Name: name}, body)
+		require.Contains(t, functions, check.Name{Schema: "public", Name: name}, body)
 	}
 	require.Len(t, functions, len(setting))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // otherExtensions may stand in no text with other statements: what they bring along runs code, reads
@@ -31,7 +31,7 @@ var functionsElsewhere = []string{
 }
 
 // isPlainExtension reports whether something else may stand in a text behind CREATE EXTENSION.
-func isPlainExtension(p *rewrite.Policy, name string) bool {
+func isPlainExtension(p *check.Policy, name string) bool {
 	return p.Plan(`CREATE EXTENSION "`+name+`"; UPDATE plain SET v = 'x'`).Refusal() == nil
 }
 
@@ -94,7 +94,7 @@ func TestGivenFunctionsByTheServer(t *testing.T) {
 	}
 	has := namesOf(t, s, `SELECT DISTINCT proname::text FROM pg_proc`)
 	contrib := len(namesOf(t, s, `SELECT name FROM pg_available_extensions WHERE name = 'xml2'`)) > 0
-	for _, name := range rewrite.SQLFunctions() {
+	for _, name := range check.SQLFunctions() {
 		isBuiltin := regexp.MustCompile(`_to_xml|^ts_|^lo_|^setval$`).MatchString(name)
 		if slices.Contains(functionsElsewhere, name) || !isBuiltin && !contrib || regexp.MustCompile(`^pg_file_|^crosstabn$`).MatchString(name) {
 			continue
@@ -102,6 +102,6 @@ func TestGivenFunctionsByTheServer(t *testing.T) {
 		require.Contains(t, has, name, "no function of this name is there")
 	}
 	for _, name := range namesOf(t, s, `SELECT DISTINCT proname::text FROM pg_proc WHERE oid < 16384 AND proname ~ '^(query|table|cursor|schema|database)_to_xml|^ts_(stat|rewrite)|^lo_(im|ex)port|^setval$'`) {
-		require.Contains(t, rewrite.SQLFunctions(), name)
+		require.Contains(t, check.SQLFunctions(), name)
 	}
 }
