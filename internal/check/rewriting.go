@@ -178,7 +178,7 @@ func (p *Plan) mayBeRewritten() bool {
 }
 
 // takesPlaceholders are the statements that one may be added to.
-var takesPlaceholders = setOf("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt")
+var takesPlaceholders = setOf("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt", "ExplainStmt")
 
 // maxArguments is how many PostgreSQL takes with one statement.
 const maxArguments = 1<<16 - 1
