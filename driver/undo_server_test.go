@@ -171,7 +171,6 @@ func TestExplainOfUnguardedWrite(t *testing.T) {
 			require.NoError(t, db.QueryRowContext(ctx, sql, 9).Scan(&plan), sql)
 			require.Contains(t, plan, "ModifyTable", sql)
 			require.Contains(t, plan, filter, sql)
-			require.Equal(t, rewrites, len(filter) > 0)
 		}
 		_, err = db.ExecContext(ctx, `EXPLAIN INSERT INTO orders VALUES (2, 2)`)
 		require.NoError(t, err)
