@@ -100,6 +100,9 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []sqldriver.N
 	if err := c.admit(ctx, s, b, known, query, args, false); err != nil {
 		return nil, err
 	}
+	if err := c.forgetPrepared(ctx, s); err != nil {
+		return nil, err
+	}
 	c.once(s)
 	return c.exec(ctx, s, c.sender(ctx, s))
 }
@@ -134,8 +137,20 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []sqldriver.
 	if err := c.admit(ctx, s, new(check.Binder), known, query, args, true); err != nil {
 		return nil, err
 	}
+	if err := c.forgetPrepared(ctx, s); err != nil {
+		return nil, err
+	}
 	c.once(s)
 	return c.query(ctx, s, c.sender(ctx, s))
+}
+
+// forgetPrepared has pgx forget the statements that it has prepared, if a text is about to take them
+// away. Otherwise pgx would run whatever is prepared under one of their names afterwards.
+func (c *Conn) forgetPrepared(ctx context.Context, s *statement) error {
+	if !s.plan.DeallocatesAll || c.std == nil || c.std.Conn().PgConn().TxStatus() == 'E' {
+		return nil // the server refuses whatever is sent in a transaction that has failed
+	}
+	return c.fromServer(ctx, s, c.std.Conn().DeallocateAll(ctx))
 }
 
 // memory returns what an execution is held in: the connection's own, unless an

@@ -116,8 +116,9 @@
 //   - any other statement: ALTER, DO, CREATE of a function, view, trigger or the like, or of a
 //     table with LIKE, PARTITION OF, CHECK, REFERENCES or a default that is no constant
 //   - a call of what runs SQL that it is given: query_to_xml, dblink, cron.schedule and the like
+//   - a write of a system catalog or of pg_settings, or of a view of one
 //   - standard_conforming_strings, UESCAPE, EXECUTE of a constant with a backslash, a variable named like a word of a statement (insert, into), or
-//     another language
+//     another language, also a function of the server's (set_config, query_to_xml) under another name
 //
 // The error names the routine and what makes its body unread. Have the wall put up on the
 // table, which judges whatever writes it; or write the body plainly; or, if the function

@@ -67,7 +67,7 @@ func TestReportLevel(t *testing.T) {
 		"stale":                             {with(4), guarded, []any{"x", tokenctx.Arg}, []string{"stale"}, false, 0},
 		"replay":                            {with(5), guarded, []any{"x", tokenctx.Arg}, []string{"replay"}, false, 0},
 		"structure":                         {t.Context(), `ALTER TABLE orders ADD IF NOT EXISTS note text`, nil, []string{"reported FR201"}, false, 0},
-		"a session's setting":               {t.Context(), `SET ROLE NONE`, nil, []string{"refused FR205"}, true, 0},
+		"a session's setting":               {t.Context(), `SET LOCAL ROLE NONE`, nil, []string{"refused FR205"}, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, dsn, `UPDATE orders SET status = 'new', last_token = 5`)
@@ -120,7 +120,7 @@ func TestNothingEnforced(t *testing.T) {
 	require.NoError(t, err)
 	defer off.Close()
 	for sql, event := range map[string]string{
-		`SET ROLE NONE`: "reported FR205", `RESET ALL`: "reported FR205", `DISCARD ALL`: "reported FR206",
+		`SET LOCAL ROLE NONE`: "reported FR205", `RESET ALL`: "reported FR205", `DISCARD ALL`: "reported FR206",
 		`DELETE FROM orders WHERE id = 3`:    "reported FR111",
 		`CREATE TEMP VIEW v AS TABLE orders`: "reported FR201",
 		`SELECT 1`:                           "",

@@ -46,7 +46,9 @@ func WithRefreshInterval(d time.Duration) Option {
 // called although they write protected tables: they carry a guard of their own.
 // Names are written as for [Protect], and stand for all functions of a name. A
 // function that calls one of them, and a table with a trigger by one, may then
-// be used as well.
+// be used as well. What such a function makes, drops or changes in the database by SQL
+// that isn't read is known to the next statement, not to other code that the same
+// statement runs.
 //
 // For registered tables the database can say so itself: migrations.AllowFunction
 // allows one function, without its overloads and only as it is now.

@@ -104,6 +104,9 @@ func (s *Stmt) admit(ctx context.Context, admitted *statement, b *check.Binder, 
 	if admitted.sql != s.query {
 		return s.conn.refuse(ctx, admitted.sql, check.Refuse(rewrite.QueryRewriter, "a query rewriter was passed to a prepared statement: pass it with the text to Exec or Query instead"))
 	}
+	if admitted.plan.DeallocatesAll && s.conn.view.HasEnforced {
+		return s.conn.refuse(ctx, admitted.sql, check.Refuse(rewrite.SQLPrepare, "DEALLOCATE ALL was prepared, and would take itself away with what pgx has prepared: pass it as a text to Exec"))
+	}
 	if admitted.text != s.text {
 		return s.prepareAgain(ctx, admitted)
 	}

@@ -49,7 +49,7 @@ func swaps() map[string]swap {
 	nothing := func(*testing.T, *sql.DB, *sql.Stmt) {}
 	return map[string]swap{
 		"a prepared statement":        {[]string{`DEALLOCATE ` + prepared, `PREPARE ` + prepared + ` AS ` + waysWrite}, runPrepared},
-		"after DEALLOCATE ALL":        {[]string{`DEALLOCATE ALL`, `PREPARE ` + prepared + ` AS ` + waysWrite}, runPrepared},
+		"after DEALLOCATE ALL":        {[]string{`DEALLOCATE ALL; PREPARE ` + prepared + ` AS ` + waysWrite}, runPrepared},
 		"after DISCARD ALL":           {[]string{`DISCARD ALL`, `PREPARE ` + prepared + ` AS ` + waysWrite}, runPrepared},
 		"a cached statement":          {[]string{`DEALLOCATE ` + cached, `PREPARE ` + cached + ` AS ` + waysWrite + ` RETURNING 1`}, runCached},
 		"a guarded write by its name": {[]string{`EXECUTE "` + preparedName(waysGuarded) + `" (99, 9, 1)`}, nothing},

@@ -84,7 +84,6 @@ func ways() map[string]way {
 			follow: []string{`EXECUTE way(9)`}},
 		"EXECUTE":        {sql: `EXECUTE way`, rule: rewrite.SQLPrepare, lead: []string{waysPrepare}},
 		"DEALLOCATE":     {sql: `DEALLOCATE "` + preparedName(`SELECT 1`) + `"`, rule: rewrite.SQLPrepare, harmless: "PREPARE comes after it"},
-		"DEALLOCATE ALL": {sql: `DEALLOCATE ALL`, rule: rewrite.SQLPrepare, harmless: "PREPARE comes after it"},
 		"strings by SET": {sql: `SET standard_conforming_strings = off`, rule: rewrite.SessionSetting, follow: []string{waysHidden}},
 		"strings by SET LOCAL": {sql: `SET LOCAL standard_conforming_strings TO 'off'`, rule: rewrite.SessionSetting, follow: []string{waysHidden},
 			harmless: "it works in transactions only"},

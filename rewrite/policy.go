@@ -53,6 +53,9 @@ func (p *Policy) Tables() []Table { return p.policy.Tables() }
 // Plan checks one SQL text. It never returns nil, and touches no database.
 func (p *Policy) Plan(sql string) *Plan {
 	plan := p.policy.Plan(sql)
+	if plan.DeallocatesAll { // only who sends the text can have its connection forget the names
+		plan.Violations = append(plan.Violations, *check.Refuse(SQLPrepare, "DEALLOCATE ALL takes away statements that the connection knows by name, under which others may be prepared: have the connection deallocate them itself, as by pgx.Conn.DeallocateAll, or send it through package driver"))
+	}
 	return &Plan{Violations: plan.Violations, Cleared: plan.Cleared, plan: plan}
 }
 

@@ -61,3 +61,13 @@ func TestSpelledNames(t *testing.T) {
 		require.NoError(t, err, "a table may be called %s", name)
 	}
 }
+
+// What only a connection can do safely is refused where there is none.
+func TestDeallocateAllNeedsConnection(t *testing.T) {
+	p, err := rewrite.NewPolicy(rewrite.Table{Name: "orders", Mode: rewrite.Lease})
+	require.NoError(t, err)
+	plan := p.Plan(`DEALLOCATE ALL`)
+	require.ErrorIs(t, plan.Refusal(), rewrite.ErrRefused)
+	require.Len(t, plan.Violations, 1)
+	require.Equal(t, rewrite.SQLPrepare, plan.Violations[0].Rule)
+}

@@ -18,6 +18,7 @@ type checker struct {
 
 	several        bool // more than one statement in the text
 	changesPath    bool
+	deallocatesAll bool // the text is DEALLOCATE ALL
 	byPath         bool // a bare name was told from a protected one's by the search path
 	mayBeMoved     bool // a statement before may have led the session to another search path
 	changesCatalog bool // a statement may change what a closure is read from

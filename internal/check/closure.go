@@ -40,9 +40,9 @@ type Closure struct {
 	TriggerFunctions []Name
 	// Sequences are the sequences that tokens come from.
 	Sequences []Name
-	// HasOwnedSequence says that one of them belongs to a column: TRUNCATE ... RESTART
-	// IDENTITY may reset it.
-	HasOwnedSequence bool
+	// SequenceOwners are the relations that take one of them along when they are dropped,
+	// since it belongs to a column. TRUNCATE ... RESTART IDENTITY may reset it.
+	SequenceOwners []SequenceOwner
 	// InsertTriggers are protected tables with a BEFORE INSERT trigger that may
 	// change the token that EXCLUDED shows.
 	InsertTriggers []Name
@@ -139,6 +139,14 @@ type Replacement struct {
 	Name         // the relation
 	Rule  string // its own name
 	Event string // "INSERT", "UPDATE", "DELETE"
+}
+
+// SequenceOwner is a relation by whose drop, or that of a column of it, a sequence goes
+// along.
+type SequenceOwner struct {
+	Name            // the relation
+	Column   string // its own, or that of a relation which is dropped with this one
+	Sequence Name
 }
 
 // relation is everything the policy knows under one name.

@@ -147,6 +147,9 @@ func (p *Policy) bodyWord(body string) string {
 		return "what the parser cannot read"
 	}
 	b := bodyTokens{text: body, tokens: slices.DeleteFunc(all, parser.Token.IsComment)}
+	if found := p.changesOwner(b); found != "" {
+		return found
+	}
 	inTrigger, inCopy := false, false
 	for i, t := range b.tokens {
 		if b.starts(i) {
@@ -169,6 +172,7 @@ func (p *Policy) bodyWord(body string) string {
 			return word + " without a schema, which the schema fencing has, too"
 		case b.starts(i) && p.runsUnnamed(word):
 			return word + ", which runs code that no text names"
+		case b.isOrderBy(i):
 		case p.isWord(word), p.quick.words.Lookup(word)&wordsearch.Hit != 0 && word != "execute" && !p.partOfName(word):
 			return word
 		case word == "trigger":
@@ -209,6 +213,12 @@ func (b bodyTokens) word(i int) string {
 		return strings.ReplaceAll(s[1:len(s)-1], `""`, `"`)
 	}
 	return sqltext.Lower(s)
+}
+
+// isOrderBy reports whether a token is the reserved word of ORDER BY, which is no table called
+// "order": that needs quotes, or a schema before it.
+func (b bodyTokens) isOrderBy(i int) bool {
+	return b.word(i) == "order" && b.tokens[i].Kind != parser.IDENT && b.word(i-1) != "." && b.word(i+1) == "by"
 }
 
 // shown is word for messages: a literal is not repeated.

@@ -16,6 +16,7 @@ func checkDDL(c *checker, n *sqltree.Node, _ bool) {
 		c.reportDDL(n, at)
 	}
 	c.checkReach(n)
+	c.checkOwners(n)
 	c.walkExpressions(n)
 }
 

@@ -169,3 +169,24 @@ func answerTo(p *Policy, sql string, args []any) error {
 	_, err := plan.BindAll(tokenctx.With(context.Background(), 8), argumentsOf(args))
 	return err
 }
+
+// Where another operator may come before the built-in one, the refusal says why BETWEEN is none, and
+// what to write instead.
+func TestBetweenByUnknownOperators(t *testing.T) {
+	p := guardFormsPolicy(t, Lease)
+	p, err := p.WithClosure(Closure{HasComparisons: true})
+	require.NoError(t, err)
+	for text, column := range map[string]string{
+		`UPDATE protected_rows SET value = 'a', last_token = $1 WHERE id = 1 AND last_token BETWEEN 0 AND $1`:                                    "last_token",
+		`DELETE FROM protected_rows r USING jobs j WHERE r.id = j.id AND r.last_token BETWEEN 0 AND $1`:                                          "r.last_token",
+		`UPDATE protected_rows r SET value = 'a', last_token = $1 FROM jobs j WHERE r.id = j.id AND r.last_token BETWEEN 0 AND $1 AND j.id <> 4`: "r.last_token",
+	} {
+		err := answerTo(p, text, []any{int64(8)})
+		requireRule(t, GuardComparison, err, text)
+		require.ErrorContains(t, err, "before PostgreSQL 18", text)
+		require.ErrorContains(t, err, "write "+column+" <= $n instead of BETWEEN", text)
+	}
+	err = answerTo(p, `DELETE FROM protected_rows WHERE last_token NOT BETWEEN 0 AND $1`, []any{int64(8)})
+	requireRule(t, GuardComparison, err, "NOT BETWEEN")
+	require.NotContains(t, err.Error(), "PostgreSQL 18")
+}

@@ -21,7 +21,7 @@ var kindVerdicts = map[string]kindVerdict{
 	"DeleteStmt": {"DELETE FROM protected_rows WHERE last_token < $1", "DELETE FROM protected_rows"},
 	"MergeStmt":  {"MERGE INTO protected_rows t USING jobs s ON s.id = t.id WHEN MATCHED AND t.last_token < $1 THEN DELETE", "MERGE INTO protected_rows t USING jobs s ON s.id = t.id WHEN MATCHED THEN DELETE"},
 
-	"ExplainStmt":       {"EXPLAIN ANALYZE UPDATE protected_rows SET last_token = $1 WHERE last_token < $1", "EXPLAIN UPDATE protected_rows SET value = 'x'"},
+	"ExplainStmt":       {"EXPLAIN ANALYZE UPDATE protected_rows SET last_token = $1 WHERE last_token < $1", "EXPLAIN ANALYZE UPDATE protected_rows SET value = 'x'"},
 	"DeclareCursorStmt": {"DECLARE c CURSOR FOR SELECT * FROM protected_rows", "DECLARE c CURSOR FOR SELECT bump_row(1, 'x')"},
 	"CreateTableAsStmt": {"CREATE TABLE made AS SELECT * FROM protected_rows", "CREATE TABLE protected_rows AS SELECT 1"},
 	"CallStmt":          {"CALL refresh_all()", "CALL bump_proc(1, 'x')"},

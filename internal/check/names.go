@@ -210,6 +210,12 @@ func systemSchema(schema string) bool {
 // its relations begin with pg_.
 func isSystemName(name string) bool { return len(name) > 3 && name[:3] == "pg_" }
 
+// IsSystemRelation reports whether a name in a statement stands for a relation of the
+// system's own schemas.
+func IsSystemRelation(n Name) bool {
+	return n.Schema == "pg_catalog" || n.Schema == "information_schema" || n.Schema == "pg_toast" || n.Schema == "" && isSystemName(n.Name)
+}
+
 func quoted(t *Table) string { return strconv.Quote(t.String()) }
 
 func quotedName(schema, name string) string {

@@ -47,6 +47,10 @@ type Plan struct {
 	// [Policy.ForPath].
 	ByPath bool
 
+	// DeallocatesAll reports whether the text takes all prepared statements away. Who sends it
+	// has to forget those that it knows by name: another could be given a name of theirs.
+	DeallocatesAll bool
+
 	policy *Policy // that the text was checked under; nil if it was cleared
 	text   string
 	writes []Write
@@ -132,6 +136,9 @@ func (p *Policy) planned(sql string) *Plan {
 			return rewritten
 		}
 	}
+	if planned := plan.withoutProof(a.checker.stmts); planned != nil {
+		return planned
+	}
 	if len(sql) > maxRewritten && len(plan.Violations) > 0 && plan.mayBeRewritten() {
 		plan.Violations[0].Fix = fmt.Sprintf("write fewer rows at once: a text of more than %d bytes is not rewritten", maxRewritten)
 	}
@@ -169,7 +176,7 @@ func (p *Policy) planIn(a *workspace, sql string) *Plan {
 func (c *checker) plan() *Plan {
 	p, sql := c.policy, c.sql
 	c.text()
-	plan := &Plan{ChangesPath: c.changesPath, ByPath: c.byPath, ChangesCatalog: c.changesCatalog, NamesOwn: c.own != nil || c.callsOwn != "" || c.givesOwn, ownName: defaultTo(c.ownName, c.callsOwn), policy: p, text: sql, writes: c.writes, tokens: c.tokens}
+	plan := &Plan{ChangesPath: c.changesPath, DeallocatesAll: c.deallocatesAll, ByPath: c.byPath, ChangesCatalog: c.changesCatalog, NamesOwn: c.own != nil || c.callsOwn != "" || c.givesOwn, ownName: defaultTo(c.ownName, c.callsOwn), policy: p, text: sql, writes: c.writes, tokens: c.tokens}
 	if len(c.found) > 0 {
 		c.locate()
 		for _, v := range c.found {
@@ -183,7 +190,7 @@ func (c *checker) plan() *Plan {
 		plan.later.parts, plan.later.compared = c.outcomes(), c.compared
 	}
 	plan.attests = c.root != nil
-	plan.direct = !plan.hasParts() && !plan.ChangesPath && !plan.ByPath && !plan.ChangesCatalog && !plan.NamesOwn && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
+	plan.direct = !plan.hasParts() && !plan.ChangesPath && !plan.ByPath && !plan.ChangesCatalog && !plan.NamesOwn && !plan.DeallocatesAll && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
 	if plan.compares = len(c.guards) > 0; plan.compares {
 		plan.replays = slices.ContainsFunc(c.guards, func(g guard) bool { return !g.equal })
 	}

@@ -8,9 +8,14 @@ var discards = setOf("DISCARD_PLANS", "DISCARD_SEQUENCES", "DISCARD_TEMP")
 
 // checkPrepare checks SQL's own prepared statements. Server-side names can be
 // swapped under a statement that was checked, so everything that runs or
-// removes one is refused; PREPARE alone is refused for a protected write.
-func checkPrepare(c *checker, n *sqltree.Node, _ bool) {
+// removes one is refused; PREPARE alone is refused for a protected write. DEALLOCATE ALL by itself
+// may be sent by who forgets all such statements, see [Plan.DeallocatesAll].
+func checkPrepare(c *checker, n *sqltree.Node, top bool) {
 	if n.Is("DiscardStmt") && discards[n.Str("target")] {
+		return
+	}
+	if n.Is("DeallocateStmt") && n.Str("name") == "" && top && !c.several {
+		c.deallocatesAll = true
 		return
 	}
 	if n.Kind() != "PrepareStmt" {

@@ -218,7 +218,7 @@ func (p *Plan) mayBeRewritten() bool {
 }
 
 // takesPlaceholders are the statements that one may be added to.
-var takesPlaceholders = setOf("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt")
+var takesPlaceholders = setOf("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt", "ExplainStmt")
 
 // maxArguments is how many PostgreSQL takes with one statement.
 const maxArguments = 1<<16 - 1

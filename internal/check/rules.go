@@ -106,7 +106,7 @@ var ruleTable = []RuleInfo{
 	{ProtectedCopy, "protected-copy", "COPY into a protected table", NotGuardable, true},
 	{SeveralStatements, "several-statements", "a protected write beside other statements in one text", NotGuardable, true},
 	{SessionSetting, "session-setting", "a setting that the check of later statements rests on", NotGuardable, true},
-	{SQLPrepare, "sql-prepare", "PREPARE of a protected write, EXECUTE, DEALLOCATE and DISCARD ALL", NotGuardable, true},
+	{SQLPrepare, "sql-prepare", "PREPARE of a protected write, EXECUTE, DEALLOCATE of a name and DISCARD ALL", NotGuardable, true},
 	{HiddenCode, "hidden-code", "code in a text that the check cannot follow", NotGuardable, true},
 	{UnsafeFunction, "unsafe-function", "a call of a function that can write behind the check", NotGuardable, true},
 	{SystemSchema, "system-schema", "a write into a system catalog or into schema fencing", NotGuardable, true},

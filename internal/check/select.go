@@ -70,7 +70,7 @@ func checkInto(c *checker, n *sqltree.Node) {
 }
 
 // checkInner checks the statement, query or call that a statement runs, as if
-// it were executed: EXPLAIN whatever its options, DECLARE, CREATE TABLE AS,
+// it were executed: EXPLAIN (see planonly.go), DECLARE, CREATE TABLE AS,
 // CALL.
 func checkInner(c *checker, n *sqltree.Node, _ bool) {
 	for _, k := range n.Kids {

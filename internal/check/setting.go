@@ -9,8 +9,12 @@ import (
 )
 
 // checkVariableSet checks SET, SET LOCAL and RESET.
-func checkVariableSet(c *checker, n *sqltree.Node, _ bool) {
+func checkVariableSet(c *checker, n *sqltree.Node, top bool) {
 	name := n.Str("name")
+	if top && undoesRole(n) {
+		c.changesPath = true // "$user" in it stands for the role
+		return
+	}
 	switch n.Str("kind") {
 	case "VAR_RESET_ALL":
 		c.report(violation(SessionSetting, n, "RESET ALL changes settings that the check of later statements rests on: reset them by name"))
@@ -24,6 +28,16 @@ func checkVariableSet(c *checker, n *sqltree.Node, _ bool) {
 	default: // DEFAULT, FROM CURRENT, RESET
 		c.setting(n, name, nil, true)
 	}
+}
+
+// undoesRole reports whether a statement is SET ROLE NONE or RESET ROLE, without LOCAL. They lead
+// back to the role that the session has logged in as, or began with.
+func undoesRole(n *sqltree.Node) bool {
+	if sqltext.Lower(n.Str("name")) != "role" || n.Flag("is_local") {
+		return false
+	}
+	values, known := settingValues(n.List("args"))
+	return n.Str("kind") == "VAR_RESET" || n.Str("kind") == "VAR_SET_VALUE" && known && len(values) == 1 && values[0] == "none"
 }
 
 // checkStoredSetting checks ALTER ROLE, DATABASE and SYSTEM ... SET, which act on

@@ -5,7 +5,7 @@ import "github.com/fencerow/fencerow/internal/sqltree"
 // checkTruncate refuses TRUNCATE of a protected table, and of one that takes a
 // protected table along with CASCADE.
 func checkTruncate(c *checker, n *sqltree.Node, _ bool) {
-	if n.Flag("restart_seqs") && c.policy.closure.HasOwnedSequence {
+	if n.Flag("restart_seqs") && len(c.policy.closure.SequenceOwners) > 0 {
 		c.report(violation(ProtectedTruncate, n, "TRUNCATE ... RESTART IDENTITY may reset a sequence that tokens come from, since one belongs to a column: leave RESTART IDENTITY out, let tokens come from a sequence of their own, or use a plain connection"))
 	}
 	for _, rel := range n.List("relations") {

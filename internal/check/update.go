@@ -105,12 +105,18 @@ func (c *checker) noGuard(where *sqltree.Node, t target, table *Table, verb stri
 			if !t.alone && left && !t.isColumn(n.Get("lexpr"), column) && !t.isColumn(n.Get("rexpr"), column) {
 				rule, why = AmbiguousTarget, "without naming the table it belongs to, or on another table"
 			}
+			if table.Mode == Lease && c.policy.closure.HasComparisons && n.Str("kind") == "AEXPR_BETWEEN" && t.isColumn(n.Get("lexpr"), column) {
+				why = "by BETWEEN, whose operators are found by search_path, and another than the built-in may come first there: the database has one of its own for integers, or the server (before PostgreSQL 18) does not report that setting"
+			}
 		}
 		v := violation(rule, n, "%s protected table %s compares %s %s", verb, quoted(table), column, why)
 		if v.offset < 0 {
 			v.offset = t.at.Offset()
 		}
 		v.Fix = fmt.Sprintf("add to WHERE, joined by AND: %s %s $n, where $n is the token, bare or as $n::bigint", c.qualified(t, column), op)
+		if strings.HasPrefix(why, "by BETWEEN") {
+			v.Fix = fmt.Sprintf("write %s %s $n instead of BETWEEN, where $n is the token, bare or as $n::bigint", c.qualified(t, column), op)
+		}
 		return v.on(table)
 	}
 	v := violation(none, t.at, "%s protected table %s has no %s guard", verb, quoted(table), column)

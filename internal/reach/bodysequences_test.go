@@ -22,6 +22,26 @@ func TestBodiesThatSetSequences(t *testing.T) {
 		"another": `PERFORM setval('other', 1);`, "of_column": `PERFORM setval(pg_get_serial_sequence('plain', 'id'), (SELECT max(id) FROM plain));`, "nexts": `PERFORM nextval(x), currval('toks');`, "makes": `CREATE SEQUENCE third;`,
 		"texts": `EXECUTE 'SELECT ' || x;`, "structure": `ALTER TABLE plain ADD v text;`,
 	}
+	requireSetSequence(t, schema, setting, leaving, check.Name{Schema: "public", Name: "toks"})
+}
+
+// A sequence that belongs to a column goes with its table, its schema and its owner.
+func TestBodiesThatDropOwnersOfSequences(t *testing.T) {
+	const schema = `CREATE TABLE orders (id bigint PRIMARY KEY, last_token bigint NOT NULL DEFAULT 0); CREATE TABLE plain (id bigserial);
+		CREATE TABLE above (id bigint); CREATE TABLE own (id bigserial, note text) INHERITS (above);`
+	requireSetSequence(t, schema, map[string]string{
+		"its_table": `DROP TABLE own;`, "qualified": `DROP TABLE IF EXISTS public.own;`, "second": `DROP TABLE plain, own;`, "and_made": `DROP TABLE own; CREATE TABLE own (id bigserial);`, "by_constant": `EXECUTE 'DROP TABLE own';`,
+		"ancestor": `DROP TABLE above CASCADE;`, "its_column": `ALTER TABLE own DROP COLUMN id;`, "restart": `ALTER TABLE own ALTER id RESTART;`, "made": `EXECUTE format('DROP TABLE %I', x);`, "made_alter": `EXECUTE 'ALTER TABLE ' || x || ' DROP COLUMN id';`,
+		"its_schema": `DROP SCHEMA public CASCADE;`, "made_schema": `EXECUTE format('DROP SCHEMA %I CASCADE', x);`, "owned": `DROP OWNED BY CURRENT_USER;`,
+	}, map[string]string{
+		"another": `DROP TABLE plain;`, "elsewhere": `DROP TABLE IF EXISTS other.own;`, "nexts": `INSERT INTO own DEFAULT VALUES;`, "makes": `CREATE TEMP TABLE t (id bigserial); DROP TABLE t;`, "texts": `EXECUTE 'SELECT ' || x;`, "schema_only": `DROP SCHEMA other;`,
+	}, check.Name{Schema: "public", Name: "own_id_seq"})
+}
+
+// requireSetSequence requires that of the bodies the first write the table whose tokens come from
+// the sequence, and that the others don't.
+func requireSetSequence(t *testing.T, schema string, setting, leaving map[string]string, sequence check.Name) {
+	t.Helper()
 	var setup string
 	for _, bodies := range []map[string]string{setting, leaving} {
 		for name, body := range bodies {
@@ -29,7 +49,7 @@ func TestBodiesThatSetSequences(t *testing.T) {
 		}
 	}
 	tables := oneTable("orders")
-	tables[0].HasWall, tables[0].IssuedBy = true, check.Name{Schema: "public", Name: "toks"}
+	tables[0].HasWall, tables[0].IssuedBy = true, sequence
 	functions := readingOf(t, schema+setup, tables).Closure(tables, nil).Functions
 	for name, body := range setting {
 		require.Contains(t, functions, check.Name{Schema: "public", Name: name}, body)

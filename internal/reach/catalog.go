@@ -66,7 +66,7 @@ type catalog struct {
 	Types         []check.Name      // users' types that the protected tables' columns are of, or that these are made of
 	Comparisons   bool              // there is a user's own < <= > >= over integers
 	Epoch         bool              // fencing.write_epoch is there
-	Owned         bool              // a sequence that tokens come from belongs to a column
+	Owners        []catalogOwner    // of the sequences that tokens come from, those that belong to columns
 
 	made *check.Makers // once they were looked for
 }
@@ -114,6 +114,12 @@ type (
 		Name, Event, Source string
 		Fires               bool
 		Instead             bool // its actions, if any, take the statement's place
+	}
+	// catalogOwner is a relation that takes a sequence along, or its column does, when
+	// it is dropped.
+	catalogOwner struct {
+		Schema, Name, Column string
+		Sequence             check.Name
 	}
 	// catalogRead is a function that a rule runs, or a view when it is read, or
 	// what else belongs to a table.

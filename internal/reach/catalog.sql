@@ -67,13 +67,13 @@ up AS (
       WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = u.oid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass)) e (oid)
    WHERE e.oid BETWEEN '1' AND '4294967295'),
 -- Functions that run the SQL which they are given, or set the sequence which they are given: the server's, and those of extensions
--- and others in C. Any may have been made once more under another name. The language is looked at first, as it is a column: a
--- source may have to be decompressed.
+-- and others in C. Any may have been made once more under another name, and so may set_config, which texts and bodies are searched
+-- for by its own. The language is looked at first, as it is a column: a source may have to be decompressed.
 builtin_runners AS MATERIALIZED (
-  SELECT p.oid, p.prosrc, p.proname = 'setval' AND EXISTS (SELECT FROM pg_catalog.json_array_elements($1::text::pg_catalog.json) w WHERE w->>'Sequence' <> '') AS is_alone FROM pg_catalog.pg_proc p
-   WHERE p.oid < 16384 AND p.proname = ANY ('{sql_functions}'::pg_catalog.name[]) AND NOT (p.proname = 'ts_rewrite' AND p.pronargs = 3)),
+  SELECT p.oid, p.prosrc, p.proname = 'setval' AND EXISTS (SELECT FROM pg_catalog.json_array_elements($1::text::pg_catalog.json) w WHERE w->>'Sequence' <> '') AS is_alone, p.proname = 'set_config' AS is_setting FROM pg_catalog.pg_proc p
+   WHERE p.oid < 16384 AND (p.proname = ANY ('{sql_functions}'::pg_catalog.name[]) OR p.proname = 'set_config') AND NOT (p.proname = 'ts_rewrite' AND p.pronargs = 3)),
 runners AS MATERIALIZED (
-  SELECT oid, false AS renamed, is_alone FROM builtin_runners
+  SELECT oid, false AS renamed, is_alone FROM builtin_runners WHERE NOT is_setting
   UNION ALL
   SELECT p.oid, NOT f.is_known AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e'),
          p.proname ~ '^dblink' OR p.prosrc ~ '^dblink' OR p.prosrc IN (SELECT prosrc FROM builtin_runners WHERE is_alone)
@@ -328,10 +328,23 @@ SELECT pg_catalog.json_build_object(
   -- which a search_path with pg_catalog behind could put in the place of the built-in ones: those of the same types
   'comparisons', EXISTS (SELECT FROM pg_catalog.pg_operator o WHERE o.oprname IN ('<', '<=', '>', '>=') AND o.oprnamespace <> 'pg_catalog'::pg_catalog.regnamespace
                             AND o.oprleft IN (20, 21, 23) AND o.oprright IN (20, 21, 23)),
-  'owned', EXISTS (SELECT FROM (SELECT 'fencing' AS schema, 'write_epoch' AS name UNION SELECT w->>'SequenceSchema', w->>'Sequence' FROM pg_catalog.json_array_elements($1::text::pg_catalog.json) w) s
-                     JOIN pg_catalog.pg_namespace n ON n.nspname = s.schema::pg_catalog.name
-                     JOIN pg_catalog.pg_class c ON c.relname = s.name::pg_catalog.name AND c.relnamespace = n.oid AND c.relkind = 'S'
-                     JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.objid = c.oid AND d.refclassid = d.classid AND d.refobjsubid > 0 AND d.deptype IN ('a', 'i')),
+  -- the columns that sequences of tokens belong to, and what takes such a column along when it is dropped: an ancestor of its table,
+  -- a relation whose row type a column is of
+  'owners', (WITH RECURSIVE owned AS (
+               SELECT s.schema, s.name, d.refclassid AS class, d.refobjid AS oid, a.attname AS owning
+                 FROM (SELECT 'fencing' AS schema, 'write_epoch' AS name UNION SELECT w->>'SequenceSchema', w->>'Sequence' FROM pg_catalog.json_array_elements($1::text::pg_catalog.json) w) s
+                 JOIN pg_catalog.pg_namespace n ON n.nspname = s.schema::pg_catalog.name
+                 JOIN pg_catalog.pg_class c ON c.relname = s.name::pg_catalog.name AND c.relnamespace = n.oid AND c.relkind = 'S'
+                 JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.objid = c.oid AND d.refclassid = d.classid AND d.refobjsubid > 0 AND d.deptype IN ('a', 'i')
+                 JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+               UNION
+               SELECT o.schema, o.name, e.class, e.oid, o.owning
+                 FROM owned o
+                CROSS JOIN LATERAL (SELECT d.refclassid, d.refobjid FROM pg_catalog.pg_depend d WHERE d.classid = o.class AND d.objid = o.oid AND d.refobjid >= 16384) e (class, oid))
+             SELECT pg_catalog.json_agg(pg_catalog.json_build_object('schema', n.nspname, 'name', c.relname, 'column', o.owning, 'sequence', pg_catalog.json_build_object('schema', o.schema, 'name', o.name)) ORDER BY o.schema, o.name, c.oid)
+               FROM owned o
+               JOIN pg_catalog.pg_class c ON o.class = 'pg_catalog.pg_class'::pg_catalog.regclass AND c.oid = o.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+               JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace),
   -- functions that the registry allows as they are now
   'allowed', (SELECT pg_catalog.json_agg(a.oid) FROM ({allowed}) a (oid)),
   -- the types of users that the columns of the protected tables are of, and what these are made of

@@ -101,7 +101,7 @@ func (b *closureBuilder) prepare() {
 		r.body, r.guarded = r.read(), b.isGuarded(r.OID, r.name())
 		b.routines[r.OID] = r
 		b.calls[lowerASCII(r.Name)] = append(b.calls[lowerASCII(r.Name)], r)
-		b.escapes = b.escapes || r.body.has(stringsSetting) || b.setsBySystemView(r.body)
+		b.escapes = b.escapes || r.body.has(stringsSetting) || r.Language == givenLanguage || b.setsBySystemView(r.body)
 	}
 	for i := range b.facts.Own {
 		r := &reachedRoutine{catalogRoutine: &b.facts.Own[i], body: newRoutineBody(), writes: b.set()}

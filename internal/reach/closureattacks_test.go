@@ -103,6 +103,18 @@ var closureAttacks = map[string]struct {
 		`CREATE FUNCTION et() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO plain VALUES (1); END $$; CREATE EVENT TRIGGER e1 ON ddl_command_end EXECUTE FUNCTION et()`,
 		nil, []string{`CREATE TABLE made (a int)`},
 	},
+	"built-in function under another name": {
+		`CREATE FUNCTION sc(text, text, bool) RETURNS text LANGUAGE internal AS 'set_config_by_name'; CREATE FUNCTION qx(text, bool, bool, text) RETURNS xml LANGUAGE internal AS 'query_to_xml'; CREATE SCHEMA app; CREATE FUNCTION app.set_config(text, text, bool) RETURNS text LANGUAGE internal AS 'set_config_by_name';
+		CREATE FUNCTION half(text) RETURNS text LANGUAGE internal AS 'upper'; CREATE VIEW sv AS SELECT sc('a.b', v, true) FROM plain;` + body("plpgsql", `BEGIN PERFORM "sc"('standard_conforming_' || 'strings', 'off', true); END`),
+		[]string{`SELECT sc('standard_conforming_strings', 'off', false)`, `SELECT qx('SELECT touch(1)', true, true, '')`, `SELECT app.set_config('role', 'x', false)`, `SELECT f()`, `SELECT * FROM sv`}, []string{`SELECT half('x')`, `SELECT pg_catalog.set_config('app.x', 'y', false)`},
+	},
+	"a catalog that is written": {`DROP FUNCTION touch CASCADE; DROP FUNCTION tt CASCADE; CREATE VIEW settings AS SELECT name, setting FROM pg_settings; CREATE VIEW names AS SELECT n FROM (VALUES (1)) v (n); CREATE TABLE app_settings (name text, setting text);
+		CREATE FUNCTION f1() RETURNS void LANGUAGE sql AS $$ UPDATE pg_settings SET setting = 'off' WHERE name LIKE 'standard%' $$; CREATE FUNCTION f2() RETURNS void LANGUAGE plpgsql AS $$ BEGIN UPDATE pg_catalog.pg_proc SET prosrc = 'x'; END $$;
+		CREATE FUNCTION f3() RETURNS void LANGUAGE plpgsql AS $$ BEGIN UPDATE public.settings SET setting = 'off'; END $$; CREATE FUNCTION f4() RETURNS void LANGUAGE plpgsql AS $$ BEGIN DELETE FROM ONLY "pg_class" c; INSERT INTO information_schema.sql_features VALUES ('x'); END $$;
+		CREATE FUNCTION f5() RETURNS void LANGUAGE plpgsql AS $$ BEGIN WITH x AS (UPDATE pg_depend SET deptype = 'n' RETURNING 1) SELECT 1 FROM x; END $$; CREATE FUNCTION f6() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'TRUNCATE pg_catalog.pg_statistic'; END $$;
+		CREATE FUNCTION f7() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM f2(); RETURN NEW; END $$; CREATE TRIGGER t AFTER INSERT ON plain FOR EACH ROW EXECUTE FUNCTION f7(); CREATE FUNCTION f8() RETURNS void LANGUAGE plpgsql AS $$ BEGIN INSERT INTO pg_description SELECT 1; END $$;
+		CREATE FUNCTION p1() RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM pg_catalog.pg_class c JOIN information_schema.tables t ON true, pg_settings $$; CREATE FUNCTION p2() RETURNS void LANGUAGE plpgsql AS $$ BEGIN UPDATE app_settings SET setting = 'pg_settings' FROM pg_class; END $$`,
+		[]string{`SELECT f1()`, `SELECT f2()`, `SELECT f3()`, `SELECT f4()`, `SELECT f5()`, `SELECT f6()`, `INSERT INTO plain VALUES (1)`, `SELECT f8()`}, []string{`SELECT p1()`, `SELECT p2()`, `SELECT * FROM settings`}},
 	"off the path": {`CREATE SCHEMA bill; CREATE FUNCTION bill.log(t text) RETURNS void LANGUAGE sql AS 'UPDATE public.orders SET v = 1'`,
 		[]string{`SELECT bill.log('x')`, `SELECT log('x')`, `SELECT log(10.0)`}, []string{`SELECT pg_catalog.log(10.0)`}},
 }

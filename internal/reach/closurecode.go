@@ -110,6 +110,10 @@ func (b *closureBuilder) written(body *routineBody) tableSet {
 				r.effects(out, t.event, t.columns)
 			}
 		}
+		if t.event == "" {
+			b.dropsOwner(out, t.Name)
+			b.dropsType(out, t.Name, body.words["cascade"])
+		}
 	}
 	for _, call := range body.calls {
 		for _, r := range b.calls[call.Name] {
@@ -149,7 +153,19 @@ func (b *closureBuilder) why(body *routineBody) string {
 	if body.unread == "" && b.escapes && body.escapes {
 		return "has a backslash, which other code has PostgreSQL read in another way by " + stringsSetting
 	}
+	if body.unread == "" && b.writesSystem(body) {
+		return "writes a system catalog, or a view of one"
+	}
 	return body.unread
+}
+
+// writesSystem reports whether a body writes a relation of the system's, or a view by which one
+// could be written: rows there are settings, or what code the database has.
+func (b *closureBuilder) writesSystem(body *routineBody) bool {
+	return slices.ContainsFunc(body.targets, func(t bodyTarget) bool {
+		return t.event != eventCreate && (check.IsSystemRelation(t.Name) ||
+			slices.ContainsFunc(b.facts.SystemViews, func(v catalogRelation) bool { return lowerASCII(v.Name) == t.Name.Name && isIn(v.Schema, t.Schema) }))
+	})
 }
 
 // writtenUnread adds what a body may write that isn't read: each table that has no wall, and
@@ -171,6 +187,7 @@ func (b *closureBuilder) writtenUnread(out tableSet, body *routineBody) {
 		words := maps.Clone(body.words)
 		maps.Copy(words, body.said)
 		b.setsSequence(out, words)
+		b.dropsUnnamed(out, body)
 	}
 }
 

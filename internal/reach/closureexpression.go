@@ -177,7 +177,7 @@ func (b *closureBuilder) setsSequence(out tableSet, words map[string]bool) {
 		return
 	}
 	if words[columnsSequence] {
-		if !b.facts.Owned && len(b.calls[columnsSequence]) == 0 {
+		if len(b.facts.Owners) == 0 && len(b.calls[columnsSequence]) == 0 {
 			return
 		}
 		words = nil

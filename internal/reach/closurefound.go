@@ -159,13 +159,17 @@ func (b *closureBuilder) codeFound(out *check.Closure) {
 	out.Unseen = b.unseenFound()
 	out.OwnCallers = b.ownCallers()
 	b.triggersFound(out)
-	out.HasOwnedSequence = b.facts.Owned
 	if b.facts.Epoch {
 		out.Sequences = append(out.Sequences, check.Name{Schema: "fencing", Name: "write_epoch"})
 	}
 	for i, t := range b.tables {
 		if b.chosen(i) && t.IssuedBy != (check.Name{}) {
 			out.Sequences = append(out.Sequences, t.IssuedBy)
+		}
+	}
+	for _, o := range b.facts.Owners {
+		if slices.Contains(out.Sequences, o.Sequence) {
+			out.SequenceOwners = append(out.SequenceOwners, check.SequenceOwner{Name: check.Name{Schema: o.Schema, Name: o.Name}, Column: o.Column, Sequence: o.Sequence})
 		}
 	}
 	for _, list := range []*[]check.Name{&out.Functions, &out.AllowedFunctions, &out.TriggerFunctions, &out.Sequences, &out.InsertTriggers} {

@@ -54,7 +54,7 @@ func (b *closureBuilder) unnamed(out tableSet, body *routineBody) {
 			out.add(r.code[eventRead])
 		}
 	}
-	if b.facts.Owned && body.words["truncate"] && body.words["restart"] {
+	if len(b.facts.Owners) > 0 && body.words["truncate"] && body.words["restart"] {
 		b.setsSequence(out, nil)
 	}
 	if !b.onChange.isEmpty() && (hasAny(body.words, check.ChangeWords()) || slices.ContainsFunc(body.targets, func(t bodyTarget) bool { return t.event == eventCreate })) {

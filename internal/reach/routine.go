@@ -79,7 +79,7 @@ func (r *routineBody) scan(tokens []bodyToken, isPLpgSQL bool) {
 	reader := &routineReader{tokens: tokens, body: r, plpgsql: isPLpgSQL}
 	for i, t := range tokens {
 		switch {
-		case t.kind == stringToken && reader.word(i-1) == "execute":
+		case t.kind == stringToken && reader.isExecuted(i):
 			r.scan(lexBody(t.raw, true), false)
 			r.say(t.inner)
 		case t.kind == stringToken:
@@ -91,6 +91,13 @@ func (r *routineBody) scan(tokens []bodyToken, isPLpgSQL bool) {
 			reader.at(i)
 		}
 	}
+}
+
+// isExecuted reports whether a string stands behind EXECUTE, in brackets or without.
+func (r *routineReader) isExecuted(i int) bool {
+	for i--; r.word(i) == "("; i-- {
+	}
+	return r.word(i) == "execute"
 }
 
 // say notes the words of a string.

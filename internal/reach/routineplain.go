@@ -34,7 +34,7 @@ func readPlain(language string, tokens []bodyToken, names []string) *plainReader
 	case "plpgsql":
 		p.plpgsqlBody(names)
 	case givenLanguage:
-		p.fail("runs SQL that it is given")
+		p.fail("is a function under another name that runs SQL which it is given, or sets what it is given")
 	default:
 		p.fail("is written in %s", language)
 	}
@@ -269,7 +269,7 @@ var plainStatements = setOf("exit", "continue", "raise", "assert", "null", "get"
 // another. The words that PL/pgSQL reserves are none: as a name one of them has quotes, by
 // which it is told from the word.
 var misleadingNames = setOf("elsif", "elseif", "exit", "continue", "return", "raise", "assert", "perform", "fetch", "commit", "rollback", "exception", "select", "insert", "update", "delete", "merge",
-	"with", "truncate", "refresh", "drop", "alter", "function", "procedure", "setval")
+	"with", "truncate", "refresh", "drop", "alter", "setval")
 
 // path returns where a variable's name ends, or that of a part of it.
 func (p *plainReader) path(i int) int {
@@ -348,22 +348,29 @@ func (p *plainReader) expression(ends ...string) {
 	p.check(start, p.pos-1)
 }
 
-// executes reads what EXECUTE runs: a constant, behind which one of the words has to
-// stand.
+// executes reads what EXECUTE runs: a constant, in brackets or without, behind which one of
+// the words has to stand.
 func (p *plainReader) executes(ends ...string) {
-	t := p.token(p.pos)
+	at, depth := p.pos, 0
+	for ; p.word(at) == "("; at++ {
+		depth++
+	}
+	t, next := p.token(at), at+1
+	for ; depth > 0 && p.word(next) == ")"; next++ {
+		depth--
+	}
 	if t.kind == stringToken && strings.Contains(t.raw, `\`) {
 		p.fail("runs a constant with a backslash, which a setting may have read otherwise")
 		return
 	}
-	if t.kind != stringToken || t.isEscaped || !slices.Contains(ends, p.word(p.pos+1)) {
+	if t.kind != stringToken || t.isEscaped || depth > 0 || !slices.Contains(ends, p.word(next)) {
 		p.fail("runs SQL that it makes (EXECUTE of what is no constant)")
 		return
 	}
 	if inner := readPlain("sql", lexBody(t.raw, true), nil); inner.why != "" {
 		p.fail("%s", inner.why)
 	}
-	p.pos++
+	p.pos = next
 }
 
 func setOf(words ...string) map[string]bool {

@@ -110,10 +110,30 @@ func (p *plainReader) query(start, end int) {
 	case p.isLost:
 	case queryWords[p.word(first)]:
 		p.sql(start, end)
+	case first == start && p.explained(start, end) > start:
+		p.sql(p.explained(start, end), end)
 	case first == start && p.token(start).kind != stringToken && p.isCursor(start, end):
 	default:
 		p.fail("goes through %s", p.shownStatement(start))
 	}
+}
+
+// explained returns where the query begins that an EXPLAIN only shows the plan of, or where
+// the EXPLAIN itself does if it isn't plain. Its query is read as if it ran.
+func (p *plainReader) explained(start, end int) int {
+	if p.word(start) != "explain" {
+		return start
+	}
+	for i := start + 1; i < end; i++ {
+		switch w := p.word(i); {
+		case queryWords[w]:
+			return i
+		case w == "(" && i == start+1, w == ")", w == ",", w == "verbose":
+		case p.token(i).kind != wordToken || slices.Contains([]string{"analyze", "analyse"}, w):
+			return start
+		}
+	}
+	return start
 }
 
 // isCursor reports whether a cursor's name stands between two tokens, with its
@@ -194,7 +214,7 @@ func (p *plainReader) drops(start, end int) {
 		return
 	}
 	for i := start; i < end; i++ {
-		if p.word(i) == "cascade" {
+		if p.word(i) == "cascade" && (kind != "table" || !p.dropsTemporary(start+2, i)) {
 			p.fail("has DROP with CASCADE")
 		}
 	}
@@ -218,40 +238,7 @@ func (p *plainReader) makes(start, end int) {
 		return
 	}
 	p.needTargets(start, 1)
-	depth := 0
-	for ; i < end; i++ {
-		switch w := p.word(i); {
-		case w == "(":
-			depth++
-		case w == ")":
-			depth--
-		case w == "as" && depth == 0:
-			return
-		case w == "default" && p.isConstant(i+1):
-		case tableLeads[w]:
-			p.fail("makes a table with %s", strings.ToUpper(w))
-		}
-	}
-}
-
-// isConstant reports whether a column's default that begins at a token is a constant.
-func (p *plainReader) isConstant(i int) bool {
-	if p.word(i) == "-" {
-		i++
-	}
-	t, next := p.token(i), i+1
-	switch {
-	case t.kind == stringToken, slices.Contains([]string{"true", "false", "null", "current_timestamp", "current_date"}, p.word(i)):
-	case t.kind == wordToken && isNumber(t.text):
-		if p.word(next) == "." {
-			next += 2
-		}
-	case t.is("now") && p.word(next) == "(" && p.word(next+1) == ")":
-		next += 2
-	default:
-		return false
-	}
-	return slices.Contains([]string{",", ")", "not", "primary", "unique"}, p.word(next))
+	p.definition(i, end)
 }
 
 // check looks through a piece of a statement for what could run SQL that doesn't
