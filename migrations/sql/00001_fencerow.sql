@@ -1509,8 +1509,9 @@ COMMENT ON FUNCTION fencing.release(text, bigint) IS
 --   A trigger that sorts after "~fencing_update" can change the row: a token that it changes is caught, other values are not. One that
 --   sorts before "!fencing_mark" can change the token unseen, and so can one after "~fencing_insert" that of EXCLUDED in an upsert; the
 --   doctor finds those (D606) unless their functions certainly leave the token alone.
---   A row that moves to another partition is deleted and inserted: the UPDATE needs the setting of fencing.setting_name. What foreign
---   keys do by themselves are writes like others: CASCADE on DELETE needs the setting, SET NULL and CASCADE on UPDATE are refused.
+--   A row that moves to another partition is deleted and inserted: the UPDATE needs the setting of fencing.setting_name. So does what
+--   foreign keys do by themselves: the rows that they update get the token of the setting, as do those of an UPDATE without a token
+--   that a trigger sends.
 --   Plain children made, and partitions attached, later: partitions have all but the TRUNCATE trigger, children nothing, until
 --   fencing.wall is called again. A detached partition keeps its TRUNCATE trigger until fencing.wall('...', 'off') on it.
 --   Where the token column or the sequence is renamed, writes fail until it is named back, or the table registered anew.
@@ -1557,6 +1558,7 @@ DECLARE
   v_other  text;  -- what was written, where it is not the registered table
   v_state  text := 'FN004';
   v_what   text;
+  v_nested CONSTANT boolean := pg_trigger_depth() > 1;  -- it is written by a foreign key's action or a trigger
 BEGIN
   IF fencing.is_repair(rel, token, current) THEN
     RETURN;
@@ -1580,7 +1582,10 @@ BEGIN
   CASE reason
     WHEN 'stale' THEN
       v_state := 'FN001';
-      v_what := CASE WHEN token = current
+      v_what := CASE WHEN token = current AND v_nested
+        THEN format('token %s on %s of %s, by a foreign key or a trigger, has been used for this row, or none was given: draw a token for each write, and put it into the setting %s of the transaction first',
+            token, op, v_name, quote_literal(fencing.setting_name(resource)))
+        WHEN token = current
         THEN format('token %s on %s of %s has been used for this row, or %I is not set: draw a token for each write', token, op,
             v_name, col)
         ELSE format('stale token %s on %s of %s, where %s has written: stop working on it, another has taken the lock', token, op, v_name,
@@ -1593,10 +1598,12 @@ BEGIN
             token, op, v_name, current) END;
     WHEN 'missing' THEN
       v_state := 'FN002';
-      v_what := CASE op
-        WHEN 'DELETE' THEN format('%s from %s without a token: put it into the setting %s of the transaction first', op, v_name,
+      v_what := CASE WHEN op = 'UPDATE' AND v_nested
+        THEN format('%s of %s, by a foreign key or a trigger, without a token: put it into the setting %s of the transaction first', op, v_name,
             quote_literal(fencing.setting_name(resource)))
-        WHEN 'INSERT' THEN format('%s into %s without a token: set %I to the token of the lock', op, v_name, col)
+        WHEN op = 'DELETE' THEN format('%s from %s without a token: put it into the setting %s of the transaction first', op, v_name,
+            quote_literal(fencing.setting_name(resource)))
+        WHEN op = 'INSERT' THEN format('%s into %s without a token: set %I to the token of the lock', op, v_name, col)
         ELSE format('%s of %s without a token: set %I to the token of the lock, and compare it in the condition', op, v_name, col) END;
     WHEN 'unattested' THEN
       v_state := 'FN002';
@@ -1640,6 +1647,31 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- Whether the running transaction has written a row, whose xmin is given. A savepoint has an id of its own, which is newer than the
+-- transaction's; in progress is another's as well, but whoever changes a row finds none of those.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.is_own_write(row_xmin xid) RETURNS boolean LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  c_ids CONSTANT bigint := 4294967296;  -- of an xid
+  v_own CONSTANT bigint := pg_current_xact_id()::text::bigint;
+  v_after CONSTANT bigint := ((row_xmin::text::bigint - v_own) % c_ids + c_ids) % c_ids;
+BEGIN
+  RETURN v_after = 0 OR v_after < c_ids / 2 AND coalesce(pg_xact_status((v_own + v_after)::text::xid8) = 'in progress', false);
+END $$;
+-- +goose StatementEnd
+
+-- Counts the rows of a strict table that the transaction writes once more under the token that it has written them under before, as when
+-- two foreign keys of a row refer to what is deleted. Each is met by ~fencing_late, which lets no more of them through than were counted.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.count_again(change int) RETURNS boolean LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM set_config('fencing.again', greatest(coalesce(substring(current_setting('fencing.again', true) FROM '^[0-9]{1,9}$'), '0')::int + change, 0)::text, true);
+  RETURN true;
+END $$;
+-- +goose StatementEnd
+
 -- Refuses a sequence that is gone: without it the trigger functions would let every token through.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_sequence(issued_by regclass) RETURNS void LANGUAGE plpgsql STABLE
@@ -1671,6 +1703,35 @@ BEGIN
   IF NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I AND NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass) THEN
     RETURN NEW;
   END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN
+    DECLARE
+      v_given CONSTANT pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+      v_token pg_catalog.int8;
+    BEGIN
+      IF v_given OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_given::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_given::pg_catalog.int8;
+    END IF;
+  END IF;
+      IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin) AND fencing.count_again(1))
+         AND v_token OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
+         AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+               v_token::pg_catalog.text, true) IS NOT NULL THEN
+        NEW.%1$I := v_token;
+        RETURN NEW;
+      END IF;
+      IF v_given OPERATOR(pg_catalog.<>) '' THEN
+        IF v_token IS NULL THEN
+          PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+        ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+          PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        ELSE
+          PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        END IF;
+        RETURN NEW;
+      END IF;
+    END;
+  END IF;
   IF (NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
     PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
   ELSIF (NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)) IS NOT TRUE THEN
@@ -1689,6 +1750,35 @@ BEGIN
   IF NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I AND NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
      AND pg_catalog.current_setting(%4$L, true) OPERATOR(pg_catalog.=) NEW.%1$I::pg_catalog.text THEN
     RETURN NEW;
+  END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN
+    DECLARE
+      v_given CONSTANT pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+      v_token pg_catalog.int8;
+    BEGIN
+      IF v_given OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_given::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_given::pg_catalog.int8;
+    END IF;
+  END IF;
+      IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin) AND fencing.count_again(1))
+         AND v_token OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
+         AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+               v_token::pg_catalog.text, true) IS NOT NULL THEN
+        NEW.%1$I := v_token;
+        RETURN NEW;
+      END IF;
+      IF v_given OPERATOR(pg_catalog.<>) '' THEN
+        IF v_token IS NULL THEN
+          PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+        ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+          PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        ELSE
+          PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        END IF;
+        RETURN NEW;
+      END IF;
+    END;
   END IF;
   IF (NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
     PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
@@ -1713,6 +1803,35 @@ BEGIN
   IF NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I AND true THEN
     RETURN NEW;
   END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN
+    DECLARE
+      v_given CONSTANT pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+      v_token pg_catalog.int8;
+    BEGIN
+      IF v_given OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_given::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_given::pg_catalog.int8;
+    END IF;
+  END IF;
+      IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin) AND fencing.count_again(1))
+         AND true
+         AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+               v_token::pg_catalog.text, true) IS NOT NULL THEN
+        NEW.%1$I := v_token;
+        RETURN NEW;
+      END IF;
+      IF v_given OPERATOR(pg_catalog.<>) '' THEN
+        IF v_token IS NULL THEN
+          PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+        ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+          PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        ELSE
+          PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        END IF;
+        RETURN NEW;
+      END IF;
+    END;
+  END IF;
   IF (NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
     PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
   ELSIF (true) IS NOT TRUE THEN
@@ -1731,6 +1850,35 @@ BEGIN
   IF NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I AND true
      AND pg_catalog.current_setting(%4$L, true) OPERATOR(pg_catalog.=) NEW.%1$I::pg_catalog.text THEN
     RETURN NEW;
+  END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN
+    DECLARE
+      v_given CONSTANT pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+      v_token pg_catalog.int8;
+    BEGIN
+      IF v_given OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_given::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_given::pg_catalog.int8;
+    END IF;
+  END IF;
+      IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin) AND fencing.count_again(1))
+         AND true
+         AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+               v_token::pg_catalog.text, true) IS NOT NULL THEN
+        NEW.%1$I := v_token;
+        RETURN NEW;
+      END IF;
+      IF v_given OPERATOR(pg_catalog.<>) '' THEN
+        IF v_token IS NULL THEN
+          PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+        ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+          PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        ELSE
+          PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        END IF;
+        RETURN NEW;
+      END IF;
+    END;
   END IF;
   IF (NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
     PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
@@ -1766,6 +1914,35 @@ BEGIN
     NEW.%1$I := 0;
     PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
   ELSE
+    IF NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN
+    DECLARE
+      v_given CONSTANT pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+      v_token pg_catalog.int8;
+    BEGIN
+      IF v_given OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_given::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_given::pg_catalog.int8;
+    END IF;
+  END IF;
+      IF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I)
+         AND v_token OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
+         AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+               v_token::pg_catalog.text, true) IS NOT NULL THEN
+        NEW.%1$I := v_token;
+        RETURN NEW;
+      END IF;
+      IF v_given OPERATOR(pg_catalog.<>) '' THEN
+        IF v_token IS NULL THEN
+          PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+        ELSIF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I) IS NOT TRUE THEN
+          PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        ELSE
+          PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        END IF;
+        RETURN NEW;
+      END IF;
+    END;
+  END IF;
     PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
   END IF;
   RETURN NEW;
@@ -1800,6 +1977,35 @@ BEGIN
     NEW.%1$I := 0;
     PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
   ELSE
+    IF NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN
+    DECLARE
+      v_given CONSTANT pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+      v_token pg_catalog.int8;
+    BEGIN
+      IF v_given OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_given::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_given::pg_catalog.int8;
+    END IF;
+  END IF;
+      IF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I)
+         AND v_token OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
+         AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+               v_token::pg_catalog.text, true) IS NOT NULL THEN
+        NEW.%1$I := v_token;
+        RETURN NEW;
+      END IF;
+      IF v_given OPERATOR(pg_catalog.<>) '' THEN
+        IF v_token IS NULL THEN
+          PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+        ELSIF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I) IS NOT TRUE THEN
+          PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        ELSE
+          PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        END IF;
+        RETURN NEW;
+      END IF;
+    END;
+  END IF;
     PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
   END IF;
   RETURN NEW;
@@ -1824,6 +2030,35 @@ BEGIN
     NEW.%1$I := 0;
     PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
   ELSE
+    IF NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN
+    DECLARE
+      v_given CONSTANT pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+      v_token pg_catalog.int8;
+    BEGIN
+      IF v_given OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_given::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_given::pg_catalog.int8;
+    END IF;
+  END IF;
+      IF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I)
+         AND true
+         AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+               v_token::pg_catalog.text, true) IS NOT NULL THEN
+        NEW.%1$I := v_token;
+        RETURN NEW;
+      END IF;
+      IF v_given OPERATOR(pg_catalog.<>) '' THEN
+        IF v_token IS NULL THEN
+          PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+        ELSIF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I) IS NOT TRUE THEN
+          PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        ELSE
+          PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        END IF;
+        RETURN NEW;
+      END IF;
+    END;
+  END IF;
     PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
   END IF;
   RETURN NEW;
@@ -1858,6 +2093,35 @@ BEGIN
     NEW.%1$I := 0;
     PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
   ELSE
+    IF NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN
+    DECLARE
+      v_given CONSTANT pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+      v_token pg_catalog.int8;
+    BEGIN
+      IF v_given OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_given::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_given::pg_catalog.int8;
+    END IF;
+  END IF;
+      IF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I)
+         AND true
+         AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+               v_token::pg_catalog.text, true) IS NOT NULL THEN
+        NEW.%1$I := v_token;
+        RETURN NEW;
+      END IF;
+      IF v_given OPERATOR(pg_catalog.<>) '' THEN
+        IF v_token IS NULL THEN
+          PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+        ELSIF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I) IS NOT TRUE THEN
+          PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        ELSE
+          PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        END IF;
+        RETURN NEW;
+      END IF;
+    END;
+  END IF;
     PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
   END IF;
   RETURN NEW;
@@ -1999,7 +2263,8 @@ BEGIN
   END IF;
   IF v_token IS NULL THEN
     PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
-  ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+  ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE AND (v_token OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1
+                        AND fencing.is_own_write(OLD.xmin)) IS NOT TRUE THEN
     PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
   ELSIF (v_token OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)) IS NOT TRUE THEN
     PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
@@ -2034,7 +2299,8 @@ BEGIN
   END IF;
   IF v_token IS NULL THEN
     PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
-  ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+  ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE AND (v_token OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1
+                        AND fencing.is_own_write(OLD.xmin)) IS NOT TRUE THEN
     PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
   ELSIF (true) IS NOT TRUE THEN
     PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
@@ -2143,6 +2409,13 @@ BEGIN
     RETURN NEW;
   END IF;
   IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
+    -- the row had the token already that ~fencing_update has given it once more
+    IF %2$L OPERATOR(pg_catalog.=) 'strict' AND NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I
+       AND pg_catalog.current_setting('fencing.again', true) OPERATOR(pg_catalog.>) '0'
+       AND pg_catalog.current_setting(%4$L, true) OPERATOR(pg_catalog.=) NEW.%1$I::pg_catalog.text
+       AND fencing.is_own_write(OLD.xmin) AND fencing.count_again(-1) THEN
+      RETURN NULL;
+    END IF;
     PERFORM fencing.fail('late', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
   ELSE
     PERFORM fencing.fail('late', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, NULL);
@@ -4206,6 +4479,7 @@ VALUES
   ('function', '', 'check_token_column(tbl regclass, token_column name)', 'ae1cd1470822197338b5049ec6eb113a plpgsql f98d89eec89f6f2d9f88451922f53727'),
   ('function', '', 'check_triggers(tbl regclass, names text)', '01a890493d9542c4aa2b98c696b00839 plpgsql 38e9f320638af939d9db6a7cae1af1a0'),
   ('function', '', 'claim_name(tbl regclass)', '7f9f2b492e4e0c89124346d13f0ec82b plpgsql 3b58b62ab355bf7ce35c10d12be8bff4'),
+  ('function', '', 'count_again(change integer)', '749bccd7961bbbedfb148c5d0cd436bc plpgsql 71b63968bc4f0a095696929403c3a881'),
   ('function', '', 'disallow_function(function regprocedure)', 'd7e0f36161a701c72f62bccb01a11e79 plpgsql 57408700b44b53b072ccd1134abbb672'),
   ('function', '', 'doctor(scan boolean, roles name[])', 'e92d356f9ee2232f0485f2a5b17fac51 plpgsql 56004ea3a3218ec1922dcbccc77f57e5'),
   ('function', '', 'doctor_apps(family jsonb, roles name[])', '204c75859925b86d394039478b8ca361 plpgsql ecbeee754c69f70f2de65c35a012f0d8'),
@@ -4245,10 +4519,11 @@ VALUES
   ('function', '', 'doctor_words(source text, token_column name)', 'b6aaa41f5533c09bb0813514ad5cdc38 plpgsql 56d8652339a9032f7ec376391d514be6'),
   ('function', '', 'driver_level(tbl regclass, level text)', '7d49096be0f3fb7f7bd49e03e9bcb950 plpgsql dac5d67990532fce4617e27cc0743bd5'),
   ('function', '', 'driver_rewrite(tbl regclass, on_off boolean)', '86ce0aea87ef582ae44766624c60236a plpgsql 1c7d3795acebe2bc066f8834048db600'),
-  ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', '2cb5b1f3476f9ec4ba861163764386a6 plpgsql 66c9c6eed3f1804e65bc4b2e4663fee1'),
+  ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', '0d19242e53c01f7030358f8922bb2f83 plpgsql 66c9c6eed3f1804e65bc4b2e4663fee1'),
   ('function', '', 'function_digest(function oid)', '5a3fa64965c44c83a7f3844009892dc5 sql df73dd39874b5dde9045ecaddc4a4aea'),
   ('function', '', 'function_rights(prefix text, called regprocedure)', 'a33c724982d3d65ca2cd4e4ce16e9e9f plpgsql a0c5cc4ba8dba6d52328400ed28659eb'),
   ('function', '', 'incarnation_now(OUT tli bigint, OUT sysid bigint, OUT dbid oid, OUT seqid oid, OUT unread text[])', '1dee569ae8f85fc77fa63c3e038815ba plpgsql 22a4d531633f36bede53d9af4360324e'),
+  ('function', '', 'is_own_write(row_xmin xid)', '34df2ea33b02d989f28d6073bedf6be8 plpgsql 181d34c7370f6f592acb4cb1be53dce8'),
   ('function', '', 'is_repair(rel oid, token bigint, current bigint)', 'f63c01120ec76f8540bf765b2c2d6847 plpgsql eea51175aa4e429085392ea771336945'),
   ('function', '', 'lease_ttl(ttl interval)', '7479ca91ca8b1a7e9db88ba16e628eaa plpgsql 6d2c7afe4e8e4b63d10ab10c03c4062b'),
   ('function', '', 'lease_wait(resource text)', '9b319bce6f47539b8c6dbd0957d78e2b plpgsql 97f1dadd86a6b7dd44a769b0d157d2c4'),
@@ -4294,12 +4569,12 @@ VALUES
   ('function', '', 'wall(tbl regclass, level text)', 'ae7dbef05f2f255914436ddd5fbb41a0 plpgsql 5a536954570df63e8728f56138a73224'),
   ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean)', 'fa489cbc9a40e1d4ede0029cedd0447d plpgsql 8fd3f4e3754db9b79711f76502681908'),
   ('function', '', 'wall_changed()', 'b320d12be55e559043174f6143ec5f1e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
-  ('function', '', 'wall_delete_bodies()', '65056af0de88c628a3d8436891b0cef5 sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'wall_delete_bodies()', 'aa688d4d66567c65ed21cf965a6c8194 sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass, look boolean)', '0291cd44fed136e18bcdd2aff619b161 plpgsql 5028d74c07e8668caa3dfa5852532532'),
   ('function', '', 'wall_insert_bodies()', 'a1d6a5755db0e5f888a3cd945de38e62 sql f3dc027e5815f0fac52554b12e4319ff'),
-  ('function', '', 'wall_other_bodies()', '7ddd4f009cd8719279e2030eca28c6fc sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'wall_other_bodies()', '9d748a06fe9ae9e3952a34bd7adf97d5 sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_sweep(prefixes text[])', '6e0fb0f94fba73d834e002207dcb9ed0 plpgsql b368e9b0ca3ee173eeb08dc789336cf5'),
-  ('function', '', 'wall_update_bodies()', '2dc1023ec4a57417b3318871075a0e0e sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'wall_update_bodies()', 'b6e92a1e1ad78c0466bfa9cf22fd6afb sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'walls_above(rel oid)', 'ae5e81a4279665bc89576eff1efd23ef plpgsql 2200a9c23d5678134bef8f392f18963b'),
   ('index', 'repairs', 'repairs_in_progress', 'CREATE INDEX repairs_in_progress ON fencing.repairs USING btree (xact) WHERE (xact IS NOT NULL)'),
   ('not null', 'allowed_function', 'allowed_at', 'NOT NULL'),
@@ -6452,6 +6727,8 @@ DROP FUNCTION fencing.wall_delete_bodies();
 DROP FUNCTION fencing.wall_insert_bodies();
 DROP FUNCTION fencing.wall_update_bodies();
 DROP FUNCTION fencing.check_sequence(issued_by regclass);
+DROP FUNCTION fencing.count_again(change int);
+DROP FUNCTION fencing.is_own_write(row_xmin xid);
 DROP FUNCTION fencing.fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint);
 DROP FUNCTION fencing.setting_name(resource text);
 DROP FUNCTION fencing.release(resource text, token bigint);
