@@ -104,7 +104,7 @@ func TestAttacksAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) { require.ErrorIs(t, p.Plan(sql).Refusal(), ErrRefused) })
 	}
 	require.ErrorIs(t, p.Plan(`DO $$ BEGIN UPDATE `+strings.Repeat("x", 64)+` SET v = 5; END $$`).Refusal(), ErrRefused)
-	odd, err := NewPolicy(Table{Name: `odd"`, Mode: Strict})
+	odd, err := NewPolicy(Table{Schema: "public", Name: `odd"`, Mode: Strict})
 	require.NoError(t, err)
 	require.ErrorIs(t, odd.Plan(`DO $$ BEGIN UPDATE "odd""" SET v = 5; END $$`).Refusal(), ErrRefused)
 	// a name of 63 bytes is what a longer identifier is cut to

@@ -7,44 +7,21 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/fencerow/fencerow/internal/mode"
 	"github.com/fencerow/fencerow/internal/sqltext"
 )
 
-// Mode says which tokens a protected table takes. There is no default: it is
-// chosen when the table is registered.
-type Mode int
+// Mode says which tokens a protected table takes.
+type Mode = mode.Mode
 
-// The modes of a protected table.
+// The modes of a protected table; see package mode.
 const (
-	// Strict accepts one write per token and row (token column < token). It
-	// is for tokens that are drawn for each write.
-	Strict Mode = iota + 1
-	// Lease lets a holder write a row as often as it likes under one token
-	// (token column <= token).
-	Lease
+	Strict = mode.Strict
+	Lease  = mode.Lease
 )
 
-// String returns "strict" or "lease", as in the registry.
-func (m Mode) String() string {
-	switch m {
-	case Strict:
-		return "strict"
-	case Lease:
-		return "lease"
-	}
-	return fmt.Sprintf("Mode(%d)", int(m))
-}
-
-// ParseMode reads the name of a mode as String writes it.
-func ParseMode(s string) (Mode, error) {
-	switch s {
-	case "strict":
-		return Strict, nil
-	case "lease":
-		return Lease, nil
-	}
-	return 0, fmt.Errorf("unknown mode %q: choose strict (one write per token and row) or lease (a holder writes as often as it likes)", s)
-}
+// ParseMode reads the name of a mode as its String writes it.
+func ParseMode(s string) (Mode, error) { return mode.Parse(s) }
 
 // DefaultTokenColumn is the token column of a table that names none.
 const DefaultTokenColumn = "last_token"
@@ -102,6 +79,9 @@ type Policy struct {
 func NewPolicy(tables ...Table) (*Policy, error) {
 	p := &Policy{byName: make(map[string][]*relation, len(tables))}
 	for _, t := range tables {
+		if err := t.checkSpelling(); err != nil {
+			return nil, err
+		}
 		t = t.withDefaults()
 		t.Key, t.Keys = slices.Clone(t.Key), cloneKeys(t.Keys)
 		if err := t.check(); err != nil {
@@ -178,6 +158,9 @@ func (p *Policy) lookup(schema, name string) []*relation {
 // Check reports what is wrong with the table's names or mode: no policy takes a
 // table with such a fault.
 func (t *Table) Check() error {
+	if err := t.checkSpelling(); err != nil {
+		return err
+	}
 	with := t.withDefaults()
 	return with.check()
 }
@@ -196,6 +179,15 @@ func cloneKeys(keys [][]string) [][]string {
 		out[i] = slices.Clone(out[i])
 	}
 	return out
+}
+
+// checkSpelling refuses a name that was meant as it is written in SQL, with its schema
+// or in quotes. A table that is really called like that is given with its schema.
+func (t *Table) checkSpelling() error {
+	if t.Schema == "" && strings.ContainsAny(t.Name, `."`) {
+		return fmt.Errorf("table %q: a name with a dot or a quote was given without a schema: put the schema into Schema, and the name without quotes into Name", t.Name)
+	}
+	return nil
 }
 
 func (t *Table) check() error {

@@ -44,7 +44,7 @@ func (c *fileCheck) checkStatements() {
 func (c *fileCheck) fault(f sqltext.Stop) {
 	c.result.Unparsed[f.Reason]++
 	v := check.Refuse(rewrite.Unparsable, fmt.Sprintf("the file cannot be read from here on (%s): what follows is not checked; correct it, or exclude the file if it is not for PostgreSQL", f.Reason))
-	finding := lint.Of(v)
+	finding := lint.FindingOf(v)
 	finding.Path = c.file.path
 	finding.Line, finding.Column = c.file.lines.Place(f.Offset)
 	c.result.Findings = append(c.result.Findings, finding)
@@ -144,7 +144,7 @@ func (c *fileCheck) finding(v rewrite.Violation, q *query, at int) lint.Finding 
 	}
 	v.Fix, _ = q.spelled(v.Fix, 0)
 	v.Message, _ = q.spelled(v.Message, 0)
-	f := lint.Of(&v)
+	f := lint.FindingOf(&v)
 	f.Path, f.Line, f.Column = c.file.path, line, column
 	return f
 }

@@ -83,7 +83,7 @@ func (c *fileCheck) addLacking(statement int, t *rewrite.Table, at int) {
 	message, fix := lackingSetting(t)
 	v := check.Refuse(rewrite.UnguardedDelete, message)
 	v.Table, v.Fix = t.String(), fix
-	f := lint.Of(v)
+	f := lint.FindingOf(v)
 	f.Path = c.file.path
 	f.Line, f.Column = c.file.lines.Place(at)
 	c.result.Findings = append(c.result.Findings, f)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencerow/fencerow/rewrite"
 )
 
 var update = flag.Bool("update", false, "write rules.go")
@@ -48,4 +50,14 @@ func constants(decl ast.Decl) (specs []*ast.ValueSpec) {
 		}
 	}
 	return specs
+}
+
+// A name that is written as in SQL is no name of a table: it would protect nothing.
+func TestSpelledNames(t *testing.T) {
+	for _, name := range []string{"app.orders", `"Orders"`, `odd"name`} {
+		_, err := rewrite.NewPolicy(rewrite.Table{Name: name, Mode: rewrite.Lease})
+		require.ErrorContains(t, err, "put the schema into Schema", name)
+		_, err = rewrite.NewPolicy(rewrite.Table{Schema: "public", Name: name, Mode: rewrite.Lease})
+		require.NoError(t, err, "a table may be called %s", name)
+	}
 }
