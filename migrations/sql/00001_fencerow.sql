@@ -1648,27 +1648,19 @@ END $$;
 -- +goose StatementEnd
 
 -- Whether the running transaction has written a row, whose xmin is given. A savepoint has an id of its own, which is newer than the
--- transaction's; in progress is another's as well, but whoever changes a row finds none of those.
+-- transaction's. Another transaction's id can be in progress, too, but no row that can be changed has such an id. A row that was frozen
+-- long ago may have the number of an id that is still to come.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.is_own_write(row_xmin xid) RETURNS boolean LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  c_ids CONSTANT bigint := 4294967296;  -- of an xid
-  v_own CONSTANT bigint := pg_current_xact_id()::text::bigint;
+  c_ids   CONSTANT bigint := 4294967296;  -- how many numbers an xid can have
+  v_own   CONSTANT bigint := pg_current_xact_id()::text::bigint;
   v_after CONSTANT bigint := ((row_xmin::text::bigint - v_own) % c_ids + c_ids) % c_ids;
 BEGIN
   RETURN v_after = 0 OR v_after < c_ids / 2 AND coalesce(pg_xact_status((v_own + v_after)::text::xid8) = 'in progress', false);
-END $$;
--- +goose StatementEnd
-
--- Counts the rows of a strict table that the transaction writes once more under the token that it has written them under before, as when
--- two foreign keys of a row refer to what is deleted. Each is met by ~fencing_late, which lets no more of them through than were counted.
--- +goose StatementBegin
-CREATE FUNCTION fencing.count_again(change int) RETURNS boolean LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  PERFORM set_config('fencing.again', greatest(coalesce(substring(current_setting('fencing.again', true) FROM '^[0-9]{1,9}$'), '0')::int + change, 0)::text, true);
-  RETURN true;
+EXCEPTION WHEN invalid_parameter_value THEN
+  RETURN false;
 END $$;
 -- +goose StatementEnd
 
@@ -1713,7 +1705,7 @@ BEGIN
       v_token := v_given::pg_catalog.int8;
     END IF;
   END IF;
-      IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin) AND fencing.count_again(1))
+      IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin))
          AND v_token OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
          AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
                v_token::pg_catalog.text, true) IS NOT NULL THEN
@@ -1761,7 +1753,7 @@ BEGIN
       v_token := v_given::pg_catalog.int8;
     END IF;
   END IF;
-      IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin) AND fencing.count_again(1))
+      IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin))
          AND v_token OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
          AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
                v_token::pg_catalog.text, true) IS NOT NULL THEN
@@ -1813,7 +1805,7 @@ BEGIN
       v_token := v_given::pg_catalog.int8;
     END IF;
   END IF;
-      IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin) AND fencing.count_again(1))
+      IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin))
          AND true
          AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
                v_token::pg_catalog.text, true) IS NOT NULL THEN
@@ -1861,7 +1853,7 @@ BEGIN
       v_token := v_given::pg_catalog.int8;
     END IF;
   END IF;
-      IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin) AND fencing.count_again(1))
+      IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin))
          AND true
          AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
                v_token::pg_catalog.text, true) IS NOT NULL THEN
@@ -2409,11 +2401,11 @@ BEGIN
     RETURN NEW;
   END IF;
   IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
-    -- the row had the token already that ~fencing_update has given it once more
+    -- ~fencing_update has given the row the token that the same transaction had given it before
     IF %2$L OPERATOR(pg_catalog.=) 'strict' AND NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I
-       AND pg_catalog.current_setting('fencing.again', true) OPERATOR(pg_catalog.>) '0'
+       AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1
        AND pg_catalog.current_setting(%4$L, true) OPERATOR(pg_catalog.=) NEW.%1$I::pg_catalog.text
-       AND fencing.is_own_write(OLD.xmin) AND fencing.count_again(-1) THEN
+       AND fencing.is_own_write(OLD.xmin) THEN
       RETURN NULL;
     END IF;
     PERFORM fencing.fail('late', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
@@ -4479,7 +4471,6 @@ VALUES
   ('function', '', 'check_token_column(tbl regclass, token_column name)', 'ae1cd1470822197338b5049ec6eb113a plpgsql f98d89eec89f6f2d9f88451922f53727'),
   ('function', '', 'check_triggers(tbl regclass, names text)', '01a890493d9542c4aa2b98c696b00839 plpgsql 38e9f320638af939d9db6a7cae1af1a0'),
   ('function', '', 'claim_name(tbl regclass)', '7f9f2b492e4e0c89124346d13f0ec82b plpgsql 3b58b62ab355bf7ce35c10d12be8bff4'),
-  ('function', '', 'count_again(change integer)', '749bccd7961bbbedfb148c5d0cd436bc plpgsql 71b63968bc4f0a095696929403c3a881'),
   ('function', '', 'disallow_function(function regprocedure)', 'd7e0f36161a701c72f62bccb01a11e79 plpgsql 57408700b44b53b072ccd1134abbb672'),
   ('function', '', 'doctor(scan boolean, roles name[])', 'e92d356f9ee2232f0485f2a5b17fac51 plpgsql 56004ea3a3218ec1922dcbccc77f57e5'),
   ('function', '', 'doctor_apps(family jsonb, roles name[])', '204c75859925b86d394039478b8ca361 plpgsql ecbeee754c69f70f2de65c35a012f0d8'),
@@ -4523,7 +4514,7 @@ VALUES
   ('function', '', 'function_digest(function oid)', '5a3fa64965c44c83a7f3844009892dc5 sql df73dd39874b5dde9045ecaddc4a4aea'),
   ('function', '', 'function_rights(prefix text, called regprocedure)', 'a33c724982d3d65ca2cd4e4ce16e9e9f plpgsql a0c5cc4ba8dba6d52328400ed28659eb'),
   ('function', '', 'incarnation_now(OUT tli bigint, OUT sysid bigint, OUT dbid oid, OUT seqid oid, OUT unread text[])', '1dee569ae8f85fc77fa63c3e038815ba plpgsql 22a4d531633f36bede53d9af4360324e'),
-  ('function', '', 'is_own_write(row_xmin xid)', '34df2ea33b02d989f28d6073bedf6be8 plpgsql 181d34c7370f6f592acb4cb1be53dce8'),
+  ('function', '', 'is_own_write(row_xmin xid)', '888a16056fad994dd8ca22cb837dcbdf plpgsql 181d34c7370f6f592acb4cb1be53dce8'),
   ('function', '', 'is_repair(rel oid, token bigint, current bigint)', 'f63c01120ec76f8540bf765b2c2d6847 plpgsql eea51175aa4e429085392ea771336945'),
   ('function', '', 'lease_ttl(ttl interval)', '7479ca91ca8b1a7e9db88ba16e628eaa plpgsql 6d2c7afe4e8e4b63d10ab10c03c4062b'),
   ('function', '', 'lease_wait(resource text)', '9b319bce6f47539b8c6dbd0957d78e2b plpgsql 97f1dadd86a6b7dd44a769b0d157d2c4'),
@@ -4572,9 +4563,9 @@ VALUES
   ('function', '', 'wall_delete_bodies()', 'aa688d4d66567c65ed21cf965a6c8194 sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass, look boolean)', '0291cd44fed136e18bcdd2aff619b161 plpgsql 5028d74c07e8668caa3dfa5852532532'),
   ('function', '', 'wall_insert_bodies()', 'a1d6a5755db0e5f888a3cd945de38e62 sql f3dc027e5815f0fac52554b12e4319ff'),
-  ('function', '', 'wall_other_bodies()', '9d748a06fe9ae9e3952a34bd7adf97d5 sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'wall_other_bodies()', '6eb95bd40bde2242d46142169632ffac sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_sweep(prefixes text[])', '6e0fb0f94fba73d834e002207dcb9ed0 plpgsql b368e9b0ca3ee173eeb08dc789336cf5'),
-  ('function', '', 'wall_update_bodies()', 'b6e92a1e1ad78c0466bfa9cf22fd6afb sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'wall_update_bodies()', '48678a6058e66a7087a6b0d34989df20 sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'walls_above(rel oid)', 'ae5e81a4279665bc89576eff1efd23ef plpgsql 2200a9c23d5678134bef8f392f18963b'),
   ('index', 'repairs', 'repairs_in_progress', 'CREATE INDEX repairs_in_progress ON fencing.repairs USING btree (xact) WHERE (xact IS NOT NULL)'),
   ('not null', 'allowed_function', 'allowed_at', 'NOT NULL'),
@@ -6727,7 +6718,6 @@ DROP FUNCTION fencing.wall_delete_bodies();
 DROP FUNCTION fencing.wall_insert_bodies();
 DROP FUNCTION fencing.wall_update_bodies();
 DROP FUNCTION fencing.check_sequence(issued_by regclass);
-DROP FUNCTION fencing.count_again(change int);
 DROP FUNCTION fencing.is_own_write(row_xmin xid);
 DROP FUNCTION fencing.fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint);
 DROP FUNCTION fencing.setting_name(resource text);

@@ -156,24 +156,18 @@ BEGIN
 END $$;
 
 -- Whether the running transaction has written a row, whose xmin is given. A savepoint has an id of its own, which is newer than the
--- transaction's; in progress is another's as well, but whoever changes a row finds none of those.
+-- transaction's. Another transaction's id can be in progress, too, but no row that can be changed has such an id. A row that was frozen
+-- long ago may have the number of an id that is still to come.
 CREATE FUNCTION fencing.is_own_write(row_xmin xid) RETURNS boolean LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  c_ids CONSTANT bigint := 4294967296;  -- of an xid
-  v_own CONSTANT bigint := pg_current_xact_id()::text::bigint;
+  c_ids   CONSTANT bigint := 4294967296;  -- how many numbers an xid can have
+  v_own   CONSTANT bigint := pg_current_xact_id()::text::bigint;
   v_after CONSTANT bigint := ((row_xmin::text::bigint - v_own) % c_ids + c_ids) % c_ids;
 BEGIN
   RETURN v_after = 0 OR v_after < c_ids / 2 AND coalesce(pg_xact_status((v_own + v_after)::text::xid8) = 'in progress', false);
-END $$;
-
--- Counts the rows of a strict table that the transaction writes once more under the token that it has written them under before, as when
--- two foreign keys of a row refer to what is deleted. Each is met by ~fencing_late, which lets no more of them through than were counted.
-CREATE FUNCTION fencing.count_again(change int) RETURNS boolean LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  PERFORM set_config('fencing.again', greatest(coalesce(substring(current_setting('fencing.again', true) FROM '^[0-9]{1,9}$'), '0')::int + change, 0)::text, true);
-  RETURN true;
+EXCEPTION WHEN invalid_parameter_value THEN
+  RETURN false;
 END $$;
 
 -- Refuses a sequence that is gone: without it the trigger functions would let every token through.
