@@ -20,7 +20,7 @@ var actions = map[string]struct{ does, change, left string }{
 	"u_cascade":   {"ON UPDATE CASCADE", "UPDATE parent SET id = 1000 WHERE id = %d", "1000"},
 	"u_null":      {"ON UPDATE SET NULL", "UPDATE parent SET id = 1000 WHERE id = %d", "null"},
 	"u_default":   {"ON UPDATE SET DEFAULT", "UPDATE parent SET id = 1000 WHERE id = %d", "0"},
-	"p_null":      {"ON DELETE SET NULL", "DELETE FROM parent WHERE id = %d", "null"},      // partitioned
+	"p_null":      {"ON DELETE SET NULL", "DELETE FROM parent WHERE id = %d", "null"},         // partitioned
 	"p_cascade":   {"ON UPDATE CASCADE", "UPDATE parent SET id = 1000 WHERE id = %d", "1000"}, // by the key, so that the row moves
 	"p_d_cascade": {"ON DELETE CASCADE", "DELETE FROM parent WHERE id = %d", "gone"},
 }
@@ -73,8 +73,9 @@ func leaves(t testing.TB, conn *pgx.Conn, sql, table string) (row string, err er
 func TestWallAndCascadesUnderAToken(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"strict", "lease"} {
+		conn := withChildren(t, mode, "report")
 		for _, level := range []string{"report", "enforce", "attested"} {
-			conn := withChildren(t, mode, level)
+			exec(t, conn, fmt.Sprintf("SELECT fencing.wall(relid, '%s') FROM fencing.registry", level))
 			for name, a := range actions {
 				isDelete := a.left == "gone"
 				trigger := "update"
@@ -142,16 +143,16 @@ var cascadeCases = []struct {
 	{name: "two keys, stale", setup: child("ON DELETE SET NULL, ADD other int DEFAULT 1 REFERENCES parent ON DELETE SET NULL"), sql: "SET LOCAL fencing.token = '49'; DELETE FROM parent WHERE id = 1", strict: "FN001 ~fencing_update 49 50", lease: "FN001 ~fencing_update 49 50"},
 	{name: "a chain", setup: kid + "CREATE TABLE top (id int PRIMARY KEY); INSERT INTO top VALUES (7); ALTER TABLE parent ADD up int REFERENCES top ON DELETE CASCADE; UPDATE parent SET up = 7 WHERE id = 1;",
 		sql: at60 + "DELETE FROM top", strict: "null 60", lease: "null 60"},
-	{name: "a chain, with a walled table between", setup: kid + "CREATE TABLE top (id int PRIMARY KEY); INSERT INTO top VALUES (7); ALTER TABLE parent ADD up int REFERENCES top ON DELETE CASCADE; UPDATE parent SET up = 7 WHERE id = 1; SELECT fencing.register('parent', '{mode}'); SELECT fencing.wall('parent', '{level}');",
+	{name: "a chain, with a walled table between", setup: kid + "CREATE TABLE top (id int PRIMARY KEY); INSERT INTO top VALUES (7); ALTER TABLE parent ADD up int REFERENCES top ON DELETE CASCADE; UPDATE parent SET up = 7 WHERE id = 1; SELECT fencing.register('parent', '{mode}'); SELECT fencing.wall('parent', 'enforce');",
 		sql: at60 + "DELETE FROM top", strict: "null 60", lease: "null 60"},
-	{name: "a chain, stale at its end", setup: kid + "CREATE TABLE top (id int PRIMARY KEY); INSERT INTO top VALUES (7); ALTER TABLE parent ADD up int REFERENCES top ON DELETE CASCADE; UPDATE parent SET up = 7 WHERE id = 1; SELECT fencing.register('parent', '{mode}'); SELECT fencing.wall('parent', '{level}');",
+	{name: "a chain, stale at its end", setup: kid + "CREATE TABLE top (id int PRIMARY KEY); INSERT INTO top VALUES (7); ALTER TABLE parent ADD up int REFERENCES top ON DELETE CASCADE; UPDATE parent SET up = 7 WHERE id = 1; SELECT fencing.register('parent', '{mode}'); SELECT fencing.wall('parent', 'enforce');",
 		sql: "SET LOCAL fencing.token = '49'; DELETE FROM top", strict: "FN001 ~fencing_update 49 50", lease: "FN001 ~fencing_update 49 50"},
 	{name: "a key of the table itself", setup: `CREATE TABLE kid (id int PRIMARY KEY, parent int REFERENCES kid ON DELETE SET NULL, last_token bigint NOT NULL DEFAULT 0); INSERT INTO kid VALUES (1, NULL, 50), (2, 1, 50);
-		SELECT fencing.register('kid', '{mode}'); SELECT fencing.wall('kid', '{level}');`, sql: at60 + "DELETE FROM kid WHERE id = 1", strict: "null 60", lease: "null 60"},
+		SELECT fencing.register('kid', '{mode}'); SELECT fencing.wall('kid', 'enforce');`, sql: at60 + "DELETE FROM kid WHERE id = 1", strict: "null 60", lease: "null 60"},
 	{name: "a resource's own token", setup: strings.ReplaceAll(kid, "'{mode}'", "'{mode}', resource => 'r'"), sql: "SET LOCAL fencing.token = '49'; SET LOCAL fencing.token_r = '60'; DELETE FROM parent WHERE id = 1", strict: "null 60", lease: "null 60"},
 	{name: "another resource's token", setup: strings.ReplaceAll(kid, "'{mode}'", "'{mode}', resource => 'r'"), sql: at60 + "DELETE FROM parent WHERE id = 1", strict: "FN001 ~fencing_update 50 50", lease: "FN002 ~fencing_update - 50"},
 	{name: "deferrable", setup: child("ON DELETE SET NULL DEFERRABLE INITIALLY DEFERRED"), sql: at60 + "DELETE FROM parent WHERE id = 1", strict: "null 60", lease: "null 60"},
-	{name: "a child by inheritance", setup: kid + "CREATE TABLE heir () INHERITS (kid); ALTER TABLE heir ADD FOREIGN KEY (parent) REFERENCES parent ON DELETE SET NULL; INSERT INTO heir VALUES (1, 2, 50); SELECT fencing.wall('kid', '{level}');",
+	{name: "a child by inheritance", setup: kid + "CREATE TABLE heir () INHERITS (kid); ALTER TABLE heir ADD FOREIGN KEY (parent) REFERENCES parent ON DELETE SET NULL; INSERT INTO heir VALUES (1, 2, 50); SELECT fencing.wall('kid', 'enforce');",
 		sql: at60 + "DELETE FROM parent WHERE id = 2", table: "heir", strict: "null 60", lease: "null 60"},
 	{name: "a trigger's UPDATE without a token", setup: kid + nests("UPDATE kid SET id = 9"), sql: at60 + "UPDATE parent SET id = id WHERE id = 0", strict: "1 60", lease: "1 60"},
 	{name: "a trigger's UPDATE with a token", setup: kid + nests("UPDATE kid SET id = 9, last_token = 70"), sql: "SET LOCAL fencing.token = '70'; UPDATE parent SET id = id WHERE id = 0", strict: "1 70", lease: "1 70"},
@@ -166,6 +167,10 @@ var cascadeCases = []struct {
 		sql: at60 + "UPDATE kid SET last_token = 60; UPDATE kid SET last_token = 61", strict: "FN004 ~fencing_late 60 60", lease: "FN004 ~fencing_late 60 60", enforced: true},
 	{name: "and another row counts", setup: kid + "INSERT INTO kid VALUES (2, 2, 50);" + before("~gone", "IF NEW.last_token = 61 THEN NEW.last_token := OLD.last_token; END IF"),
 		sql: at60 + "UPDATE kid SET last_token = 60; DELETE FROM parent WHERE id = 2; UPDATE kid SET last_token = 61 WHERE id = 1", strict: "FN004 ~fencing_late 60 60", lease: "FN004 ~fencing_late 60 60", enforced: true},
+	{name: "one that puts the row's own back after what the setting allows", setup: kid + before("~gone", "IF NEW.last_token = 70 THEN NEW.last_token := OLD.last_token; END IF"),
+		sql: at60 + "UPDATE kid SET last_token = 60; DELETE FROM parent WHERE id = 1; UPDATE kid SET last_token = 70", strict: "FN004 ~fencing_late 60 60", lease: "FN004 ~fencing_late 60 60", enforced: true},
+	{name: "forged notes", setup: kid + "UPDATE kid SET last_token = 60;", sql: at60 + "SET LOCAL fencing.mark1 = '60 again'; SET LOCAL fencing.mark2 = '60 again'; DELETE FROM parent WHERE id = 1", strict: "FN001 ~fencing_update 60 60", lease: "null 60"},
+	{name: "forged notes, not nested", setup: kid + "UPDATE kid SET last_token = 60;", sql: at60 + "UPDATE kid SET id = id, last_token = 60 WHERE set_config('fencing.mark1', '60 again', true) IS NOT NULL AND set_config('fencing.mark2', '60 again', true) IS NOT NULL", strict: "FN001 ~fencing_update 60 60", lease: "1 60"},
 	{name: "one that sets the token before the wall's", setup: kid + before("middle", "NEW.last_token := 70"), sql: at60 + "DELETE FROM parent WHERE id = 1", strict: "FN004 ~fencing_late 70 50", lease: "FN002 ~fencing_update - 50", enforced: true},
 }
 
@@ -177,7 +182,7 @@ var kid, gone = child("ON DELETE SET NULL ON UPDATE CASCADE"), child("ON DELETE 
 // child makes a walled table kid, whose row refers to that of the parent with the key 1.
 func child(does string) string {
 	return "CREATE TABLE kid (id int, parent int, last_token bigint NOT NULL DEFAULT 0); INSERT INTO kid VALUES (1, 1, 50); ALTER TABLE kid ADD FOREIGN KEY (parent) REFERENCES parent " + does +
-		"; COMMIT; SELECT fencing.register('kid', '{mode}'); SELECT fencing.wall('kid', '{level}');"
+		"; COMMIT; SELECT fencing.register('kid', '{mode}'); SELECT fencing.wall('kid', 'enforce');"
 }
 
 // before makes a trigger of the child run code before an UPDATE.
@@ -188,19 +193,21 @@ func before(trigger, code string) string {
 // The same in other ways to write the tables.
 func TestWallAndCascades(t *testing.T) {
 	t.Parallel()
-	for mode := range map[string]bool{"strict": true, "lease": true} {
-		for _, level := range []string{"enforce", "attested"} {
-			conn := open(t, localpg.Database(t, prepared("SELECT setval('fencing.write_epoch', 100)")))
-			for i, tt := range cascadeCases {
-				want := map[string]string{"strict": tt.strict, "lease": tt.lease}[mode]
-				if tt.enforced && level != "enforce" {
-					continue
-				}
-				setup := strings.NewReplacer("{mode}", mode, "{level}", level).Replace(tt.setup)
-				exec(t, conn, fmt.Sprintf("CREATE SCHEMA c%d; SET search_path = c%[1]d; SET fencing.token = '60'; CREATE TABLE parent (id int PRIMARY KEY); INSERT INTO parent SELECT generate_series(0, 4);", i)+setup+"; RESET fencing.token")
-				table := "kid"
-				if tt.table != "" {
-					table = tt.table
+	for _, mode := range []string{"strict", "lease"} {
+		conn := open(t, localpg.Database(t, prepared("SELECT setval('fencing.write_epoch', 100)")))
+		for i, tt := range cascadeCases {
+			want := map[string]string{"strict": tt.strict, "lease": tt.lease}[mode]
+			exec(t, conn, fmt.Sprintf("CREATE SCHEMA c%d; SET search_path = c%[1]d; SET fencing.token = '60'; CREATE TABLE parent (id int PRIMARY KEY); INSERT INTO parent SELECT generate_series(0, 4);", i)+strings.ReplaceAll(tt.setup, "{mode}", mode)+"; RESET fencing.token")
+			table := "kid"
+			if tt.table != "" {
+				table = tt.table
+			}
+			for _, level := range []string{"enforce", "attested"} {
+				if level == "attested" {
+					if tt.enforced {
+						continue
+					}
+					exec(t, conn, fmt.Sprintf("SELECT fencing.wall(relid, 'attested') FROM fencing.registry WHERE schema_name = 'c%d'", i))
 				}
 				row, err := leaves(t, conn, tt.sql, table+" WHERE id IN (1, 8, 9) OR parent IS NULL AND id = 2")
 				if err != nil {
@@ -244,8 +251,7 @@ func TestCascadesTombstonesAndSeals(t *testing.T) {
 	for _, mode := range []string{"strict", "lease"} {
 		conn := open(t, localpg.Database(t, prepared(fmt.Sprintf(`CREATE TABLE parent (id int PRIMARY KEY); INSERT INTO parent VALUES (1), (2), (3); SELECT setval('fencing.write_epoch', 100);
 			CREATE TABLE t (parent int PRIMARY KEY REFERENCES parent ON DELETE CASCADE ON UPDATE CASCADE, id int); SELECT fencing.register('t', '%s'); INSERT INTO t VALUES (1, 1, 50), (2, 1, 50);
-			CREATE TABLE sealed (id int PRIMARY KEY, parent int REFERENCES parent ON DELETE SET NULL); SELECT fencing.register('sealed', '%[1]s'); INSERT INTO sealed VALUES (1, 3, 50);
-			SELECT fencing.wall('t'), fencing.tombstones('t'), fencing.wall('sealed'), fencing.seal('sealed', 'job')`, mode))))
+			SELECT fencing.wall('t'), fencing.tombstones('t')`, mode))))
 		for _, change := range []string{"DELETE FROM parent WHERE id = 1", "UPDATE parent SET id = 9 WHERE id = 1"} {
 			for token, want := range map[int]string{59: "FN001 ~fencing_tomb 59 60", 61: ""} {
 				_, err := leaves(t, conn, fmt.Sprintf("SET LOCAL fencing.token = '60'; %s; INSERT INTO parent VALUES (1) ON CONFLICT DO NOTHING; INSERT INTO t VALUES (1, 1, %d)", change, token), "t")
@@ -254,12 +260,45 @@ func TestCascadesTombstonesAndSeals(t *testing.T) {
 		}
 		rekeyed, err := leaves(t, conn, "SET LOCAL fencing.token = '70'; DELETE FROM parent WHERE id = 1; SET LOCAL fencing.token = '60'; UPDATE parent SET id = 1 WHERE id = 2", "t")
 		require.Equal(t, "FN001 ~fencing_rekey2 60 70", refusal(t, err), rekeyed)
-
-		token := get[int64](t, conn, "SELECT token FROM fencing.take('job', '1 h', 'holder')")
-		row, err := leaves(t, conn, fmt.Sprintf("SET LOCAL fencing.token = '%d'; DELETE FROM parent WHERE id = 3", token), "sealed")
-		require.NoError(t, err)
-		require.Equal(t, fmt.Sprintf("null %d", token), row)
-		_, err = leaves(t, conn, "SET LOCAL fencing.token = '90'; DELETE FROM parent WHERE id = 3", "sealed")
-		require.Contains(t, refusal(t, err), "~fencing_zseal")
 	}
+}
+
+// The seal takes no token but the lease's newest, of what foreign keys do as of any
+// other write.
+func TestCascadesIntoSealedTables(t *testing.T) {
+	t.Parallel()
+	conn := open(t, localpg.Database(t, prepared("SELECT setval('fencing.write_epoch', 100)")))
+	token := get[int64](t, conn, "SELECT token FROM fencing.take('job', '1 h', 'holder')")
+	for i, tt := range []struct{ action, change, left string }{
+		{"ON DELETE CASCADE", "DELETE FROM parent WHERE id = 3", "gone"},
+		{"ON DELETE SET NULL", "DELETE FROM parent WHERE id = 3", fmt.Sprint("null ", token)},
+		{"ON DELETE SET DEFAULT", "DELETE FROM parent WHERE id = 3", fmt.Sprint("0 ", token)},
+		{"ON UPDATE CASCADE", "UPDATE parent SET id = 4 WHERE id = 3", fmt.Sprint("4 ", token)},
+		{"ON UPDATE SET NULL", "UPDATE parent SET id = 4 WHERE id = 3", fmt.Sprint("null ", token)},
+		{"ON UPDATE SET DEFAULT", "UPDATE parent SET id = 4 WHERE id = 3", fmt.Sprint("0 ", token)},
+	} {
+		exec(t, conn, fmt.Sprintf(`CREATE SCHEMA s%d; SET search_path = s%[1]d; CREATE TABLE parent (id int PRIMARY KEY); INSERT INTO parent VALUES (0), (3);
+			CREATE TABLE sealed (id int PRIMARY KEY, parent int DEFAULT 0 REFERENCES parent %s); SELECT fencing.register('sealed', 'lease'); INSERT INTO sealed VALUES (1, 3, 50);
+			SELECT fencing.wall('sealed'), fencing.seal('sealed', 'job')`, i, tt.action))
+		for _, stale := range []int64{50, 90} { // new enough for the row, and not for the lease
+			_, err := leaves(t, conn, fmt.Sprintf("SET LOCAL fencing.token = '%d'; %s", stale, tt.change), "sealed")
+			require.Contains(t, refusal(t, err), "FN001 ~fencing_zseal", tt.action)
+		}
+		_, err := leaves(t, conn, tt.change, "sealed")
+		require.Contains(t, refusal(t, err), "FN002", tt.action)
+		row, err := leaves(t, conn, fmt.Sprintf("SET LOCAL fencing.token = '%d'; %s", token, tt.change), "sealed")
+		require.NoError(t, err)
+		require.Equal(t, tt.left, row, tt.action)
+	}
+}
+
+// A row is the transaction's own by an xmin of it or of its savepoints, and by no other.
+func TestOwnWrites(t *testing.T) {
+	t.Parallel()
+	conn := open(t, localpg.Database(t, prepared("CREATE TABLE r AS SELECT 'before' AS written")))
+	exec(t, conn, "BEGIN; INSERT INTO r VALUES ('by itself'); SAVEPOINT s; INSERT INTO r VALUES ('in a savepoint'); RELEASE s; SAVEPOINT s; INSERT INTO r VALUES ('in an open one')")
+	for written, want := range map[string]bool{"before": false, "by itself": true, "in a savepoint": true, "in an open one": true} {
+		require.Equal(t, want, get[bool](t, conn, fmt.Sprintf("SELECT fencing.is_own_write(xmin) FROM r WHERE written = '%s'", written)), written)
+	}
+	require.False(t, get[bool](t, conn, "SELECT fencing.is_own_write((pg_current_xact_id()::text::bigint + 1000000)::text::xid)"), "an id to come")
 }

@@ -1708,7 +1708,7 @@ BEGIN
       IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin))
          AND v_token OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
          AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
-               v_token::pg_catalog.text, true) IS NOT NULL THEN
+               CASE WHEN v_token OPERATOR(pg_catalog.=) OLD.%1$I THEN v_token::pg_catalog.text OPERATOR(pg_catalog.||) ' again' ELSE v_token::pg_catalog.text END, true) IS NOT NULL THEN
         NEW.%1$I := v_token;
         RETURN NEW;
       END IF;
@@ -1756,7 +1756,7 @@ BEGIN
       IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin))
          AND v_token OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
          AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
-               v_token::pg_catalog.text, true) IS NOT NULL THEN
+               CASE WHEN v_token OPERATOR(pg_catalog.=) OLD.%1$I THEN v_token::pg_catalog.text OPERATOR(pg_catalog.||) ' again' ELSE v_token::pg_catalog.text END, true) IS NOT NULL THEN
         NEW.%1$I := v_token;
         RETURN NEW;
       END IF;
@@ -1808,7 +1808,7 @@ BEGIN
       IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin))
          AND true
          AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
-               v_token::pg_catalog.text, true) IS NOT NULL THEN
+               CASE WHEN v_token OPERATOR(pg_catalog.=) OLD.%1$I THEN v_token::pg_catalog.text OPERATOR(pg_catalog.||) ' again' ELSE v_token::pg_catalog.text END, true) IS NOT NULL THEN
         NEW.%1$I := v_token;
         RETURN NEW;
       END IF;
@@ -1856,7 +1856,7 @@ BEGIN
       IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin))
          AND true
          AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
-               v_token::pg_catalog.text, true) IS NOT NULL THEN
+               CASE WHEN v_token OPERATOR(pg_catalog.=) OLD.%1$I THEN v_token::pg_catalog.text OPERATOR(pg_catalog.||) ' again' ELSE v_token::pg_catalog.text END, true) IS NOT NULL THEN
         NEW.%1$I := v_token;
         RETURN NEW;
       END IF;
@@ -2401,13 +2401,6 @@ BEGIN
     RETURN NEW;
   END IF;
   IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
-    -- ~fencing_update has given the row the token that the same transaction had given it before
-    IF %2$L OPERATOR(pg_catalog.=) 'strict' AND NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I
-       AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1
-       AND pg_catalog.current_setting(%4$L, true) OPERATOR(pg_catalog.=) NEW.%1$I::pg_catalog.text
-       AND fencing.is_own_write(OLD.xmin) THEN
-      RETURN NULL;
-    END IF;
     PERFORM fencing.fail('late', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
   ELSE
     PERFORM fencing.fail('late', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, NULL);
@@ -2607,9 +2600,8 @@ DECLARE
   c_noted CONSTANT text :=
       format('(set_config((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), (new.%I)::text, true) IS NULL)',
       coalesce(token_column, ''));
-  c_changed CONSTANT text :=
-      format('((new.%I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))',
-      coalesce(token_column, ''));
+  c_note CONSTANT text := 'current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true)';
+  c_changed CONSTANT text := format('((new.%I)::text IS DISTINCT FROM %s)', coalesce(token_column, ''), c_note);
   v_all    text[];
   v_old    text[];  -- prefixes of the functions that the triggers ran before
   v_strays boolean; -- partitions have triggers of their own, from before they were attached
@@ -2649,9 +2641,11 @@ BEGIN
   wanted AS (
     SELECT m.oid, k.name, format('%I.%I', n.nspname, c.relname) AS rel, v_prefix || k.suffix || CASE WHEN k.attestable
         AND y.strictest = 'attested' THEN '_attested' ELSE '' END AS func,
-           k.event, coalesce(k.for_each, format(CASE WHEN mode = 'strict' THEN 'ROW WHEN (((new.%I <= old.%1$I) OR %2$s))'
+           k.event, coalesce(k.for_each, format(CASE
+             -- ~fencing_update says in the note if the row gets the token that it has
+             WHEN mode = 'strict' THEN 'ROW WHEN ((((new.%I <= old.%1$I) AND (((new.%1$I)::text || '' again''::text) IS DISTINCT FROM %3$s)) OR ((new.%1$I > old.%1$I) AND %2$s)))'
              WHEN y.strictest = 'report' THEN 'ROW WHEN ((new.%I < old.%1$I))' ELSE 'ROW WHEN (((new.%I < old.%1$I) OR %2$s))' END,
-                 token_column, c_changed)) AS for_each, y.strictest
+                 token_column, c_changed, c_note)) AS for_each, y.strictest
       FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace,
       LATERAL (SELECT level WHERE m.oid = tbl::oid OR c.relispartition
                UNION ALL  -- a child of several
@@ -4558,14 +4552,14 @@ VALUES
   ('function', '', 'unregister(tbl regclass)', '473fa4ba6d2579a82c690b082fa5bd6f plpgsql cc92ce5b3e705ae39709e1836d369583'),
   ('function', '', 'unseal(tbl regclass)', '8f49aed701405dc9d49bfbc2d28bb87e plpgsql cc92ce5b3e705ae39709e1836d369583'),
   ('function', '', 'wall(tbl regclass, level text)', 'ae7dbef05f2f255914436ddd5fbb41a0 plpgsql 5a536954570df63e8728f56138a73224'),
-  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean)', 'fa489cbc9a40e1d4ede0029cedd0447d plpgsql 8fd3f4e3754db9b79711f76502681908'),
+  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean)', '3be63e6fe3ced7a1465d96c32c63271c plpgsql 8fd3f4e3754db9b79711f76502681908'),
   ('function', '', 'wall_changed()', 'b320d12be55e559043174f6143ec5f1e plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
   ('function', '', 'wall_delete_bodies()', 'aa688d4d66567c65ed21cf965a6c8194 sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass, look boolean)', '0291cd44fed136e18bcdd2aff619b161 plpgsql 5028d74c07e8668caa3dfa5852532532'),
   ('function', '', 'wall_insert_bodies()', 'a1d6a5755db0e5f888a3cd945de38e62 sql f3dc027e5815f0fac52554b12e4319ff'),
-  ('function', '', 'wall_other_bodies()', '6eb95bd40bde2242d46142169632ffac sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'wall_other_bodies()', '7ddd4f009cd8719279e2030eca28c6fc sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_sweep(prefixes text[])', '6e0fb0f94fba73d834e002207dcb9ed0 plpgsql b368e9b0ca3ee173eeb08dc789336cf5'),
-  ('function', '', 'wall_update_bodies()', '48678a6058e66a7087a6b0d34989df20 sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'wall_update_bodies()', 'c6d1c1768a66d63f27972f6c2eabaeb2 sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'walls_above(rel oid)', 'ae5e81a4279665bc89576eff1efd23ef plpgsql 2200a9c23d5678134bef8f392f18963b'),
   ('index', 'repairs', 'repairs_in_progress', 'CREATE INDEX repairs_in_progress ON fencing.repairs USING btree (xact) WHERE (xact IS NOT NULL)'),
   ('not null', 'allowed_function', 'allowed_at', 'NOT NULL'),

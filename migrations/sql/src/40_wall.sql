@@ -410,9 +410,8 @@ DECLARE
   c_noted CONSTANT text :=
       format('(set_config((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), (new.%I)::text, true) IS NULL)',
       coalesce(token_column, ''));
-  c_changed CONSTANT text :=
-      format('((new.%I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))',
-      coalesce(token_column, ''));
+  c_note CONSTANT text := 'current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true)';
+  c_changed CONSTANT text := format('((new.%I)::text IS DISTINCT FROM %s)', coalesce(token_column, ''), c_note);
   v_all    text[];
   v_old    text[];  -- prefixes of the functions that the triggers ran before
   v_strays boolean; -- partitions have triggers of their own, from before they were attached
@@ -452,9 +451,11 @@ BEGIN
   wanted AS (
     SELECT m.oid, k.name, format('%I.%I', n.nspname, c.relname) AS rel, v_prefix || k.suffix || CASE WHEN k.attestable
         AND y.strictest = 'attested' THEN '_attested' ELSE '' END AS func,
-           k.event, coalesce(k.for_each, format(CASE WHEN mode = 'strict' THEN 'ROW WHEN (((new.%I <= old.%1$I) OR %2$s))'
+           k.event, coalesce(k.for_each, format(CASE
+             -- ~fencing_update says in the note if the row gets the token that it has
+             WHEN mode = 'strict' THEN 'ROW WHEN ((((new.%I <= old.%1$I) AND (((new.%1$I)::text || '' again''::text) IS DISTINCT FROM %3$s)) OR ((new.%1$I > old.%1$I) AND %2$s)))'
              WHEN y.strictest = 'report' THEN 'ROW WHEN ((new.%I < old.%1$I))' ELSE 'ROW WHEN (((new.%I < old.%1$I) OR %2$s))' END,
-                 token_column, c_changed)) AS for_each, y.strictest
+                 token_column, c_changed, c_note)) AS for_each, y.strictest
       FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace,
       LATERAL (SELECT level WHERE m.oid = tbl::oid OR c.relispartition
                UNION ALL  -- a child of several
