@@ -118,7 +118,7 @@ func (s *Stmt) prepareAgain(ctx context.Context, admitted *statement) error {
 		return err
 	}
 	old := s.inner
-	s.inner, s.text, s.added = inner, admitted.text, admitted.plan.Added()
+	s.inner, s.text, s.added = inner, admitted.text, admitted.added()
 	return old.Close()
 }
 
