@@ -84,16 +84,21 @@ func (c *Conn) interpolationViolation(s call, plan *check.Plan) *rewrite.Violati
 	if c.std == nil || len(s.args)+plan.Added() == 0 {
 		return nil
 	}
+	if c.modeOf(s) != pgx.QueryExecModeSimpleProtocol || check.PlainPlaceholders(s.sql) {
+		return nil
+	}
+	return check.Refuse(rewrite.SimpleProtocol, "the simple protocol writes arguments into the text, which is only certain without $ in names and without E'...' strings that have a backslash: use another exec mode, or pass such strings as arguments")
+}
+
+// modeOf returns the mode in which pgx sends a statement.
+func (c *Conn) modeOf(s call) pgx.QueryExecMode {
 	mode := c.mode
 	for _, a := range s.leading {
 		if m, ok := a.Value.(pgx.QueryExecMode); ok {
 			mode = m
 		}
 	}
-	if mode != pgx.QueryExecModeSimpleProtocol || check.PlainPlaceholders(s.sql) {
-		return nil
-	}
-	return check.Refuse(rewrite.SimpleProtocol, "the simple protocol writes arguments into the text, which is only certain without $ in names and without E'...' strings that have a backslash: use another exec mode, or pass such strings as arguments")
+	return mode
 }
 
 func special(v any) bool {

@@ -20,6 +20,8 @@ type statement struct {
 	plan  *check.Plan
 	text  string // what is sent
 	bound []sqldriver.NamedValue
+
+	carried gate.BoundTokens // that go along for what foreign keys do
 }
 
 // text is what is to be sent for a statement: PostgreSQL's own triggers find
@@ -60,6 +62,7 @@ func (c *Conn) admit(ctx context.Context, s *statement, b *check.Binder, known g
 		return c.refuse(ctx, call.sql, err)
 	}
 	*s = statement{call: call, plan: plan, text: c.text(plan, call.sql), bound: bound}
+	c.carry(ctx, s)
 	if c.tx != nil {
 		c.endTokens(call.sql)
 	}
@@ -70,7 +73,7 @@ func (c *Conn) admit(ctx context.Context, s *statement, b *check.Binder, known g
 // added, run without being prepared, as pgx runs the former: kept it would put
 // others out of pgx's cache, since such texts have their values in them.
 func (c *Conn) once(s *statement) {
-	if len(s.args) > 0 || s.plan.Added() == 0 || c.std == nil || c.mode == pgx.QueryExecModeSimpleProtocol ||
+	if len(s.args) > 0 || s.added() == 0 || c.std == nil || c.mode == pgx.QueryExecModeSimpleProtocol ||
 		slices.ContainsFunc(s.leading, func(a sqldriver.NamedValue) bool { return isMode(a.Value) }) {
 		return
 	}

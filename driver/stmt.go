@@ -121,7 +121,7 @@ func (s *Stmt) prepareAgain(ctx context.Context, admitted *statement) error {
 		return tellAdded(admitted.plan, err)
 	}
 	old := s.inner
-	s.inner, s.text, s.added = inner, admitted.text, admitted.plan.Added()
+	s.inner, s.text, s.added = inner, admitted.text, admitted.added()
 	return old.Close()
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -60,7 +61,7 @@ func (c *Conn) fromWall(ctx context.Context, s *statement, err error) error {
 func (c *Conn) staleByWall(ctx context.Context, s *statement, table string, detail aftermath.WallDetail, err error) error {
 	token, current := detail.OwnToken(), detail.CurrentToken()
 	if detail.Mode == rewrite.Strict.String() && token == current {
-		if s == nil || !c.writes(ctx, s.plan, token) {
+		if s == nil || !c.writes(ctx, s, detail.Resource, token) {
 			return c.noTokenByWall(ctx, s, table, detail, err)
 		}
 		replay := &ReplayError{Table: table, Token: token, Err: err}
@@ -73,9 +74,13 @@ func (c *Conn) staleByWall(ctx context.Context, s *statement, table string, deta
 	return stale
 }
 
-// writes reports whether a statement's own text writes the token.
-func (c *Conn) writes(ctx context.Context, plan *check.Plan, token tokenctx.Token) bool {
-	return slices.ContainsFunc(plan.Writes(), func(w rewrite.Write) bool {
+// writes reports whether a statement's own text writes the token, or brings it along for
+// what foreign keys write.
+func (c *Conn) writes(ctx context.Context, s *statement, resource string, token tokenctx.Token) bool {
+	if carried, ok := s.carried.Of(resource); ok && carried == token {
+		return true
+	}
+	return slices.ContainsFunc(s.plan.Writes(), func(w rewrite.Write) bool {
 		own, ok := c.token(ctx, w.Table)
 		return ok && own == token
 	})
@@ -89,8 +94,28 @@ func (c *Conn) noTokenByWall(ctx context.Context, s *statement, table string, de
 			return c.refusedByWall(ctx, s, rewrite.WallRefused, table, err, aftermath.LostToken(kinds, detail.Operation))
 		}
 	}
+	if s != nil {
+		for _, t := range s.plan.Carries() {
+			if t.Resource == detail.Resource {
+				return c.refusedByWall(ctx, s, rewrite.NoToken, table, err, c.lackOfCarried(ctx, t))
+			}
+		}
+	}
 	return c.refusedByWall(ctx, s, rewrite.NoToken, table, err,
-		"write to protected table %q was refused by the database, since it carries no token: put the token into the context, and guard the statement or the function that wrote; a DELETE that the text does not show, such as that of a foreign key, finds the token in a transaction that was begun with that context")
+		"write to protected table %q was refused by the database, since it carries no token: put the token into the context, and guard the statement or the function that wrote; what the text does not show, such as what a foreign key or a trigger does, finds the token in a transaction that was begun with that context")
+}
+
+// lackOfCarried says why what a foreign key did had no token: the context has none of the
+// table's resource, or the text couldn't bring it along.
+func (c *Conn) lackOfCarried(ctx context.Context, t *rewrite.Table) string {
+	if token, ok := c.token(ctx, t); ok && token.Valid() {
+		return "a foreign key changed rows of protected table %q, which the database refused, since the text cannot bring the token along: run the statement in a transaction that was begun with the token's context"
+	}
+	put := "tokenctx.With(ctx, token)"
+	if t.Resource != "" {
+		put = strings.ReplaceAll(fmt.Sprintf("tokenctx.WithResource(ctx, %q, token)", t.Resource), "%", "%%")
+	}
+	return "a foreign key changed rows of protected table %q, which the database refused, since the context has no token for them: take the lock, put its token there with " + put + ", and pass that context"
 }
 
 // sentTo returns the kinds of the writes in a statement's own text that were sent to

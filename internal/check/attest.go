@@ -161,6 +161,15 @@ func (p *proof) sentWith(calls map[*sqltree.Node]string, counted bool) (string, 
 		}
 		f.Insert(f.EndBefore(end), " AND "+call)
 	}
+	for _, d := range p.cascades {
+		call, ok := calls[d.at]
+		if !ok || done[d.at] {
+			continue
+		}
+		if done[d.at] = true; !f.addCarried(d, call) {
+			return "", counts, false
+		}
+	}
 	for _, i := range p.inserts {
 		call, ok := calls[i.token.at]
 		if !ok || done[i.token.at] {

@@ -52,6 +52,8 @@ type checker struct {
 	inserts []insertion
 	bare    []*sqltree.Node // comparisons of guards whose operator could be somebody's own
 	casts   []*sqltree.Node // casts of tokens to a type that could be somebody's own, by its bare name
+
+	cascades []cascade
 }
 
 // tokenKey and rowsKey say what has been noted in tokens already.

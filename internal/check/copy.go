@@ -20,7 +20,7 @@ func checkCopy(c *checker, n *sqltree.Node, _ bool) {
 		return
 	}
 	t := c.target(rel, nil)
-	c.checkIndirect(t, "INSERT", nil)
+	c.checkIndirect(t, "INSERT", nil, nil, nil)
 	for _, table := range t.tables {
 		c.report(violation(ProtectedCopy, rel, "COPY into protected table %s cannot carry a guard: copy into a staging table, then INSERT ... SELECT with the token", quoted(table)).on(table))
 	}

@@ -6,7 +6,7 @@ import "github.com/fencerow/fencerow/internal/sqltree"
 // guard in the AND list of its WHERE. USING, WITH and RETURNING are free.
 func checkDelete(c *checker, n *sqltree.Node, top bool) {
 	t := c.target(n.Get("relation"), n.List("usingClause"))
-	c.checkIndirect(t, "DELETE", nil)
+	c.checkIndirect(t, "DELETE", nil, n, n)
 	for _, table := range t.tables {
 		c.proveDelete(n, t, table, top)
 	}

@@ -9,8 +9,9 @@ import (
 
 // checkIndirect refuses a write that reaches a protected table by another way
 // than its name: through a view, a foreign key, a trigger or a rule. sets are
-// the columns an UPDATE assigns.
-func (c *checker) checkIndirect(t target, event string, sets []*sqltree.Node) {
+// the columns an UPDATE assigns. at is what has the condition of a statement that changes
+// rows.
+func (c *checker) checkIndirect(t target, event string, sets []*sqltree.Node, stmt, at *sqltree.Node) {
 	c.checkUse(t.at)
 	for _, r := range t.relations {
 		if r.view {
@@ -36,8 +37,12 @@ func (c *checker) checkIndirect(t target, event string, sets []*sqltree.Node) {
 			}
 		}
 		for _, f := range r.cascades {
-			if !f.ChildWall && f.reached(event, sets) {
-				v := violation(CascadeWrite, t.at, "%s on %q cascades into protected table %q, whose rows then change without a guard: delete or change those first with a guard, or install the wall on %q, which judges the cascade", event, r.Name, f.Into, f.Into)
+			switch {
+			case !f.reached(event, sets):
+			case f.ChildWall:
+				c.noteCascade(f, stmt, at)
+			default:
+				v := violation(CascadeWrite, t.at, "%s on %q cascades into protected table %q, whose rows then change without a guard: put up the wall on %q (fencing.wall), which lets the context's token decide for each row, or delete or change those rows first with a guard", event, r.Name, f.Into, f.Into)
 				v.Table = f.Into.String()
 				c.report(v)
 			}

@@ -12,11 +12,11 @@ import (
 // ON CONFLICT DO UPDATE needs a guard of its own.
 func checkInsert(c *checker, n *sqltree.Node, top bool) {
 	t := c.target(n.Get("relation"), []*sqltree.Node{nil}) // EXCLUDED stands beside the target
-	c.checkIndirect(t, "INSERT", nil)
+	c.checkIndirect(t, "INSERT", nil, nil, nil)
 	conflict := n.Get("onConflictClause")
 	updates := conflict != nil && conflict.Str("action") == "ONCONFLICT_UPDATE"
 	if updates {
-		c.checkIndirect(t, "UPDATE", conflict.List("targetList"))
+		c.checkIndirect(t, "UPDATE", conflict.List("targetList"), n, conflict)
 	}
 	for _, table := range t.tables {
 		c.write(n, table, "INSERT", top)

@@ -16,11 +16,11 @@ func checkMerge(c *checker, n *sqltree.Node, top bool) {
 	for _, when := range whens {
 		switch when.Str("commandType") {
 		case "CMD_UPDATE":
-			c.checkIndirect(t, "UPDATE", when.List("targetList"))
+			c.checkIndirect(t, "UPDATE", when.List("targetList"), n, when)
 		case "CMD_DELETE":
-			c.checkIndirect(t, "DELETE", nil)
+			c.checkIndirect(t, "DELETE", nil, n, when)
 		case "CMD_INSERT":
-			c.checkIndirect(t, "INSERT", nil)
+			c.checkIndirect(t, "INSERT", nil, nil, nil)
 		}
 	}
 	var guards []guard

@@ -60,6 +60,9 @@ type Plan struct {
 	replays  bool // one of its guards rejects a row that carries the same token
 	attests  bool // its token goes into a setting somewhere
 
+	carries []*Table  // see Carries
+	carry   *carrying // nil if it carries nothing
+
 	rewriting *rewriting // nil if nothing was added to have the text guarded
 	gate      *gate      // nil if the text has no gate
 	ownName   string     // for which NamesOwn is set
@@ -190,7 +193,10 @@ func (c *checker) plan() *Plan {
 		plan.later.parts, plan.later.compared = c.outcomes(), c.compared
 	}
 	plan.attests = c.root != nil
-	plan.direct = !plan.hasParts() && !plan.ChangesPath && !plan.ByPath && !plan.ChangesCatalog && !plan.NamesOwn && !plan.DeallocatesAll && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
+	if plan.carries = c.carriedBy(); len(plan.carries) > 0 {
+		plan.carry = new(carrying)
+	}
+	plan.direct = !plan.hasParts() && !plan.ChangesPath && !plan.ByPath && !plan.ChangesCatalog && !plan.NamesOwn && !plan.DeallocatesAll && len(plan.carries) == 0 && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
 	if plan.compares = len(c.guards) > 0; plan.compares {
 		plan.replays = slices.ContainsFunc(c.guards, func(g guard) bool { return !g.equal })
 	}
@@ -204,7 +210,7 @@ func (c *checker) plan() *Plan {
 // pg_catalog although the database has others, or whose casts aren't.
 func (c *checker) requireQualified(plan *Plan) {
 	plan.later.attestOnce.Do(func() {
-		plan.later.attested, plan.later.counts = (&proof{plan, c.stmts, c.parts, c.guards, c.root, c.changes, c.inserts, c.bare, c.casts, c.lex}).attest()
+		plan.later.attested, plan.later.counts = (&proof{plan, c.stmts, c.parts, c.guards, c.root, c.changes, c.inserts, c.bare, c.casts, c.lex, c.cascades}).attest()
 	})
 	if plan.later.attested != plan.text {
 		return // what is sent is proved to be the text with them qualified

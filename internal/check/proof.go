@@ -19,10 +19,12 @@ type proof struct {
 	bare    []*sqltree.Node // the guards whose operator has to be qualified
 	casts   []*sqltree.Node // the casts of tokens whose type has to be
 	lex     sqltext.Text
+
+	cascades []cascade // the places from which foreign keys go on
 }
 
 func (p *Plan) proof() *proof {
-	if len(p.Violations) > 0 || len(p.writes) == 0 {
+	if len(p.Violations) > 0 || len(p.writes)+len(p.carries) == 0 {
 		return &proof{Plan: p}
 	}
 	c := new(workspace).check(p.policy, p.text)
@@ -30,8 +32,8 @@ func (p *Plan) proof() *proof {
 		return &proof{Plan: p}
 	}
 	root := c.root
-	if root == nil && p.countsAnyMeant() {
+	if root == nil && (p.countsAnyMeant() || len(p.carries) > 0) {
 		root = c.stmts[0].Get("stmt")
 	}
-	return &proof{p, c.stmts, c.parts, c.guards, root, c.changes, c.inserts, c.bare, c.casts, c.lex}
+	return &proof{p, c.stmts, c.parts, c.guards, root, c.changes, c.inserts, c.bare, c.casts, c.lex, c.cascades}
 }

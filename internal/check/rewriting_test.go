@@ -148,7 +148,6 @@ var whyNotRewritten = map[string]string{
 	"merge, no columns":           "an action that inserts needs a column list to be given the token",
 	"merge, defaults":             "an action that inserts needs a column list to be given the token",
 	"merge, another width":        "its INSERT hasn't one value for each column that is named",
-	"merge, EXPLAIN":              "EXPLAIN takes no placeholder for the token",
 	"merge of itself":             "something else that it reads has the target's name: give the target an alias",
 	"a name twice":                "something else that it reads has the target's name: give the target an alias",
 	"current of":                  "WHERE CURRENT OF has no place for a guard: write by key",

@@ -17,6 +17,6 @@ func checkTruncate(c *checker, n *sqltree.Node, _ bool) {
 		if n.Str("behavior") == "DROP_CASCADE" {
 			event = "TRUNCATE CASCADE"
 		}
-		c.checkIndirect(t, event, nil)
+		c.checkIndirect(t, event, nil, nil, nil)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // token. FROM, WITH and RETURNING are free.
 func checkUpdate(c *checker, n *sqltree.Node, top bool) {
 	t := c.target(n.Get("relation"), n.List("fromClause"))
-	c.checkIndirect(t, "UPDATE", n.List("targetList"))
+	c.checkIndirect(t, "UPDATE", n.List("targetList"), n, n)
 	for _, table := range t.tables {
 		c.proveUpdate(n, t, table, top)
 	}

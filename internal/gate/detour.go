@@ -86,7 +86,7 @@ func PlanDetour(plan *check.Plan, asQuery bool) Detour {
 		return DetourViolation
 	case plan.ChangesCatalog, plan.ChangesPath, plan.NamesOwn:
 		return DetourSideEffect
-	case plan.Rewritten(), plan.Gated():
+	case plan.Rewritten(), plan.Gated(), len(plan.Carries()) > 0:
 		return DetourRewritten
 	case !plan.Direct():
 		return DetourTokenInText

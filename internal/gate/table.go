@@ -22,7 +22,7 @@ type Table struct {
 func ReachTables(tables []Table, levels ...Level) []reach.Table {
 	out := make([]reach.Table, len(tables))
 	for i, t := range tables {
-		out[i] = reach.Table{Schema: t.Schema, Name: t.Name, TokenColumn: t.TokenColumn, IsChosen: slices.Contains(levels, t.Level), HasWall: t.HasWall, IssuedBy: t.IssuedBy}
+		out[i] = reach.Table{Schema: t.Schema, Name: t.Name, TokenColumn: t.TokenColumn, IsChosen: slices.Contains(levels, t.Level), HasWall: t.HasWall, Resource: t.Resource, IssuedBy: t.IssuedBy}
 	}
 	return out
 }

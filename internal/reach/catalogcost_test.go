@@ -138,6 +138,21 @@ func TestCascadeNamesTheTableWithoutWall(t *testing.T) {
 	}
 }
 
+// If all of them have walls, one is named for each resource, whose tokens they ask for.
+func TestCascadeNamesEachResource(t *testing.T) {
+	tables := manyTables(5)
+	for i := range tables {
+		tables[i].HasWall, tables[i].Resource = true, []string{"a", "b"}[i%2]
+	}
+	reached := make(map[string]int)
+	for _, cascade := range readingOf(t, strings.Replace(chainSchema, "300", "4", 1), tables).Closure(tables, nil).Cascades {
+		if cascade.Delete {
+			reached[cascade.Name.Name]++
+		}
+	}
+	require.Equal(t, map[string]int{"t0": 2, "t1": 2, "t2": 2, "t3": 1}, reached)
+}
+
 // BenchmarkChain shows what registered tables cost that lead to each other.
 func BenchmarkChain(b *testing.B) {
 	conn := connected(b, chainSchema)

@@ -70,38 +70,53 @@ func (b *closureBuilder) namesFound(out *check.Closure) {
 }
 
 // cascadesOf returns what foreign keys do to protected tables when the
-// relation's rows change. One table is named for each event, one without a wall
-// if there is any, since that is what an event is refused for.
+// relation's rows change. One table is named for each event if there is one without
+// a wall, since that is what an event is refused for. Otherwise it is one for each
+// resource, whose token a wall judges by.
 func (b *closureBuilder) cascadesOf(r *reachedRelation) (out []check.Cascade) {
 	into := make(map[int]*check.Cascade)
 	for _, event := range slices.Sorted(maps.Keys(r.cascade)) {
 		if event == eventMove {
 			continue
 		}
-		i := b.withoutWall(r.cascade[event])
-		if i == b.own() {
-			continue // the triggers of that schema refuse it
-		}
-		c := into[i]
-		if c == nil {
-			c = &check.Cascade{Name: r.name(), Into: b.tableName(i), ChildWall: b.tables[i].HasWall}
-			into[i] = c
-		}
-		switch column, isColumn := strings.CutPrefix(event, "UPDATE:"); {
-		case isColumn:
-			c.UpdateOf = append(c.UpdateOf, column)
-		case event == "UPDATE":
-			c.Update = true
-		case event == "DELETE":
-			c.Delete = true
-		case event == "TRUNCATE":
-			c.Truncate = true
+		for _, i := range b.judged(r.cascade[event]) {
+			c := into[i]
+			if c == nil {
+				c = &check.Cascade{Name: r.name(), Into: b.tableName(i), ChildWall: b.tables[i].HasWall}
+				into[i] = c
+			}
+			switch column, isColumn := strings.CutPrefix(event, "UPDATE:"); {
+			case isColumn:
+				c.UpdateOf = append(c.UpdateOf, column)
+			case event == "UPDATE":
+				c.Update = true
+			case event == "DELETE":
+				c.Delete = true
+			case event == "TRUNCATE":
+				c.Truncate = true
+			}
 		}
 	}
 	for _, i := range slices.Sorted(maps.Keys(into)) {
 		out = append(out, *into[i])
 	}
 	return out
+}
+
+// judged returns a table without a wall from a set or, if there is none, a table for
+// each resource. The schema's own isn't among them: its triggers refuse any change.
+func (b *closureBuilder) judged(tables tableSet) (found []int) {
+	if i := b.withoutWall(tables); i != b.own() && !b.tables[i].HasWall {
+		return []int{i}
+	}
+	seen := make(map[string]bool)
+	for i := range tables.all {
+		if resource := b.tables[i].Resource; i != b.own() && !seen[resource] {
+			seen[resource] = true
+			found = append(found, i)
+		}
+	}
+	return found
 }
 
 // withoutWall returns a table of a set, one without a wall if there is any.

@@ -16,6 +16,7 @@ type Table struct {
 	TokenColumn  string
 	IsChosen     bool       // the closure is about this table, not only about others
 	HasWall      bool       // the table's own triggers judge what cascades into it
+	Resource     string     // whose token they judge it by
 	IssuedBy     check.Name // the sequence that its tokens come from, if that is known
 }
 

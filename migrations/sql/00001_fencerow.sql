@@ -1780,8 +1780,9 @@ COMMENT ON FUNCTION fencing.release(text, bigint) IS
 --   A trigger that sorts after "~fencing_update" can change the row: a token that it changes is caught, other values are not. One that
 --   sorts before "!fencing_mark" can change the token unseen, and so can one after "~fencing_insert" that of EXCLUDED in an upsert; the
 --   doctor finds those (D606) unless their functions certainly leave the token alone.
---   A row that moves to another partition is deleted and inserted: the UPDATE needs the setting of fencing.setting_name. What foreign
---   keys do by themselves are writes like others: CASCADE on DELETE needs the setting, SET NULL and CASCADE on UPDATE are refused.
+--   A row that moves to another partition is deleted and inserted: the UPDATE needs the setting of fencing.setting_name. So does what
+--   foreign keys do by themselves: the rows that they update get the token of the setting, as do those of an UPDATE without a token
+--   that a trigger sends.
 --   Plain children made, and partitions attached, later: partitions have all but the TRUNCATE trigger, children nothing, until
 --   fencing.wall is called again. A detached partition keeps its TRUNCATE trigger until fencing.wall('...', 'off') on it.
 --   Where the token column or the sequence is renamed, writes fail until it is named back, or the table registered anew.
@@ -1828,6 +1829,7 @@ DECLARE
   v_other  text;  -- what was written, where it is not the registered table
   v_state  text := 'FN004';
   v_what   text;
+  v_nested CONSTANT boolean := pg_trigger_depth() > 1;  -- it is written by a foreign key's action or a trigger
 BEGIN
   IF fencing.is_repair(rel, token, current) THEN
     RETURN;
@@ -1851,7 +1853,10 @@ BEGIN
   CASE reason
     WHEN 'stale' THEN
       v_state := 'FN001';
-      v_what := CASE WHEN token = current
+      v_what := CASE WHEN token = current AND v_nested
+        THEN format('token %s on %s of %s, by a foreign key or a trigger, has been used for this row, or none was given: draw a token for each write, and put it into the setting %s of the transaction first',
+            token, op, v_name, quote_literal(fencing.setting_name(resource)))
+        WHEN token = current
         THEN format('token %s on %s of %s has been used for this row, or %I is not set: draw a token for each write', token, op,
             v_name, col)
         ELSE format('stale token %s on %s of %s, where %s has written: stop working on it, another has taken the lock', token, op, v_name,
@@ -1864,10 +1869,12 @@ BEGIN
             token, op, v_name, current) END;
     WHEN 'missing' THEN
       v_state := 'FN002';
-      v_what := CASE op
-        WHEN 'DELETE' THEN format('%s from %s without a token: put it into the setting %s of the transaction first', op, v_name,
+      v_what := CASE WHEN op = 'UPDATE' AND v_nested
+        THEN format('%s of %s, by a foreign key or a trigger, without a token: put it into the setting %s of the transaction first', op, v_name,
             quote_literal(fencing.setting_name(resource)))
-        WHEN 'INSERT' THEN format('%s into %s without a token: set %I to the token of the lock', op, v_name, col)
+        WHEN op = 'DELETE' THEN format('%s from %s without a token: put it into the setting %s of the transaction first', op, v_name,
+            quote_literal(fencing.setting_name(resource)))
+        WHEN op = 'INSERT' THEN format('%s into %s without a token: set %I to the token of the lock', op, v_name, col)
         ELSE format('%s of %s without a token: set %I to the token of the lock, and compare it in the condition', op, v_name, col) END;
     WHEN 'unattested' THEN
       v_state := 'FN002';
@@ -1911,6 +1918,23 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- Whether the running transaction has written a row, whose xmin is given. A savepoint has an id of its own, which is newer than the
+-- transaction's. Another transaction's id can be in progress, too, but no row that can be changed has such an id. A row that was frozen
+-- long ago may have the number of an id that is still to come.
+-- +goose StatementBegin
+CREATE FUNCTION fencing.is_own_write(row_xmin xid) RETURNS boolean LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  c_ids   CONSTANT bigint := 4294967296;  -- how many numbers an xid can have
+  v_own   CONSTANT bigint := pg_current_xact_id()::text::bigint;
+  v_after CONSTANT bigint := ((row_xmin::text::bigint - v_own) % c_ids + c_ids) % c_ids;
+BEGIN
+  RETURN v_after = 0 OR v_after < c_ids / 2 AND coalesce(pg_xact_status((v_own + v_after)::text::xid8) = 'in progress', false);
+EXCEPTION WHEN invalid_parameter_value THEN
+  RETURN false;
+END $$;
+-- +goose StatementEnd
+
 -- Refuses a sequence that is gone: without it the trigger functions would let every token through.
 -- +goose StatementBegin
 CREATE FUNCTION fencing.check_sequence(issued_by regclass) RETURNS void LANGUAGE plpgsql STABLE
@@ -1942,6 +1966,35 @@ BEGIN
   IF NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I AND NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass) THEN
     RETURN NEW;
   END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN
+    DECLARE
+      v_given CONSTANT pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+      v_token pg_catalog.int8;
+    BEGIN
+      IF v_given OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_given::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_given::pg_catalog.int8;
+    END IF;
+  END IF;
+      IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin))
+         AND v_token OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
+         AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+               CASE WHEN v_token OPERATOR(pg_catalog.=) OLD.%1$I THEN v_token::pg_catalog.text OPERATOR(pg_catalog.||) ' again' ELSE v_token::pg_catalog.text END, true) IS NOT NULL THEN
+        NEW.%1$I := v_token;
+        RETURN NEW;
+      END IF;
+      IF v_given OPERATOR(pg_catalog.<>) '' THEN
+        IF v_token IS NULL THEN
+          PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+        ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+          PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        ELSE
+          PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        END IF;
+        RETURN NEW;
+      END IF;
+    END;
+  END IF;
   IF (NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
     PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
   ELSIF (NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)) IS NOT TRUE THEN
@@ -1960,6 +2013,35 @@ BEGIN
   IF NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I AND NEW.%1$I OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
      AND pg_catalog.current_setting(%4$L, true) OPERATOR(pg_catalog.=) NEW.%1$I::pg_catalog.text THEN
     RETURN NEW;
+  END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN
+    DECLARE
+      v_given CONSTANT pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+      v_token pg_catalog.int8;
+    BEGIN
+      IF v_given OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_given::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_given::pg_catalog.int8;
+    END IF;
+  END IF;
+      IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin))
+         AND v_token OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
+         AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+               CASE WHEN v_token OPERATOR(pg_catalog.=) OLD.%1$I THEN v_token::pg_catalog.text OPERATOR(pg_catalog.||) ' again' ELSE v_token::pg_catalog.text END, true) IS NOT NULL THEN
+        NEW.%1$I := v_token;
+        RETURN NEW;
+      END IF;
+      IF v_given OPERATOR(pg_catalog.<>) '' THEN
+        IF v_token IS NULL THEN
+          PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+        ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+          PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        ELSE
+          PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        END IF;
+        RETURN NEW;
+      END IF;
+    END;
   END IF;
   IF (NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
     PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
@@ -1984,6 +2066,35 @@ BEGIN
   IF NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I AND true THEN
     RETURN NEW;
   END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN
+    DECLARE
+      v_given CONSTANT pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+      v_token pg_catalog.int8;
+    BEGIN
+      IF v_given OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_given::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_given::pg_catalog.int8;
+    END IF;
+  END IF;
+      IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin))
+         AND true
+         AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+               CASE WHEN v_token OPERATOR(pg_catalog.=) OLD.%1$I THEN v_token::pg_catalog.text OPERATOR(pg_catalog.||) ' again' ELSE v_token::pg_catalog.text END, true) IS NOT NULL THEN
+        NEW.%1$I := v_token;
+        RETURN NEW;
+      END IF;
+      IF v_given OPERATOR(pg_catalog.<>) '' THEN
+        IF v_token IS NULL THEN
+          PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+        ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+          PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        ELSE
+          PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        END IF;
+        RETURN NEW;
+      END IF;
+    END;
+  END IF;
   IF (NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
     PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
   ELSIF (true) IS NOT TRUE THEN
@@ -2002,6 +2113,35 @@ BEGIN
   IF NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I AND true
      AND pg_catalog.current_setting(%4$L, true) OPERATOR(pg_catalog.=) NEW.%1$I::pg_catalog.text THEN
     RETURN NEW;
+  END IF;
+  IF NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN
+    DECLARE
+      v_given CONSTANT pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+      v_token pg_catalog.int8;
+    BEGIN
+      IF v_given OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_given::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_given::pg_catalog.int8;
+    END IF;
+  END IF;
+      IF (v_token OPERATOR(pg_catalog.>) OLD.%1$I OR v_token OPERATOR(pg_catalog.=) OLD.%1$I AND fencing.is_own_write(OLD.xmin))
+         AND true
+         AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+               CASE WHEN v_token OPERATOR(pg_catalog.=) OLD.%1$I THEN v_token::pg_catalog.text OPERATOR(pg_catalog.||) ' again' ELSE v_token::pg_catalog.text END, true) IS NOT NULL THEN
+        NEW.%1$I := v_token;
+        RETURN NEW;
+      END IF;
+      IF v_given OPERATOR(pg_catalog.<>) '' THEN
+        IF v_token IS NULL THEN
+          PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+        ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+          PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        ELSE
+          PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        END IF;
+        RETURN NEW;
+      END IF;
+    END;
   END IF;
   IF (NEW.%1$I OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
     PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
@@ -2037,6 +2177,35 @@ BEGIN
     NEW.%1$I := 0;
     PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
   ELSE
+    IF NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN
+    DECLARE
+      v_given CONSTANT pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+      v_token pg_catalog.int8;
+    BEGIN
+      IF v_given OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_given::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_given::pg_catalog.int8;
+    END IF;
+  END IF;
+      IF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I)
+         AND v_token OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
+         AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+               v_token::pg_catalog.text, true) IS NOT NULL THEN
+        NEW.%1$I := v_token;
+        RETURN NEW;
+      END IF;
+      IF v_given OPERATOR(pg_catalog.<>) '' THEN
+        IF v_token IS NULL THEN
+          PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+        ELSIF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I) IS NOT TRUE THEN
+          PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        ELSE
+          PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        END IF;
+        RETURN NEW;
+      END IF;
+    END;
+  END IF;
     PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
   END IF;
   RETURN NEW;
@@ -2071,6 +2240,35 @@ BEGIN
     NEW.%1$I := 0;
     PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
   ELSE
+    IF NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN
+    DECLARE
+      v_given CONSTANT pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+      v_token pg_catalog.int8;
+    BEGIN
+      IF v_given OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_given::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_given::pg_catalog.int8;
+    END IF;
+  END IF;
+      IF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I)
+         AND v_token OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)
+         AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+               v_token::pg_catalog.text, true) IS NOT NULL THEN
+        NEW.%1$I := v_token;
+        RETURN NEW;
+      END IF;
+      IF v_given OPERATOR(pg_catalog.<>) '' THEN
+        IF v_token IS NULL THEN
+          PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+        ELSIF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I) IS NOT TRUE THEN
+          PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        ELSE
+          PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        END IF;
+        RETURN NEW;
+      END IF;
+    END;
+  END IF;
     PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
   END IF;
   RETURN NEW;
@@ -2095,6 +2293,35 @@ BEGIN
     NEW.%1$I := 0;
     PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
   ELSE
+    IF NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN
+    DECLARE
+      v_given CONSTANT pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+      v_token pg_catalog.int8;
+    BEGIN
+      IF v_given OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_given::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_given::pg_catalog.int8;
+    END IF;
+  END IF;
+      IF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I)
+         AND true
+         AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+               v_token::pg_catalog.text, true) IS NOT NULL THEN
+        NEW.%1$I := v_token;
+        RETURN NEW;
+      END IF;
+      IF v_given OPERATOR(pg_catalog.<>) '' THEN
+        IF v_token IS NULL THEN
+          PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+        ELSIF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I) IS NOT TRUE THEN
+          PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        ELSE
+          PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        END IF;
+        RETURN NEW;
+      END IF;
+    END;
+  END IF;
     PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
   END IF;
   RETURN NEW;
@@ -2129,6 +2356,35 @@ BEGIN
     NEW.%1$I := 0;
     PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NEW.%1$I, OLD.%1$I);
   ELSE
+    IF NEW.%1$I OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN
+    DECLARE
+      v_given CONSTANT pg_catalog.text := pg_catalog.current_setting(%4$L, true);
+      v_token pg_catalog.int8;
+    BEGIN
+      IF v_given OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,18}$' THEN
+    IF v_given::pg_catalog.numeric OPERATOR(pg_catalog.<=) 9223372036854775807 THEN
+      v_token := v_given::pg_catalog.int8;
+    END IF;
+  END IF;
+      IF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I)
+         AND true
+         AND pg_catalog.set_config('fencing.mark' OPERATOR(pg_catalog.||) pg_catalog.pg_trigger_depth()::pg_catalog.text,
+               v_token::pg_catalog.text, true) IS NOT NULL THEN
+        NEW.%1$I := v_token;
+        RETURN NEW;
+      END IF;
+      IF v_given OPERATOR(pg_catalog.<>) '' THEN
+        IF v_token IS NULL THEN
+          PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
+        ELSIF (v_token OPERATOR(pg_catalog.>=) OLD.%1$I) IS NOT TRUE THEN
+          PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        ELSE
+          PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
+        END IF;
+        RETURN NEW;
+      END IF;
+    END;
+  END IF;
     PERFORM fencing.fail('missing', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
   END IF;
   RETURN NEW;
@@ -2270,7 +2526,8 @@ BEGIN
   END IF;
   IF v_token IS NULL THEN
     PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
-  ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+  ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE AND (v_token OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1
+                        AND fencing.is_own_write(OLD.xmin)) IS NOT TRUE THEN
     PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
   ELSIF (v_token OPERATOR(pg_catalog.<=) pg_catalog.pg_sequence_last_value(%5$L::pg_catalog.regclass)) IS NOT TRUE THEN
     PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
@@ -2305,7 +2562,8 @@ BEGIN
   END IF;
   IF v_token IS NULL THEN
     PERFORM fencing.fail('malformed', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, NULL, OLD.%1$I);
-  ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE THEN
+  ELSIF (v_token OPERATOR(pg_catalog.>) OLD.%1$I) IS NOT TRUE AND (v_token OPERATOR(pg_catalog.=) OLD.%1$I AND pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1
+                        AND fencing.is_own_write(OLD.xmin)) IS NOT TRUE THEN
     PERFORM fencing.fail('stale', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
   ELSIF (true) IS NOT TRUE THEN
     PERFORM fencing.fail('unissued', TG_ARGV[0], TG_RELID, TG_OP, TG_NAME, %1$L, %2$L, %3$L, v_token, OLD.%1$I);
@@ -2615,9 +2873,8 @@ DECLARE
   c_noted CONSTANT text :=
       format('(set_config((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), (new.%I)::text, true) IS NULL)',
       coalesce(token_column, ''));
-  c_changed CONSTANT text :=
-      format('((new.%I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))',
-      coalesce(token_column, ''));
+  c_note CONSTANT text := 'current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true)';
+  c_changed CONSTANT text := format('((new.%I)::text IS DISTINCT FROM %s)', coalesce(token_column, ''), c_note);
   v_all    text[];
   v_old    text[];  -- prefixes of the functions that the triggers ran before
   v_strays boolean; -- partitions have triggers of their own, from before they were attached
@@ -2655,9 +2912,11 @@ BEGIN
   wanted AS (
     SELECT m.oid, k.name, format('%I.%I', n.nspname, c.relname) AS rel, v_prefix || k.suffix || CASE WHEN k.attestable
         AND y.strictest = 'attested' THEN '_attested' ELSE '' END AS func,
-           k.event, coalesce(k.for_each, format(CASE WHEN mode = 'strict' THEN 'ROW WHEN (((new.%I <= old.%1$I) OR %2$s))'
+           k.event, coalesce(k.for_each, format(CASE
+             -- ~fencing_update says in the note if the row gets the token that it has
+             WHEN mode = 'strict' THEN 'ROW WHEN ((((new.%I <= old.%1$I) AND (((new.%1$I)::text || '' again''::text) IS DISTINCT FROM %3$s)) OR ((new.%1$I > old.%1$I) AND %2$s)))'
              WHEN y.strictest = 'report' THEN 'ROW WHEN ((new.%I < old.%1$I))' ELSE 'ROW WHEN (((new.%I < old.%1$I) OR %2$s))' END,
-                 token_column, c_changed)) AS for_each, y.strictest
+                 token_column, c_changed, c_note)) AS for_each, y.strictest
       FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace,
       LATERAL (SELECT level WHERE m.oid = tbl::oid OR c.relispartition
                UNION ALL  -- a child of several
@@ -4522,11 +4781,12 @@ VALUES
   ('function', '', 'doctor_words(source text, token_column name)', 'b6aaa41f5533c09bb0813514ad5cdc38 plpgsql 56d8652339a9032f7ec376391d514be6'),
   ('function', '', 'driver_level(tbl regclass, level text)', '7d49096be0f3fb7f7bd49e03e9bcb950 plpgsql dac5d67990532fce4617e27cc0743bd5'),
   ('function', '', 'driver_rewrite(tbl regclass, on_off boolean)', '86ce0aea87ef582ae44766624c60236a plpgsql 1c7d3795acebe2bc066f8834048db600'),
-  ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', '2cb5b1f3476f9ec4ba861163764386a6 plpgsql 66c9c6eed3f1804e65bc4b2e4663fee1'),
+  ('function', '', 'fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint)', '0d19242e53c01f7030358f8922bb2f83 plpgsql 66c9c6eed3f1804e65bc4b2e4663fee1'),
   ('function', '', 'function_digest(function oid)', '5a3fa64965c44c83a7f3844009892dc5 sql df73dd39874b5dde9045ecaddc4a4aea'),
   ('function', '', 'function_rights(prefix text, called regprocedure)', 'a33c724982d3d65ca2cd4e4ce16e9e9f plpgsql a0c5cc4ba8dba6d52328400ed28659eb'),
   ('function', '', 'has_function(name text, body text, is_definer boolean, settings text[])', '1790533add470e50c77e51ab9037b444 plpgsql 97acd7b70ce0452e2c271988f3db59cc'),
   ('function', '', 'incarnation_now(OUT tli bigint, OUT sysid bigint, OUT dbid oid, OUT seqid oid, OUT unread text[])', '1dee569ae8f85fc77fa63c3e038815ba plpgsql 22a4d531633f36bede53d9af4360324e'),
+  ('function', '', 'is_own_write(row_xmin xid)', '888a16056fad994dd8ca22cb837dcbdf plpgsql 181d34c7370f6f592acb4cb1be53dce8'),
   ('function', '', 'is_repair(rel oid, token bigint, current bigint)', 'f63c01120ec76f8540bf765b2c2d6847 plpgsql eea51175aa4e429085392ea771336945'),
   ('function', '', 'keep_columns(tbl regclass, role text, columns name[])', '59e0a342e4b1e64f37c4340788a881cd plpgsql 129aa3d5a1d724ab73a2ae374ca8dfb6'),
   ('function', '', 'kept_columns()', '1055d73275aea8afa9f0abee2bec364e plpgsql ad37ce6cac87d0b92a0c510438ddfbe0'),
@@ -4573,14 +4833,14 @@ VALUES
   ('function', '', 'unregister(tbl regclass)', '6f4d07af5615ee13bfb498bf7a022849 plpgsql cc92ce5b3e705ae39709e1836d369583'),
   ('function', '', 'unseal(tbl regclass)', 'f91197b90939dc978c37b709a1300e49 plpgsql cc92ce5b3e705ae39709e1836d369583'),
   ('function', '', 'wall(tbl regclass, level text)', '74664e95ab993262daa11a9fd00ecf9d plpgsql 5a536954570df63e8728f56138a73224'),
-  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean)', '99438a601ce63d1b8e771b5d3ffb5e88 plpgsql 8fd3f4e3754db9b79711f76502681908'),
+  ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean)', '95434643afb35b82c55c0c838e32f1ee plpgsql 8fd3f4e3754db9b79711f76502681908'),
   ('function', '', 'wall_changed()', 'dc873a36262e56a2ee9858950e9b085d plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
-  ('function', '', 'wall_delete_bodies()', '65056af0de88c628a3d8436891b0cef5 sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'wall_delete_bodies()', 'aa688d4d66567c65ed21cf965a6c8194 sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_functions(token_column name, mode text, resource text, issued_by regclass, look boolean)', '4dca5dd2f729ff49d9086f3c863d149c plpgsql 5028d74c07e8668caa3dfa5852532532'),
   ('function', '', 'wall_insert_bodies()', 'a1d6a5755db0e5f888a3cd945de38e62 sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_other_bodies()', '7ddd4f009cd8719279e2030eca28c6fc sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'wall_sweep(prefixes text[])', '6e0fb0f94fba73d834e002207dcb9ed0 plpgsql b368e9b0ca3ee173eeb08dc789336cf5'),
-  ('function', '', 'wall_update_bodies()', '2dc1023ec4a57417b3318871075a0e0e sql f3dc027e5815f0fac52554b12e4319ff'),
+  ('function', '', 'wall_update_bodies()', 'c6d1c1768a66d63f27972f6c2eabaeb2 sql f3dc027e5815f0fac52554b12e4319ff'),
   ('function', '', 'walls_above(rel oid)', 'ae5e81a4279665bc89576eff1efd23ef plpgsql 2200a9c23d5678134bef8f392f18963b'),
   ('index', 'repairs', 'repairs_in_progress', 'CREATE INDEX repairs_in_progress ON fencing.repairs USING btree (xact) WHERE (xact IS NOT NULL)'),
   ('not null', 'allowed_function', 'allowed_at', 'NOT NULL'),
@@ -6730,6 +6990,7 @@ DROP FUNCTION fencing.wall_delete_bodies();
 DROP FUNCTION fencing.wall_insert_bodies();
 DROP FUNCTION fencing.wall_update_bodies();
 DROP FUNCTION fencing.check_sequence(issued_by regclass);
+DROP FUNCTION fencing.is_own_write(row_xmin xid);
 DROP FUNCTION fencing.fail(reason text, level text, rel oid, op text, trg name, col name, mode text, resource text, token bigint, current bigint);
 DROP FUNCTION fencing.setting_name(resource text);
 DROP FUNCTION fencing.release(resource text, token bigint);

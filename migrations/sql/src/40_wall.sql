@@ -21,8 +21,9 @@
 --   A trigger that sorts after "~fencing_update" can change the row: a token that it changes is caught, other values are not. One that
 --   sorts before "!fencing_mark" can change the token unseen, and so can one after "~fencing_insert" that of EXCLUDED in an upsert; the
 --   doctor finds those (D606) unless their functions certainly leave the token alone.
---   A row that moves to another partition is deleted and inserted: the UPDATE needs the setting of fencing.setting_name. What foreign
---   keys do by themselves are writes like others: CASCADE on DELETE needs the setting, SET NULL and CASCADE on UPDATE are refused.
+--   A row that moves to another partition is deleted and inserted: the UPDATE needs the setting of fencing.setting_name. So does what
+--   foreign keys do by themselves: the rows that they update get the token of the setting, as do those of an UPDATE without a token
+--   that a trigger sends.
 --   Plain children made, and partitions attached, later: partitions have all but the TRUNCATE trigger, children nothing, until
 --   fencing.wall is called again. A detached partition keeps its TRUNCATE trigger until fencing.wall('...', 'off') on it.
 --   Where the token column or the sequence is renamed, writes fail until it is named back, or the table registered anew.
@@ -66,6 +67,7 @@ DECLARE
   v_other  text;  -- what was written, where it is not the registered table
   v_state  text := 'FN004';
   v_what   text;
+  v_nested CONSTANT boolean := pg_trigger_depth() > 1;  -- it is written by a foreign key's action or a trigger
 BEGIN
   IF fencing.is_repair(rel, token, current) THEN
     RETURN;
@@ -89,7 +91,10 @@ BEGIN
   CASE reason
     WHEN 'stale' THEN
       v_state := 'FN001';
-      v_what := CASE WHEN token = current
+      v_what := CASE WHEN token = current AND v_nested
+        THEN format('token %s on %s of %s, by a foreign key or a trigger, has been used for this row, or none was given: draw a token for each write, and put it into the setting %s of the transaction first',
+            token, op, v_name, quote_literal(fencing.setting_name(resource)))
+        WHEN token = current
         THEN format('token %s on %s of %s has been used for this row, or %I is not set: draw a token for each write', token, op,
             v_name, col)
         ELSE format('stale token %s on %s of %s, where %s has written: stop working on it, another has taken the lock', token, op, v_name,
@@ -102,10 +107,12 @@ BEGIN
             token, op, v_name, current) END;
     WHEN 'missing' THEN
       v_state := 'FN002';
-      v_what := CASE op
-        WHEN 'DELETE' THEN format('%s from %s without a token: put it into the setting %s of the transaction first', op, v_name,
+      v_what := CASE WHEN op = 'UPDATE' AND v_nested
+        THEN format('%s of %s, by a foreign key or a trigger, without a token: put it into the setting %s of the transaction first', op, v_name,
             quote_literal(fencing.setting_name(resource)))
-        WHEN 'INSERT' THEN format('%s into %s without a token: set %I to the token of the lock', op, v_name, col)
+        WHEN op = 'DELETE' THEN format('%s from %s without a token: put it into the setting %s of the transaction first', op, v_name,
+            quote_literal(fencing.setting_name(resource)))
+        WHEN op = 'INSERT' THEN format('%s into %s without a token: set %I to the token of the lock', op, v_name, col)
         ELSE format('%s of %s without a token: set %I to the token of the lock, and compare it in the condition', op, v_name, col) END;
     WHEN 'unattested' THEN
       v_state := 'FN002';
@@ -148,6 +155,21 @@ BEGIN
   END IF;
 END $$;
 
+-- Whether the running transaction has written a row, whose xmin is given. A savepoint has an id of its own, which is newer than the
+-- transaction's. Another transaction's id can be in progress, too, but no row that can be changed has such an id. A row that was frozen
+-- long ago may have the number of an id that is still to come.
+CREATE FUNCTION fencing.is_own_write(row_xmin xid) RETURNS boolean LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  c_ids   CONSTANT bigint := 4294967296;  -- how many numbers an xid can have
+  v_own   CONSTANT bigint := pg_current_xact_id()::text::bigint;
+  v_after CONSTANT bigint := ((row_xmin::text::bigint - v_own) % c_ids + c_ids) % c_ids;
+BEGIN
+  RETURN v_after = 0 OR v_after < c_ids / 2 AND coalesce(pg_xact_status((v_own + v_after)::text::xid8) = 'in progress', false);
+EXCEPTION WHEN invalid_parameter_value THEN
+  RETURN false;
+END $$;
+
 -- Refuses a sequence that is gone: without it the trigger functions would let every token through.
 CREATE FUNCTION fencing.check_sequence(issued_by regclass) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
@@ -167,14 +189,14 @@ END $$;
 CREATE FUNCTION fencing.wall_update_bodies() RETURNS TABLE (suffix text, mode text, is_bounded boolean, body text) LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp AS $$
 VALUES
-  ('update', 'strict', true, $body${{body "update_strict" "bounded"}}$body$),
-  ('update_attested', 'strict', true, $body${{body "update_strict" "bounded" "attested"}}$body$),
-  ('update', 'strict', false, $body${{body "update_strict"}}$body$),
-  ('update_attested', 'strict', false, $body${{body "update_strict" "attested"}}$body$),
-  ('update', 'lease', true, $body${{body "update_lease" "bounded"}}$body$),
-  ('update_attested', 'lease', true, $body${{body "update_lease" "bounded" "attested"}}$body$),
-  ('update', 'lease', false, $body${{body "update_lease"}}$body$),
-  ('update_attested', 'lease', false, $body${{body "update_lease" "attested"}}$body$)
+  ('update', 'strict', true, $body${{body "update_strict" "strict" "bounded"}}$body$),
+  ('update_attested', 'strict', true, $body${{body "update_strict" "strict" "bounded" "attested"}}$body$),
+  ('update', 'strict', false, $body${{body "update_strict" "strict"}}$body$),
+  ('update_attested', 'strict', false, $body${{body "update_strict" "strict" "attested"}}$body$),
+  ('update', 'lease', true, $body${{body "update_lease" "lease" "bounded"}}$body$),
+  ('update_attested', 'lease', true, $body${{body "update_lease" "lease" "bounded" "attested"}}$body$),
+  ('update', 'lease', false, $body${{body "update_lease" "lease"}}$body$),
+  ('update_attested', 'lease', false, $body${{body "update_lease" "lease" "attested"}}$body$)
 $$;
 
 -- The check of an INSERT. Below attested it looks at the note, too: in an upsert no trigger comes after it that could, and EXCLUDED has
@@ -390,9 +412,8 @@ DECLARE
   c_noted CONSTANT text :=
       format('(set_config((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), (new.%I)::text, true) IS NULL)',
       coalesce(token_column, ''));
-  c_changed CONSTANT text :=
-      format('((new.%I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))',
-      coalesce(token_column, ''));
+  c_note CONSTANT text := 'current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true)';
+  c_changed CONSTANT text := format('((new.%I)::text IS DISTINCT FROM %s)', coalesce(token_column, ''), c_note);
   v_all    text[];
   v_old    text[];  -- prefixes of the functions that the triggers ran before
   v_strays boolean; -- partitions have triggers of their own, from before they were attached
@@ -430,9 +451,11 @@ BEGIN
   wanted AS (
     SELECT m.oid, k.name, format('%I.%I', n.nspname, c.relname) AS rel, v_prefix || k.suffix || CASE WHEN k.attestable
         AND y.strictest = 'attested' THEN '_attested' ELSE '' END AS func,
-           k.event, coalesce(k.for_each, format(CASE WHEN mode = 'strict' THEN 'ROW WHEN (((new.%I <= old.%1$I) OR %2$s))'
+           k.event, coalesce(k.for_each, format(CASE
+             -- ~fencing_update says in the note if the row gets the token that it has
+             WHEN mode = 'strict' THEN 'ROW WHEN ((((new.%I <= old.%1$I) AND (((new.%1$I)::text || '' again''::text) IS DISTINCT FROM %3$s)) OR ((new.%1$I > old.%1$I) AND %2$s)))'
              WHEN y.strictest = 'report' THEN 'ROW WHEN ((new.%I < old.%1$I))' ELSE 'ROW WHEN (((new.%I < old.%1$I) OR %2$s))' END,
-                 token_column, c_changed)) AS for_each, y.strictest
+                 token_column, c_changed, c_note)) AS for_each, y.strictest
       FROM member m JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace,
       LATERAL (SELECT level WHERE m.oid = tbl::oid OR c.relispartition
                UNION ALL  -- a child of several
