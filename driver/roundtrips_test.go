@@ -106,6 +106,7 @@ func TestRoundTrips(t *testing.T) {
 		},
 		"an upsert of several rows": execs(`INSERT INTO orders (id, status, last_token) VALUES (1, 'a', $1), (2, 'b', $1) ON CONFLICT (id) DO UPDATE SET status = EXCLUDED.status, last_token = $1 WHERE orders.last_token <= $1`, 7),
 		"an upsert of arrays":       execs(`INSERT INTO orders (id, status, last_token) SELECT u.id, 'x', $1::bigint FROM unnest($2::bigint[]) AS u(id) ON CONFLICT (id) DO UPDATE SET last_token = $1 WHERE orders.last_token <= $1`, 7, []int64{1, 2}),
+		"an upsert from a table":    execs(`INSERT INTO orders (id, status, last_token) SELECT n.id, n.body, $1::bigint FROM notes n WHERE n.id < $2 ON CONFLICT (id) DO UPDATE SET last_token = $1 WHERE orders.last_token <= $1`, 7, 9),
 		"an upsert of several rows, RETURNING": func(ctx context.Context, db *sql.DB) error {
 			rows, err := db.QueryContext(ctx, `INSERT INTO orders (id, status, last_token) VALUES (1, 'a', $1), (2, 'b', $1) ON CONFLICT (id) DO UPDATE SET last_token = $1 WHERE orders.last_token <= $1 RETURNING id`, 7)
 			_, err = readAll(rows, err)
@@ -182,10 +183,11 @@ func TestRoundTripsOfRewrittenWrites(t *testing.T) {
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	for name, do := range map[string]func(context.Context, *sql.DB) error{
-		"by key":       execs(`UPDATE orders SET status = 'x' WHERE id = $1`, 1),
-		"by condition": execs(`UPDATE orders SET status = 'x' WHERE status <> $1`, "none"),
-		"by a list":    execs(`UPDATE orders SET status = 'x' WHERE id IN ($1, $2)`, 1, 2),
-		"an upsert":    execs(`INSERT INTO orders (id, status) VALUES ($1, 'x'), ($2, 'x') ON CONFLICT (id) DO UPDATE SET status = 'x'`, 1, 2),
+		"by key":                 execs(`UPDATE orders SET status = 'x' WHERE id = $1`, 1),
+		"by condition":           execs(`UPDATE orders SET status = 'x' WHERE status <> $1`, "none"),
+		"by a list":              execs(`UPDATE orders SET status = 'x' WHERE id IN ($1, $2)`, 1, 2),
+		"an upsert":              execs(`INSERT INTO orders (id, status) VALUES ($1, 'x'), ($2, 'x') ON CONFLICT (id) DO UPDATE SET status = 'x'`, 1, 2),
+		"an upsert from a table": execs(`INSERT INTO orders (id, status) SELECT id, body FROM notes WHERE id < $1 ON CONFLICT (id) DO UPDATE SET status = 'x'`, 9),
 		"RETURNING": func(ctx context.Context, db *sql.DB) error {
 			rows, err := db.QueryContext(ctx, `UPDATE orders SET status = 'x' WHERE id < $1 RETURNING id`, 9)
 			_, err = readAll(rows, err)

@@ -9,13 +9,16 @@ import (
 	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
-// countMeant returns the query for the number of rows that an UPDATE or DELETE means,
-// whatever token they carry, "" if there is none. It stands in the statement itself and
+// countMeant returns the query for the number of rows that an UPDATE or DELETE means, or
+// an upsert is given, whatever token they carry, "" if there is none. It stands in the statement itself and
 // has the same placeholders, snapshot and names in WITH, so it may read what a second
 // look may not: other tables, and sub-selects.
 func (a *asked) countMeant() string {
 	if a.table == nil || a.stmt == nil || len(a.guards) == 0 {
 		return ""
+	}
+	if a.tree.Is("InsertStmt") {
+		return a.countSource()
 	}
 	var rel *parser.RangeVar
 	var source []*parser.Node

@@ -23,7 +23,7 @@ type Part struct {
 	arrays     []int64 // likewise: the placeholders of the arrays that it takes its rows from
 
 	cte     string // its name in WITH, "" if it isn't there
-	pinsOne bool   // it writes one row at most; only known where the table's writes are rewritten
+	pinsOne bool   // it writes one row at most
 	skips   bool   // its source may have rows that it does nothing for
 }
 
@@ -64,17 +64,33 @@ func (p *Part) sourced(length func(placeholder int64) (int64, bool)) int64 {
 }
 
 // ManyRows reports whether the part may be one that expects several rows.
-func (p *Part) ManyRows() bool { return p.rows > 1 || len(p.arrays) > 0 }
+func (p *Part) ManyRows() bool { return p.rows > 1 || len(p.arrays) > 0 || p.isUnsized() }
+
+// isUnsized reports whether the part takes its rows from a source whose size neither its
+// text nor its arguments tell: a table's rows, as an upsert or a MERGE takes them.
+func (p *Part) isUnsized() bool {
+	return p.Compares && p.takesRows() && p.rows == 0 && len(p.arrays) == 0
+}
+
+// takesRows reports whether the part writes rows that a source gives.
+func (p *Part) takesRows() bool { return p.Writes[0].Kind == "INSERT" || p.Writes[0].Kind == "MERGE" }
+
+// WritesFound reports whether the part writes all rows that it found, unless its guard
+// leaves some out; see [Counts].
+func (p *Part) WritesFound() bool { return p.Writes[0].Kind == "INSERT" && !p.skips }
+
+// IsTold reports whether the part is one that is told of when it was stale in part,
+// whoever guarded it: an upsert or a MERGE. Of others who guarded them knows that they may
+// leave rows out.
+func (p *Part) IsTold() bool { return p.Compares && p.takesRows() }
 
 // IsBeside reports whether the statement may have written something else than its
 // parts, if it counts n rows.
 func (p *Part) IsBeside(n int64) bool { return p.besideWith || p.besideMain && n != 0 }
 
-// MayLeaveOut reports whether the part is an UPDATE, a DELETE or an upsert that may mean
-// several rows, and leave some of them out for its guard.
-func (p *Part) MayLeaveOut() bool {
-	return p.Compares && !p.pinsOne && p.Writes[0].Kind != "MERGE"
-}
+// MayLeaveOut reports whether the part may mean several rows, and leave some of them out
+// for its guard.
+func (p *Part) MayLeaveOut() bool { return p.Compares && !p.pinsOne }
 
 // Parts returns the protected writes that the text runs.
 func (p *Plan) Parts() []Part {
@@ -193,8 +209,9 @@ func (c *checker) outcomes() []Part {
 		part.besideWith = makesTable || c.writesElse(statement)
 		dropsRows := slices.ContainsFunc(part.Writes, func(w Write) bool { return w.Table.DropsRows })
 		switch {
-		case proven.node.Is("InsertStmt") && proven.guardsAlone && !dropsRows:
+		case proven.node.Is("InsertStmt") && part.Compares:
 			part.rows, part.arrays = sourceRows(proven.node.Get("selectStmt"))
+			part.skips = !proven.guardsAlone || dropsRows
 		case proven.node.Is("MergeStmt") && joinsByKey(proven.node, part.Table()):
 			part.rows, part.arrays = rowsOfItem(proven.node.Get("sourceRelation"))
 			part.skips = !proven.guardsAlone || dropsRows
@@ -207,7 +224,7 @@ func (c *checker) outcomes() []Part {
 
 // pinsOne reports whether a part is an UPDATE or DELETE that holds a key to one value.
 func (p provenPart) pinsOne(table *Table) bool {
-	if !table.Rewrite || !p.node.Is("UpdateStmt") && !p.node.Is("DeleteStmt") {
+	if !p.node.Is("UpdateStmt") && !p.node.Is("DeleteStmt") {
 		return false
 	}
 	members := conjuncts(p.node.Get("whereClause"))

@@ -182,8 +182,9 @@ func (c *checker) plan() *Plan {
 		plan.later.table, plan.later.places = places(c.tokens)
 		plan.later.parts, plan.later.compared = c.outcomes(), c.compared
 	}
-	plan.attests = c.root != nil
-	plan.direct = !plan.hasParts() && !plan.ChangesPath && !plan.ByPath && !plan.ChangesCatalog && !plan.NamesOwn && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
+	countsMeant := plan.countsAnyMeant()
+	plan.attests = c.root != nil || countsMeant
+	plan.direct = !plan.hasParts() && !countsMeant && !plan.ChangesPath && !plan.ByPath && !plan.ChangesCatalog && !plan.NamesOwn && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
 	if plan.compares = len(c.guards) > 0; plan.compares {
 		plan.replays = slices.ContainsFunc(c.guards, func(g guard) bool { return !g.equal })
 	}

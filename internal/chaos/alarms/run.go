@@ -109,15 +109,6 @@ func exercise(ctx context.Context, c config, f *faults, leases []*lease.Lease) (
 	for i, h := range f.holders {
 		working.Go(func() { h.work(ctx, leases[i], c.seed, r.tally) })
 	}
-	go func() {
-		prev := 0
-		for sleep(ctx, time.Second) {
-			r.mu.Lock()
-			fmt.Println(r.answers-prev, r.verdicts[broken], r.faults)
-			prev = r.answers
-			r.mu.Unlock()
-		}
-	}()
 	select {
 	case <-ctx.Done():
 	case <-enough:
