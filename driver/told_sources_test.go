@@ -94,6 +94,76 @@ func TestUpsertsFromTablesAreToldByTheirCount(t *testing.T) {
 	}
 }
 
+// joinedSources are guarded by hand, and take rows 1 to 3 from what stands beside the
+// table. Whether a list's or an array's rows are newer can be asked by their keys; of a
+// table's rows their number alone is known.
+var joinedSources = map[string]struct {
+	sql   string
+	exact bool
+}{
+	"VALUES":             {sql: `UPDATE orders SET status = v.s, last_token = $1 FROM (VALUES ($2::bigint, 'x'), (1, 'x'), (2, 'y'), (3, 'z')) v(id, s) WHERE orders.id = v.id AND orders.id < $2 AND orders.last_token <= $1`, exact: true},
+	"an array":           {sql: `UPDATE orders SET status = 'x', last_token = $1 FROM unnest(ARRAY[1, 2, 3, $2]::bigint[]) u(id) WHERE orders.id = u.id AND orders.id < $2 AND orders.last_token <= $1`, exact: true},
+	"DELETE, VALUES":     {sql: `DELETE FROM orders USING (VALUES ($2::bigint), (1), (2), (3)) v(id) WHERE orders.id = v.id AND orders.id < $2 AND orders.last_token <= $1`, exact: true},
+	"a table":            {sql: `UPDATE orders SET status = n.body, last_token = $1 FROM notes n WHERE orders.id = n.id AND n.id < $2 AND orders.last_token <= $1`},
+	"a table, no key":    {sql: `UPDATE orders SET status = n.body, last_token = $1 FROM notes n WHERE orders.code = n.body AND n.id < $2 AND orders.last_token <= $1`},
+	"a row twice":        {sql: `UPDATE orders SET status = n.body, last_token = $1 FROM notes n, generate_series(1, 2) g WHERE orders.id = n.id AND n.id < $2 AND orders.last_token <= $1`},
+	"a join":             {sql: `UPDATE orders SET status = n.body, last_token = $1 FROM notes n LEFT JOIN notes m USING (id) WHERE orders.id = n.id AND n.id < $2 AND orders.last_token <= $1`},
+	"an item of WITH":    {sql: `WITH n AS (SELECT id, body FROM notes WHERE id < $2) UPDATE orders SET status = n.body, last_token = $1 FROM n WHERE orders.id = n.id AND orders.last_token <= $1`},
+	"several of a queue": {sql: `WITH next AS (SELECT id FROM orders WHERE id < $2 ORDER BY id LIMIT 3 FOR UPDATE SKIP LOCKED) UPDATE orders SET status = 'x', last_token = $1 FROM next WHERE orders.id = next.id AND orders.last_token <= $1`},
+	"DELETE, a table":    {sql: `DELETE FROM orders USING notes n WHERE orders.id = n.id AND n.id < $2 AND orders.last_token <= $1`},
+	"locked rows":        {sql: `UPDATE orders SET status = 'x', last_token = $1 FROM (SELECT id FROM orders WHERE id < $2 ORDER BY id LIMIT 3 FOR UPDATE SKIP LOCKED) next WHERE orders.id = next.id AND orders.last_token <= $1`},
+	"a call in WHERE":    {sql: `UPDATE orders SET status = n.body, last_token = $1 FROM notes n WHERE orders.id = n.id AND n.id < $2 AND random() < 2 AND orders.last_token <= $1`},
+}
+
+// An UPDATE or DELETE with something beside its table is told of when it was stale in
+// part, by default, and however it is sent.
+func TestJoinsAreToldInPart(t *testing.T) {
+	db, plain := openRows(t, rewrite.Lease)
+	ctx := tokenctx.With(t.Context(), 7)
+	for name, test := range joinedSources {
+		for _, returning := range []string{"", " RETURNING orders.id"} {
+			for way, send := range withinWays {
+				t.Run(name+returning+", "+way, func(t *testing.T) {
+					_, err := plain.Exec(t.Context(), resetSources)
+					require.NoError(t, err)
+					_, err = send(ctx, db, test.sql+returning, tokenctx.Arg, 4)
+					var partial *driver.PartialError
+					if test.exact {
+						require.ErrorAs(t, err, &partial)
+						require.Equal(t, driver.PartialError{Table: "orders", Token: 7, Applied: 2, Stale: 1}, *partial)
+					} else {
+						require.ErrorIs(t, err, driver.ErrUndetermined)
+					}
+					require.False(t, driver.NotApplied(err))
+					_, err = plain.Exec(t.Context(), resetSources+`; UPDATE orders SET last_token = 3`)
+					require.NoError(t, err)
+					_, err = send(ctx, db, test.sql+returning, tokenctx.Arg, 4)
+					require.NoError(t, err)
+				})
+			}
+		}
+	}
+}
+
+// What writes all rows of its source has written everything, wherever newer tokens are.
+func TestWholeSourcesAreNotAsked(t *testing.T) {
+	db, plain := openRows(t, rewrite.Lease)
+	for name, query := range map[string]string{
+		"the next of a queue":          `UPDATE orders SET status = 'x', last_token = $1 FROM (SELECT id FROM orders WHERE id = $2 LIMIT 1 FOR UPDATE SKIP LOCKED) next WHERE orders.id = next.id AND orders.last_token <= $1`,
+		"the next of a queue, by WITH": `WITH next AS (SELECT id FROM orders WHERE id = $2 LIMIT 1 FOR UPDATE SKIP LOCKED) UPDATE orders SET status = 'x', last_token = $1 FROM next WHERE orders.id = next.id AND orders.last_token <= $1`,
+		"a key beside a table":         `UPDATE orders SET status = n.body, last_token = $1 FROM notes n WHERE orders.id = $2 AND n.id = orders.id AND orders.last_token <= $1`,
+		"a table's rows":               `UPDATE orders SET status = n.body, last_token = $1 FROM notes n WHERE orders.id = n.id AND n.id >= $2 AND orders.last_token <= $1`,
+		"deleted by a table":           `DELETE FROM orders USING notes n WHERE orders.id = n.id AND n.id >= $2 AND orders.last_token <= $1`,
+	} {
+		for way, send := range withinWays {
+			_, err := plain.Exec(t.Context(), resetSources)
+			require.NoError(t, err)
+			_, err = send(tokenctx.With(t.Context(), 7), db, query, tokenctx.Arg, 3)
+			require.NoError(t, err, "%s, %s", name, way)
+		}
+	}
+}
+
 // Where no count comes along, whoever has no lease is told that nothing can tell, and
 // plain pgx shows that the statements pass by themselves.
 func TestUncountedSourcesAreNotSilent(t *testing.T) {

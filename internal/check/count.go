@@ -109,8 +109,8 @@ func (p *proof) mayWriteRowsTwice() bool {
 }
 
 // countsMeant reports whether the rows that a part means are counted: those of an upsert
-// from a table, and those of an UPDATE or DELETE that was written without a guard, whose
-// author doesn't expect it to leave rows out.
+// from a table, those of an UPDATE or DELETE with a source, and those of one that was
+// written without a guard, whose author doesn't expect it to leave rows out.
 func (p *Plan) countsMeant(part Part) bool {
 	switch {
 	case p.gate != nil || !part.MayLeaveOut() || part.cte == "" && !part.IsMain:
@@ -118,7 +118,7 @@ func (p *Plan) countsMeant(part Part) bool {
 	case part.takesRows():
 		return part.Writes[0].Kind == "INSERT" && part.cte == "" && part.isUnsized()
 	}
-	return p.rewriting != nil
+	return p.rewriting != nil || part.joins
 }
 
 // countsAnyMeant reports whether the rows that some part means are counted.
