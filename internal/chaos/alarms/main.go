@@ -43,15 +43,21 @@ func runAll(ctx context.Context, seed uint64, statements, control int) error {
 	)
 	for _, c := range configs {
 		r, err := run(ctx, c)
-		if err != nil {
-			failed = errors.Join(failed, err)
+		failed = errors.Join(failed, err)
+		if r == nil {
 			break
 		}
-		results = append(results, r)
+		results = append(results, r) // also of a run that was interrupted
 		if problem := r.problem(); problem != "" {
 			failed = errors.Join(failed, errors.New(problem))
 		}
 		printExamples(os.Stdout, r)
+		if err != nil {
+			break
+		}
+	}
+	if len(results) == 0 {
+		return failed
 	}
 	fmt.Printf("\nseed %d\n\n", seed)
 	return errors.Join(printTable(os.Stdout, results), failed)
@@ -92,10 +98,18 @@ func printTable(out io.Writer, results []*result) error {
 		line(name, func(r *result) any { return r.kinds[name] })
 	}
 	line("shapes", func(r *result) any { return len(r.shapes) })
-	line("fewest of a shape", func(r *result) any { return slices.Min(slices.Collect(maps.Values(r.shapes))) })
+	line("fewest of a shape", func(r *result) any { return fewest(r.shapes) })
 	for _, v := range verdicts() {
 		line(string(v), func(r *result) any { return r.verdicts[v] })
 	}
 	line("**alarms**", func(r *result) any { return fmt.Sprintf("**%d**", r.alarms) })
 	return w.Flush()
+}
+
+// fewest returns the smallest of some counts, 0 if there are none.
+func fewest(counts map[string]int) int {
+	if len(counts) == 0 {
+		return 0
+	}
+	return slices.Min(slices.Collect(maps.Values(counts)))
 }
