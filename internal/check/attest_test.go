@@ -159,7 +159,7 @@ var attested = map[string]struct {
 	"no table":    {`SELECT 1`, nil},
 	"refused":     {`DELETE FROM protected_rows WHERE id = 1`, nil},
 	"not SQL":     {`DELETE FROM protected_rows WHERE`, nil},
-	"two tokens":  {`DELETE FROM protected_rows p USING (VALUES (1, $1::bigint), (2, 8)) v(id, tok) WHERE p.id = v.id AND p.last_token < v.tok`, []any{tokenctx.Arg}},
+	"two tokens":  {`DELETE FROM protected_rows p USING (VALUES (1, $1::bigint), (2, 8)) v(id, tok) WHERE p.id = v.id AND p.last_token < v.tok<+ RETURNING (SELECT pg_catalog.count(*) FROM protected_rows p WHERE EXISTS (SELECT FROM (VALUES (1, $1::bigint), (2, 8)) v(id, tok) WHERE p.id = v.id)) AS fencerow_count_1+>`, []any{tokenctx.Arg}},
 }
 
 func TestAttested(t *testing.T) {
@@ -327,7 +327,7 @@ func TestAttestedOnServer(t *testing.T) {
 	require.NoError(t, err)
 	for name, test := range attested {
 		sql, want := unmarked(test.marked)
-		if sql == want {
+		if sql == want || !attestMark.MatchString(test.marked) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
