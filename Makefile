@@ -7,6 +7,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI_LINT ?= go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 5m
 CHAOS_TIME ?= 10m
+ALARMS ?= 100000
 # Of the schedule; one is chosen and printed if empty.
 CHAOS_SEED ?=
 # The packages whose tests depend on the server.
@@ -17,7 +18,7 @@ SCHEDULES ?= 2000
 PG_MAJORS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-hostile test-pg-all test-pgx compat bench bench-wall chaos schedules fuzz lint postgres
+.PHONY: help demo test test-long test-hostile test-pg-all test-pgx compat bench bench-wall chaos chaos-alarms schedules fuzz lint postgres
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +54,9 @@ bench-wall: postgres ## measure with pgbench what the wall costs, as a share of 
 
 chaos: postgres ## let many processes write while they are paused and killed, and PostgreSQL with them, for CHAOS_TIME (10m); CHAOS_SEED=7 repeats a schedule
 	go run ./internal/chaos -duration $(CHAOS_TIME) -seed $(or $(CHAOS_SEED),0)
+
+chaos-alarms: postgres ## have present holders send ALARMS (100000) random statements under such faults, and nobody alarmed; CHAOS_SEED=7 repeats the statements
+	go run ./internal/chaos/alarms -statements $(ALARMS) -seed $(or $(CHAOS_SEED),0)
 
 schedules: postgres ## run SCHEDULES (2000) random schedules of sessions against the wall and the seal
 	go test ./migrations -run '^Test(Wall|Seal)Schedules$$' -count=1 -v -timeout 60m -schedules=$(SCHEDULES) -schedule.seed=$$(date +%s)

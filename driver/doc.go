@@ -45,10 +45,10 @@
 // newer token. Otherwise, and where a query that asks fails, the error is
 // [ErrUndetermined].
 //
-// Where some rows of an upsert carried a newer token, or of a statement that was
-// guarded by [WithRewrite], the error is a [*PartialError], before a row is handed out.
-// Of other writes of many rows the result counts those that were written; with
-// [WithPartialCheck] they end with that error, too.
+// Where some rows carried a newer token of an upsert, a MERGE, an UPDATE with FROM, a
+// DELETE with USING, or of a statement that was guarded by [WithRewrite], the error is a
+// [*PartialError], before a row is handed out. Of other writes of many rows the result
+// counts those that were written; with [WithPartialCheck] they end with that error, too.
 //
 // None of these answers ends a transaction: roll back where one write without
 // the other would be wrong. What the database's own triggers refuse (see

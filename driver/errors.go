@@ -66,8 +66,8 @@ func (e *besideError) Unwrap() error { return e.error }
 
 // PartialError is a guarded write that changed some of the rows it meant, while
 // others carried a newer token, or in strict mode the same one. An upsert of several
-// rows, a MERGE and what [WithRewrite] has guarded end with it; see [WithPartialCheck]
-// for others. What was changed stays: roll
+// rows, a MERGE, an UPDATE with FROM, a DELETE with USING and what [WithRewrite] has
+// guarded end with it; see [WithPartialCheck] for others. What was changed stays: roll
 // the transaction back where one without the other would be wrong.
 type PartialError struct {
 	Table   string         // the protected table, as registered

@@ -52,6 +52,9 @@ func (c *Conn) judge(ctx context.Context, s *statement, n int64, first []sqldriv
 		}
 		token, _ := c.token(ctx, part.Table())
 		o := &outcome{conn: c, statement: s, part: &part, index: i, token: token, wrote: wrote[i], expects: part.Expects(s.length), atMost: part.AtMost(s.length), meant: aftermath.MeantBy(i, first, counts)}
+		if o.expects == 0 && part.WritesFound() {
+			o.expects, o.meant = o.meant, 0
+		}
 		o.isKnown = o.wrote != aftermath.Unknown || c.isInTransaction()
 		o.isAlone = !part.IsBeside(n)
 		for j := range wrote {
@@ -86,25 +89,22 @@ func (o *outcome) explain(ctx context.Context) error {
 		return o.explainNone(ctx)
 	case o.wrote < o.expects:
 		return o.explainFewer(ctx)
-	case o.wrote < o.meant, o.wrote < o.atMost, o.expects+o.meant+o.atMost == 0 && (o.conn.connector.settings.partial || o.isUncounted()):
+	case o.wrote < o.meant, o.wrote < o.atMost, o.isUncounted(), o.expects+o.meant+o.atMost == 0 && o.conn.connector.settings.partial:
 		return o.explainPart(ctx)
 	}
 	return nil
 }
 
-// isUncounted reports whether fencerow has guarded the part, which may have left rows
-// out, and nothing has counted them. A stand-in for pgx counts nothing, and isn't asked.
+// isUncounted reports whether the part is one that is told of when it was stale in part,
+// and nothing has counted its rows. A stand-in for pgx counts nothing, and isn't asked.
 func (o *outcome) isUncounted() bool {
-	return o.conn.std != nil && o.meant == 0 && o.statement.plan.Rewritten() && o.part.MayLeaveOut()
+	return o.conn.std != nil && o.expects+o.meant+o.atMost == 0 && o.part.MayLeaveOut() && (o.statement.plan.Rewritten() || o.part.IsTold())
 }
 
 // isUncounted reports whether that may be so of a part of the statement.
 func (s *statement) isUncounted(first []sqldriver.Value, counts check.Counts) bool {
-	if !s.plan.Rewritten() {
-		return false
-	}
 	for i, part := range s.plan.Parts() {
-		if part.MayLeaveOut() && aftermath.MeantBy(i, first, counts)+part.Expects(s.length)+part.AtMost(s.length) == 0 {
+		if part.MayLeaveOut() && (s.plan.Rewritten() || part.IsTold()) && aftermath.MeantBy(i, first, counts)+part.Expects(s.length)+part.AtMost(s.length) == 0 {
 			return true
 		}
 	}
@@ -176,8 +176,8 @@ func (o *outcome) explainFewer(ctx context.Context) error {
 func (o *outcome) explainPart(ctx context.Context) error {
 	newer, err := o.countNewer(ctx)
 	switch {
-	case errors.Is(err, errNoQuestion) && (o.meant > 0 || o.isUncounted() || o.conn.connector.settings.partial && o.part.MayLeaveOut() && !o.part.IsMerge()):
-		return o.askLock(ctx, false)
+	case errors.Is(err, errNoQuestion) && (o.meant+o.atMost > 0 || o.isUncounted() || o.conn.connector.settings.partial && o.part.MayLeaveOut()):
+		return o.askRest(ctx)
 	case errors.Is(err, errNoQuestion):
 		return nil
 	case err != nil:
@@ -188,6 +188,25 @@ func (o *outcome) explainPart(ctx context.Context) error {
 		newer = min(newer, o.meant-o.wrote) // some may have become so since
 	}
 	return o.rejected(ctx, EventStale, &PartialError{Table: o.part.Table().String(), Token: o.token, Applied: o.wrote, Stale: newer})
+}
+
+// askRest tells a part that wrote some rows, and whose rows can't be counted by their
+// tokens: no row under the keys that it pins carries a newer one, or the lease tells.
+// Tokens rise, so a row that carries none now has carried none.
+func (o *outcome) askRest(ctx context.Context) error {
+	questions := o.statement.plan.Looks()[o.index].Highest
+	if last := len(questions) - 1; last >= 0 && questions[last].ByKey {
+		var current int64
+		isFound := false
+		err := o.conn.ask(ctx, o.statement, o.token, []check.Probe{questions[last].Probe}, func(_ int, value sqldriver.Value) bool {
+			current, isFound = value.(int64)
+			return true
+		})
+		if err == nil && isFound && current <= int64(o.token) {
+			return nil
+		}
+	}
+	return o.askLock(ctx, false)
 }
 
 // countNewer counts the rows that the part meant and that carry a newer token.

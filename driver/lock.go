@@ -53,16 +53,16 @@ func (o *outcome) lease(ctx context.Context) leaseState {
 	return state
 }
 
-// askLock tells a part that changed no row from one that a newer holder was in the way
+// askLock tells a part that left no row out, or found none, from one that a newer holder was in the way
 // of, where the rows themselves don't: by the lease, if the token is one's, and else by
 // whether any row of the table carries a newer token. No such row by a key is an answer
 // unless the lease says otherwise.
 func (o *outcome) askLock(ctx context.Context, isMissing bool) error {
 	lease := o.lease(ctx)
 	switch {
-	case lease.takenBy > 0 && (!o.isKnown || o.wrote > 0):
-		return o.undetermined(errors.New("its lease was taken under token " + lease.takenBy.String() + " since"))
-	case lease.takenBy > 0:
+	case lease.takenBy > 0 && !o.isKnown:
+		return o.undetermined(takenSince(lease))
+	case lease.takenBy > 0 && o.wrote <= 0:
 		return o.stale(ctx, int64(lease.takenBy), true)
 	case lease.isHeld, isMissing:
 		return nil
@@ -76,10 +76,16 @@ func (o *outcome) askLock(ctx context.Context, isMissing bool) error {
 	switch {
 	case err != nil:
 		return o.undetermined(err)
+	case isAnywhere && lease.takenBy > 0:
+		return o.undetermined(takenSince(lease))
 	case isAnywhere && lease.isGone:
 		return o.undetermined(fmt.Errorf("fencing.lease has no row of %q: it was deleted, or the token is none of a lease in this database", lease.resource))
 	case isAnywhere:
 		return o.undetermined(nil)
 	}
 	return nil
+}
+
+func takenSince(lease leaseState) error {
+	return errors.New("its lease was taken under token " + lease.takenBy.String() + " since")
 }

@@ -93,16 +93,17 @@ func WithProbeTimeout(d time.Duration) Option {
 	}
 }
 
-// WithPartialCheck makes a guarded UPDATE, DELETE or MERGE that changed some rows ask
-// for others that it meant and that carry a newer token, and end with a [*PartialError]
-// if there are any; an upsert of several rows does so without it. It costs one more
-// query after each guarded write that changed a row. If no query can tell, as for an UPDATE
-// of rows that another table gives, the lease is asked, and without one the write ends with
-// [ErrUndetermined].
+// WithPartialCheck makes an UPDATE or DELETE that you have guarded and that changed some
+// rows ask for others that it meant and that carry a newer token, and end with a
+// [*PartialError] if there are any. An upsert, a MERGE, an UPDATE with FROM and a DELETE
+// with USING do so without it. It costs one more query after each guarded write that
+// changed a row. If no query can tell, the lease is asked, and without one the write ends
+// with [ErrUndetermined].
 //
 // Rows that a newer holder takes over in between count as stale too; rows that it changed so
 // that the statement no longer means them do not. A write with RETURNING gives the error when
-// its last row has been read, or from Close before that.
+// its last row has been read, or from Close before that. If its rows are still open at
+// the transaction's Commit, that gives the error, and rolls back.
 func WithPartialCheck() Option {
 	return func(s *settings) error {
 		s.partial = true

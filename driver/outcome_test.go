@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -220,6 +221,27 @@ func TestPartialCheckOfRowsThatEndEarly(t *testing.T) {
 			require.NoError(t, db.QueryRow(`SELECT 1`).Scan(&n), "the connection is free")
 		})
 	}
+	t.Run("Commit of a transaction whose rows are open", func(t *testing.T) {
+		tx, err := db.BeginTx(ctx, nil)
+		require.NoError(t, err)
+		rows, err := tx.Query(strings.Replace(write, "'x'", "'unread'", 1), tokenctx.Arg)
+		require.NoError(t, err)
+		require.True(t, rows.Next())
+		var partial *driver.PartialError
+		require.ErrorAs(t, tx.Commit(), &partial)
+		require.Error(t, rows.Err())
+		var n int
+		require.NoError(t, db.QueryRow(`SELECT count(*) FROM orders WHERE status = 'unread'`).Scan(&n))
+		require.Zero(t, n, "nothing was committed")
+	})
+	t.Run("Commit after Close", func(t *testing.T) {
+		tx, err := db.BeginTx(ctx, nil)
+		require.NoError(t, err)
+		rows, err := tx.Query(write, tokenctx.Arg)
+		require.NoError(t, err)
+		require.Error(t, rows.Close())
+		require.NoError(t, tx.Commit(), "whoever heard of it decides")
+	})
 	t.Run("a context that ends", func(t *testing.T) {
 		ending, cancel := context.WithCancel(ctx)
 		rows, err := db.QueryContext(ending, write, tokenctx.Arg)

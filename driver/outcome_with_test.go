@@ -104,6 +104,14 @@ var withinWays = map[string]func(ctx context.Context, db *sql.DB, query string, 
 		n, err := readAll(rows, err)
 		return n, errors.Join(err, tx.Commit())
 	},
+	"an unread query in a transaction": func(ctx context.Context, db *sql.DB, query string, args ...any) (int, error) {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return 0, err
+		}
+		_, err = tx.QueryContext(ctx, query, args...) //nolint:rowserrcheck,sqlclosecheck // Commit closes the rows
+		return -1, errors.Join(err, tx.Commit())
+	},
 }
 
 // readAll counts rows, and requires that they have no column too many.

@@ -4,6 +4,7 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"io"
+	"runtime"
 	"slices"
 
 	"github.com/jackc/pgx/v5/stdlib"
@@ -139,7 +140,27 @@ func (r *cursor) close(rows sqldriver.Rows) error {
 		defer cancel()
 		ctx = detached
 	}
-	return r.outcome(ctx)
+	err = r.outcome(ctx)
+	if tx := r.conn.bound(); err != nil && tx != nil && isClosedForContext() {
+		tx.unread = err
+	}
+	return err
+}
+
+// isClosedForContext reports whether database/sql closes rows by itself, since a context
+// or a transaction has ended: then nobody hears what they end with.
+func isClosedForContext() bool {
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		frame, more := frames.Next()
+		if frame.Function == "database/sql.(*Rows).awaitDone" {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
 }
 
 // outcome returns the error that the result ends with, if there is one.

@@ -143,26 +143,72 @@ func TestToldUnderALease(t *testing.T) {
 	t.Logf("%d cells: %d reported, %d silent while stale", total.cells, total.reported, total.silent)
 }
 
+// toldPartitions is the table of toldSchema, partitioned by what a write changes.
+const toldPartitions = `CREATE TABLE orders (id bigint, code text, tenant int NOT NULL DEFAULT 1, number bigint NOT NULL, state text NOT NULL DEFAULT 'new', note text,
+		PRIMARY KEY (id, state), UNIQUE (code, state), UNIQUE (tenant, number, state)) PARTITION BY LIST (state);
+	CREATE TABLE orders_new PARTITION OF orders FOR VALUES IN ('new'); CREATE TABLE orders_done PARTITION OF orders FOR VALUES IN ('done');
+	CREATE TABLE notes (id bigint PRIMARY KEY); CREATE TABLE outbox (id bigint)`
+
 // The matrix where the newer holder's write has moved the row to another partition.
 func TestToldOfMovedRows(t *testing.T) {
-	dsn := localpg.Database(t, fencetest.Installed)
-	run(t, dsn, `CREATE TABLE orders (id bigint, code text, tenant int NOT NULL DEFAULT 1, number bigint NOT NULL, state text NOT NULL DEFAULT 'new', note text,
-			PRIMARY KEY (id, state), UNIQUE (code, state), UNIQUE (tenant, number, state)) PARTITION BY LIST (state);
-		CREATE TABLE orders_new PARTITION OF orders FOR VALUES IN ('new'); CREATE TABLE orders_done PARTITION OF orders FOR VALUES IN ('done');
-		CREATE TABLE notes (id bigint PRIMARY KEY); CREATE TABLE outbox (id bigint)`)
-	require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
-	run(t, dsn, `SELECT setval('fencing.write_epoch', 1000)`)
-	plain, err := pgx.Connect(t.Context(), dsn)
-	require.NoError(t, err)
-	defer plain.Close(context.Background())
 	var total toldCount
-	cells := &toldCells{openTold(t, dsn, "", 7), plain, toldKeyed(), &total}
-	reset := func(also string) string { return fmt.Sprintf(toldReset, 9, also) }
-	cells.run(t, "fresh", reset("SELECT"), 1, written)
-	cells.run(t, "moved", reset(`UPDATE orders SET state = 'done', last_token = 9 WHERE id = 1`), 1, always(9, driver.ErrStale))
-	cells.run(t, "moved by the holder", reset(`UPDATE orders SET state = 'done', last_token = 7 WHERE id = 1`), 1, always(7, nil))
+	for _, wall := range []migrations.WallLevel{migrations.WallOff, migrations.WallEnforce, migrations.WallAttested} {
+		t.Run(string(wall), func(t *testing.T) {
+			dsn := localpg.Database(t, fencetest.Installed)
+			run(t, dsn, toldPartitions)
+			require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease}))
+			run(t, dsn, `SELECT setval('fencing.write_epoch', 1000)`)
+			require.NoError(t, migrations.Wall(t.Context(), dsn, "orders", wall))
+			plain, err := pgx.Connect(t.Context(), dsn)
+			require.NoError(t, err)
+			defer plain.Close(context.Background())
+			cells := &toldCells{openTold(t, dsn, "", 7), plain, toldKeyed(), &total}
+			reset := func(writer int, also string) string { return fmt.Sprintf(toldReset, writer, also) }
+			cells.run(t, "fresh", reset(9, "SELECT"), 1, written)
+			cells.run(t, "moved", reset(9, `UPDATE orders SET state = 'done', last_token = 9 WHERE id = 1`), 1, always(9, driver.ErrStale))
+			cells.run(t, "moved by the holder", reset(7, `UPDATE orders SET state = 'done', last_token = 7 WHERE id = 1`), 1, always(7, nil))
+		})
+	}
 	require.Zero(t, total.silent)
 	t.Logf("%d cells: %d reported, %d silent while stale", total.cells, total.reported, total.silent)
+}
+
+// The same of a sealed table, whose lease the newer holder has taken.
+func TestToldOfMovedRowsUnderASeal(t *testing.T) {
+	var total toldCount
+	for _, wall := range []migrations.WallLevel{migrations.WallEnforce, migrations.WallAttested} {
+		t.Run(string(wall), func(t *testing.T) {
+			dsn := localpg.Database(t, fencetest.Installed)
+			run(t, dsn, toldPartitions)
+			require.NoError(t, migrations.Register(t.Context(), dsn, migrations.Table{Name: "orders", Mode: migrations.Lease, Resource: "mine"}))
+			run(t, dsn, `INSERT INTO orders (id, code, number) VALUES (1, 'b', 1), (2, 'c', 2)`)
+			require.NoError(t, migrations.Wall(t.Context(), dsn, "orders", wall))
+			require.NoError(t, migrations.Seal(t.Context(), dsn, "orders", "mine"))
+			plain, err := pgx.Connect(t.Context(), dsn)
+			require.NoError(t, err)
+			defer plain.Close(context.Background())
+			held := takeOver(t, plain)
+			send := openTold(t, dsn, "mine", tokenctx.Token(held))
+			newer := takeOver(t, plain)
+			_, err = plain.Exec(t.Context(), fmt.Sprintf(`BEGIN; SET LOCAL fencing.token_mine = '%d'; UPDATE orders SET state = 'done', last_token = %[1]d WHERE id = 1; COMMIT`, newer))
+			require.NoError(t, err)
+			cells := &toldCells{send, plain, toldKeyed(), &total}
+			cells.run(t, "moved", `TRUNCATE outbox`, 1, always(newer, driver.ErrStale))
+			cells.send = openTold(t, dsn, "mine", tokenctx.Token(newer))
+			cells.run(t, "moved by the holder", `TRUNCATE outbox`, 1, always(newer, nil))
+		})
+	}
+	require.Zero(t, total.silent)
+	t.Logf("%d cells: %d reported, %d silent while stale", total.cells, total.reported, total.silent)
+}
+
+// takeOver takes the lease of "mine" from whoever has it, and returns its token.
+func takeOver(t *testing.T, plain *pgx.Conn) (token int64) {
+	t.Helper()
+	_, err := plain.Exec(t.Context(), `UPDATE fencing.lease SET expires_at = '-infinity'`)
+	require.NoError(t, err)
+	require.NoError(t, plain.QueryRow(t.Context(), `SELECT token FROM fencing.take('mine', '1 h', 'me')`).Scan(&token))
+	return token
 }
 
 // The matrix of a sealed table, whose lease another has taken without writing anything.
@@ -176,14 +222,7 @@ func TestToldOfASeal(t *testing.T) {
 	plain, err := pgx.Connect(t.Context(), dsn)
 	require.NoError(t, err)
 	defer plain.Close(context.Background())
-	var token int64
-	take := func() {
-		_, err := plain.Exec(t.Context(), `UPDATE fencing.lease SET expires_at = '-infinity'`)
-		require.NoError(t, err)
-		require.NoError(t, plain.QueryRow(t.Context(), `SELECT token FROM fencing.take('mine', '1 h', 'me')`).Scan(&token))
-	}
-	take()
-	held := token
+	held := takeOver(t, plain)
 	shapes := maps.Clone(toldOthers)
 	maps.Copy(shapes, toldKeyed())
 	var total toldCount
@@ -197,7 +236,7 @@ func TestToldOfASeal(t *testing.T) {
 	})
 	_, err = plain.Exec(t.Context(), reset)
 	require.NoError(t, err)
-	take()
+	takeOver(t, plain)
 	cells.run(t, "taken, not yet written", `TRUNCATE outbox; DROP TABLE IF EXISTS made`, 1, always(held, driver.ErrStale))
 	cells.run(t, "taken, no such row", `TRUNCATE outbox; DROP TABLE IF EXISTS made`, 77, always(held, driver.ErrStale))
 	require.Zero(t, total.silent)

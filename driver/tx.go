@@ -22,7 +22,8 @@ type Tx struct {
 	conn   *Conn
 	ctx    context.Context // of BEGIN, for COMMIT and ROLLBACK, as with pgx
 	tokens gate.BoundTokens
-	over   bool // SQL has ended it, or may have: its tokens hold no longer
+	over   bool  // SQL has ended it, or may have: its tokens hold no longer
+	unread error // what rows ended with that database/sql closed itself, so that nobody heard of it
 }
 
 var _ sqldriver.Tx = (*Tx)(nil)
@@ -54,8 +55,14 @@ func (c *Conn) BeginTx(ctx context.Context, opts sqldriver.TxOptions) (sqldriver
 	return tx, nil
 }
 
-// Commit commits the transaction.
-func (tx *Tx) Commit() error { return tx.end(OpCommit, tx.inner.Commit) }
+// Commit commits the transaction. If database/sql has closed the rows of a write for it,
+// and these tell that the write was stale in part, the transaction is rolled back.
+func (tx *Tx) Commit() error {
+	if tx.unread != nil {
+		return fmt.Errorf("the transaction was rolled back: the rows of a write in it were not read to their end, where they tell: read or close rows before Commit: %w", errors.Join(tx.unread, tx.Rollback()))
+	}
+	return tx.end(OpCommit, tx.inner.Commit)
+}
 
 // Rollback rolls the transaction back.
 func (tx *Tx) Rollback() error { return tx.end(OpRollback, tx.inner.Rollback) }

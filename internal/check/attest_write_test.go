@@ -16,7 +16,7 @@ import (
 // them: C stands for the condition's call and V for what an inserted token is.
 var attestedWrites = map[string]string{
 	"update":          `UPDATE held SET value = 'a', last_token = $1 WHERE id = 1 AND last_token < $1{C}`,
-	"update, alias":   `UPDATE held h SET (value, last_token) = ('a', $1) FROM other o WHERE h.id = o.id AND h.last_token < $1{C} RETURNING h.id -- x`,
+	"update, alias":   `UPDATE held h SET (value, last_token) = ('a', $1) FROM other o WHERE h.id = o.id AND h.last_token < $1{C} RETURNING h.id<+, (SELECT pg_catalog.count(*) FROM held h WHERE EXISTS (SELECT FROM other o WHERE h.id = o.id)) AS fencerow_count_1+> -- x`,
 	"delete":          `DELETE FROM held WHERE id = 2 AND last_token < $1{C}`,
 	"insert":          `INSERT INTO held (id, last_token, value) VALUES (11, {V}, 'a')`,
 	"insert, cast":    `INSERT INTO held (id, last_token) VALUES (11, {V}::bigint), (12, {V})`,

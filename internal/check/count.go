@@ -108,10 +108,17 @@ func (p *proof) mayWriteRowsTwice() bool {
 	return false
 }
 
-// countsMeant reports whether the rows that a part means are counted: who wrote an UPDATE
-// or DELETE without a guard doesn't expect it to leave rows out. Those of an upsert aren't.
+// countsMeant reports whether the rows that a part means are counted: those of an upsert
+// from a table, those of an UPDATE or DELETE with a source, and those of one that was
+// written without a guard, whose author doesn't expect it to leave rows out.
 func (p *Plan) countsMeant(part Part) bool {
-	return p.rewriting != nil && p.gate == nil && part.MayLeaveOut() && part.Writes[0].Kind != "INSERT" && !part.IsMerge() && (part.cte != "" || part.IsMain)
+	switch {
+	case p.gate != nil || !part.MayLeaveOut() || part.cte == "" && !part.IsMain:
+		return false
+	case part.takesRows():
+		return part.Writes[0].Kind == "INSERT" && part.cte == "" && part.isUnsized()
+	}
+	return p.rewriting != nil || part.joins
 }
 
 // countsAnyMeant reports whether the rows that some part means are counted.

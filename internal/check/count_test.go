@@ -69,3 +69,39 @@ func TestCountsOfWritesThatMayMeet(t *testing.T) {
 		require.Equal(t, isCounted, len(plan.Counts().Columns) > 0, sql)
 	}
 }
+
+// The rows that a source gives an UPDATE or DELETE are counted, whoever has guarded it,
+// unless it writes one row at most. A LIMIT may be anything.
+func TestCountsOfSources(t *testing.T) {
+	const (
+		update = `UPDATE protected_rows SET value = 'x', last_token = $1 `
+		key    = ` WHERE protected_rows.id = n.id`
+		guard  = ` AND protected_rows.last_token <= $1`
+	)
+	for sql, want := range map[string]struct{ isCounted, isOne bool }{
+		update + `FROM plain_rows n` + key + guard:                                                          {isCounted: true},
+		update + `FROM plain_rows n, plain_rows m` + key + guard:                                            {isCounted: true},
+		update + `FROM (VALUES (1), (2)) n(id)` + key + guard:                                               {isCounted: true},
+		`DELETE FROM protected_rows USING plain_rows n` + key + guard:                                       {isCounted: true},
+		`WITH n AS (DELETE FROM plain_rows RETURNING id) ` + update + `FROM n` + key + guard:                {isCounted: true},
+		`WITH n AS (SELECT id FROM plain_rows LIMIT $2) ` + update + `FROM n` + key + guard:                 {isCounted: true},
+		update + `FROM (SELECT id FROM plain_rows LIMIT $2) n` + key + guard:                                {},
+		update + `FROM (SELECT id FROM plain_rows LIMIT 2) n` + key + guard:                                 {},
+		update + `FROM (SELECT id FROM plain_rows ORDER BY id FETCH FIRST 1 ROW WITH TIES) n` + key + guard: {},
+		update + `FROM plain_rows n` + key + ` AND random() < 2` + guard:                                    {},
+		update + `FROM (SELECT id FROM plain_rows LIMIT 1) n` + key + guard:                                 {isOne: true},
+		`WITH n AS (SELECT id FROM plain_rows LIMIT 1) ` + update + `FROM n` + key + guard:                  {isOne: true},
+		update + `FROM plain_rows n WHERE protected_rows.id = $2` + guard:                                   {isOne: true},
+		update + `WHERE id = $2` + guard:                                                                    {isOne: true},
+		update + `WHERE id < $2` + guard:                                                                    {},
+		update + `WHERE id IN (SELECT id FROM plain_rows LIMIT $2)` + guard:                                 {},
+		update + `WHERE id IN (SELECT id FROM plain_rows LIMIT ALL)` + guard:                                {},
+		update + `WHERE id IN (SELECT id FROM plain_rows LIMIT 1)` + guard:                                  {isOne: true},
+	} {
+		plan := attestPolicy(t, Lease).Plan(sql)
+		require.NoError(t, plan.Refusal(), sql)
+		require.Len(t, plan.Parts(), 1, sql)
+		require.Equal(t, want.isOne, !plan.Parts()[0].MayLeaveOut(), sql)
+		require.Equal(t, want.isCounted, len(plan.Counts().Meant) == 1, sql)
+	}
+}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -147,7 +148,8 @@ func TestGuardForms(t *testing.T) {
 			plan := p.Plan(test.passes)
 			switch test.sent {
 			case "":
-				require.Equal(t, test.passes, plan.Attested())
+				sent, _, _ := strings.Cut(plan.Attested(), " RETURNING (SELECT pg_catalog.count(*) ")
+				require.Equal(t, test.passes, sent, "but for a count")
 			case "*": // a DELETE, which has the token in a setting, too
 				require.NotEqual(t, test.passes, plan.Attested())
 			default:

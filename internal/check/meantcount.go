@@ -9,13 +9,16 @@ import (
 	"github.com/fencerow/fencerow/internal/sqltree"
 )
 
-// countMeant returns the query for the number of rows that an UPDATE or DELETE means,
-// whatever token they carry, "" if there is none. It stands in the statement itself and
-// has the same placeholders, snapshot and names in WITH, so it may read what a second
-// look may not: other tables, and sub-selects.
+// countMeant returns the query for the number of rows that an UPDATE or DELETE means, or
+// an upsert is given, whatever token they carry, "" if there is none. The query stands in
+// the statement itself and has the same placeholders, snapshot and names in WITH, so it may
+// read what a second look may not: other tables, and sub-selects.
 func (a *asked) countMeant() string {
 	if a.table == nil || a.stmt == nil || len(a.guards) == 0 {
 		return ""
+	}
+	if a.tree.Is("InsertStmt") {
+		return a.countSource()
 	}
 	var rel *parser.RangeVar
 	var source []*parser.Node
@@ -53,10 +56,13 @@ func (a *asked) isSteady() bool {
 
 // besideTarget returns what stands beside the target of an UPDATE or DELETE.
 func besideTarget(write *sqltree.Node) []*sqltree.Node {
-	if write.Is("DeleteStmt") {
+	switch {
+	case write.Is("DeleteStmt"):
 		return write.List("usingClause")
+	case write.Is("UpdateStmt"):
+		return write.List("fromClause")
 	}
-	return write.List("fromClause")
+	return nil
 }
 
 // hidesTarget reports whether a query in the statement may find an item of a WITH under

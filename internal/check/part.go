@@ -23,7 +23,8 @@ type Part struct {
 	arrays     []int64 // likewise: the placeholders of the arrays that it takes its rows from
 
 	cte     string // its name in WITH, "" if it isn't there
-	pinsOne bool   // it writes one row at most; only known where the table's writes are rewritten
+	pinsOne bool   // it writes one row at most
+	joins   bool   // it is an UPDATE or DELETE with something beside its table
 	skips   bool   // its source may have rows that it does nothing for
 }
 
@@ -64,7 +65,25 @@ func (p *Part) sourced(length func(placeholder int64) (int64, bool)) int64 {
 }
 
 // ManyRows reports whether the part may be one that expects several rows.
-func (p *Part) ManyRows() bool { return p.rows > 1 || len(p.arrays) > 0 }
+func (p *Part) ManyRows() bool { return p.rows > 1 || len(p.arrays) > 0 || p.isUnsized() }
+
+// isUnsized reports whether the part takes its rows from a source whose size neither its
+// text nor its arguments tell: a table's rows, as an upsert or a MERGE takes them.
+func (p *Part) isUnsized() bool {
+	return p.Compares && p.takesRows() && p.rows == 0 && len(p.arrays) == 0
+}
+
+// takesRows reports whether the part writes rows that a source gives.
+func (p *Part) takesRows() bool { return p.Writes[0].Kind == "INSERT" || p.Writes[0].Kind == "MERGE" }
+
+// WritesFound reports whether the part writes all rows that it found, unless its guard
+// leaves some out; see [Counts].
+func (p *Part) WritesFound() bool { return p.Writes[0].Kind == "INSERT" && !p.skips }
+
+// IsTold reports whether the part is told of when it was stale in part, whoever guarded
+// it: it has a source, and should write for each of the source's rows. Whoever guards an
+// UPDATE or DELETE without a source chooses the rows by that guard.
+func (p *Part) IsTold() bool { return p.Compares && (p.takesRows() || p.joins) }
 
 // IsBeside reports whether the statement may have written something else than its
 // parts, if it counts n rows.
@@ -73,9 +92,6 @@ func (p *Part) IsBeside(n int64) bool { return p.besideWith || p.besideMain && n
 // MayLeaveOut reports whether the part may mean several rows, and leave some of them out
 // for its guard.
 func (p *Part) MayLeaveOut() bool { return p.Compares && !p.pinsOne }
-
-// IsMerge reports whether the part is a MERGE.
-func (p *Part) IsMerge() bool { return p.Writes[0].Kind == "MERGE" }
 
 // Parts returns the protected writes that the text runs.
 func (p *Plan) Parts() []Part {
@@ -194,25 +210,31 @@ func (c *checker) outcomes() []Part {
 		part.besideWith = makesTable || c.writesElse(statement)
 		dropsRows := slices.ContainsFunc(part.Writes, func(w Write) bool { return w.Table.DropsRows })
 		switch {
-		case proven.node.Is("InsertStmt") && proven.guardsAlone && !dropsRows:
+		case proven.node.Is("InsertStmt") && part.Compares:
 			part.rows, part.arrays = sourceRows(proven.node.Get("selectStmt"))
+			part.skips = !proven.guardsAlone || dropsRows
 		case proven.node.Is("MergeStmt") && joinsByKey(proven.node, part.Table()):
 			part.rows, part.arrays = rowsOfItem(proven.node.Get("sourceRelation"))
 			part.skips = !proven.guardsAlone || dropsRows
 		}
-		part.pinsOne = proven.pinsOne(part.Table())
+		part.joins = len(besideTarget(proven.node)) > 0
+		part.pinsOne = proven.pinsOne(part.Table(), statement)
 		parts = append(parts, part)
 	}
 	return parts
 }
 
-// pinsOne reports whether a part is an UPDATE or DELETE that holds a key to one value.
-func (p provenPart) pinsOne(table *Table) bool {
-	if !table.Rewrite || !p.node.Is("UpdateStmt") && !p.node.Is("DeleteStmt") {
+// pinsOne reports whether a part of a statement is an UPDATE or DELETE that holds a key to
+// one value, or to that of a source with one row.
+func (p provenPart) pinsOne(table *Table, statement *sqltree.Node) bool {
+	if !p.node.Is("UpdateStmt") && !p.node.Is("DeleteStmt") {
 		return false
 	}
-	members := conjuncts(p.node.Get("whereClause"))
-	columns := columnsOf{targetName(p.node), len(besideTarget(p.node)) == 0}
+	members, beside := conjuncts(p.node.Get("whereClause")), besideTarget(p.node)
+	if len(beside) == 1 && isOneRow(beside[0], p.node, statement) && joinsKey(members, table, targetName(p.node)) != nil {
+		return true
+	}
+	columns := columnsOf{targetName(p.node), len(beside) == 0}
 	return slices.ContainsFunc(table.keys(), func(key []string) bool {
 		pinned, several := columns.pinned(members, key)
 		return pinned != nil && !several || len(key) == 1 && slices.ContainsFunc(members, func(n *sqltree.Node) bool { return columns.isOneOf(n, key[0]) })
@@ -243,11 +265,41 @@ func (c columnsOf) isOneOf(n *sqltree.Node, column string) bool {
 	if op, left, right, ok := comparison(n); ok && op == "=" {
 		return c.is(left, column) && query(right, "EXPR_SUBLINK") != nil || c.is(right, column) && query(left, "EXPR_SUBLINK") != nil
 	}
-	one := query(n, "ANY_SUBLINK").Get("limitCount")
-	if limit, ok := one.Get("ival").Number("ival"); !ok || limit != 1 {
+	if !isLimitedToOne(query(n, "ANY_SUBLINK")) {
 		return false
 	}
 	return c.is(n.Get("testexpr"), column) && (len(n.List("operName")) == 0 || isName(n.List("operName"), "="))
+}
+
+// isLimitedToOne reports whether n is a query that ends with LIMIT 1.
+func isLimitedToOne(n *sqltree.Node) bool {
+	if !n.Is("SelectStmt") || n.Str("limitOption") == "LIMIT_OPTION_WITH_TIES" || !n.Get("limitCount").Is("A_Const") {
+		return false
+	}
+	limit, ok := n.Get("limitCount").Get("ival").Number("ival")
+	return ok && limit == 1
+}
+
+// isOneRow reports whether an item beside the target of a write has one row at most: a
+// sub-select with LIMIT 1, or an item of WITH that is one.
+func isOneRow(item, write, statement *sqltree.Node) bool {
+	if item.Is("RangeSubselect") {
+		return !item.Flag("lateral") && isLimitedToOne(item.Get("subquery"))
+	}
+	if !item.Is("RangeVar") || item.Str("schemaname") != "" {
+		return false
+	}
+	for _, in := range []*sqltree.Node{write, statement} {
+		if !in.HasField("withClause") {
+			continue
+		}
+		for _, cte := range in.Get("withClause").List("ctes") {
+			if cte.Str("ctename") == item.Str("relname") {
+				return isLimitedToOne(cte.Get("ctequery"))
+			}
+		}
+	}
+	return false
 }
 
 // writesElse reports whether an item of a statement's WITH writes, and is no part.

@@ -192,11 +192,13 @@ func (c *checker) plan() *Plan {
 		plan.later.table, plan.later.places = places(c.tokens)
 		plan.later.parts, plan.later.compared = c.outcomes(), c.compared
 	}
-	plan.attests = c.root != nil
+	countsMeant := plan.countsAnyMeant()
+	plan.attests = c.root != nil || countsMeant
 	if plan.carries = c.carriedBy(); len(plan.carries) > 0 {
 		plan.carry = new(carrying)
 	}
-	plan.direct = !plan.hasParts() && !plan.ChangesPath && !plan.ByPath && !plan.ChangesCatalog && !plan.NamesOwn && !plan.DeallocatesAll && len(plan.carries) == 0 && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
+	plan.direct = !plan.hasParts() && !countsMeant && !plan.ChangesPath && !plan.ByPath && !plan.ChangesCatalog && !plan.NamesOwn && !plan.DeallocatesAll &&
+		len(plan.carries) == 0 && (len(plan.writes) == 0 && len(plan.tokens) == 0 || plan.Takes() != nil)
 	if plan.compares = len(c.guards) > 0; plan.compares {
 		plan.replays = slices.ContainsFunc(c.guards, func(g guard) bool { return !g.equal })
 	}

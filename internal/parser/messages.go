@@ -55,9 +55,21 @@ func NewItem(name string, value *Node) *Node {
 // NewSubselect returns an item of FROM: a query for the given items, under a name.
 func NewSubselect(name string, items, from []*Node) *Node {
 	query := &SelectStmt{TargetList: items, FromClause: from, LimitOption: pg_query.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg_query.SetOperation_SETOP_NONE}
+	return newRangeSubselect(name, query)
+}
+
+func newRangeSubselect(name string, query *SelectStmt) *Node {
 	return &Node{Node: &pg_query.Node_RangeSubselect{RangeSubselect: &pg_query.RangeSubselect{
 		Subquery: &Node{Node: &pg_query.Node_SelectStmt{SelectStmt: query}}, Alias: &pg_query.Alias{Aliasname: name},
 	}}}
+}
+
+// NewQueryOf returns a query for one expression over the rows of another query, which has
+// a name in it.
+func NewQueryOf(result *Node, name string, of *SelectStmt) *SelectStmt {
+	query := NewSelect(result, nil)
+	query.FromClause = []*Node{newRangeSubselect(name, of)}
+	return query
 }
 
 // WriteIn returns the statement that a text runs, which may stand in an EXPLAIN, a COPY
