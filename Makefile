@@ -5,6 +5,12 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Built from source by the go command and kept in its caches, so that it needs the network once. Such as
 # GOLANGCI_LINT=golangci-lint takes one that is installed.
 GOLANGCI_LINT ?= go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+# As GOLANGCI_LINT. What it builds is in dist/.
+GORELEASER ?= go run github.com/goreleaser/goreleaser/v2@v2.15.1
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+# The race detector needs cgo.
+RACE = $(if $(filter 0,$(shell go env CGO_ENABLED)),,-race)
 FUZZTIME ?= 5m
 CHAOS_TIME ?= 10m
 ALARMS ?= 100000
@@ -18,16 +24,16 @@ SCHEDULES ?= 2000
 PG_MAJORS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-hostile test-pg-all test-pgx compat bench bench-wall chaos chaos-alarms schedules fuzz lint postgres
+.PHONY: help demo test test-long test-hostile test-pg-all test-pgx compat bench bench-wall chaos chaos-alarms schedules fuzz lint vulncheck release release-snapshot postgres
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: postgres ## run the pause scenario on a throwaway PostgreSQL
 	go run ./example
 
-test: postgres ## run every test of every module, with the race detector
-	@set -e; for m in $(MODULES); do (cd $$m && go test -race -timeout 60m ./...); done
+test: postgres ## run every test of every module, with the race detector where cgo is on
+	@set -e; for m in $(MODULES); do (cd $$m && go test $(RACE) -timeout 60m ./...); done
 
 test-long: postgres ## run in full what make test does in part: the longest texts, each write by each way to send it, generated sessions
 	go test ./internal/check -count=1 -timeout 60m -rapid.checks=1000
@@ -68,11 +74,23 @@ fuzz: postgres ## fuzz the check: 50,000 statements on a server, planted holes, 
 	@set -e; for p in ./internal/check ./lint/sqlfiles; do for t in $$(go test -list '^Fuzz' $$p | grep '^Fuzz'); do \
 		go test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) $$p; done; done
 
-lint: ## gofmt, go vet, staticcheck, golangci-lint (.golangci.yml) and go mod tidy find nothing
+lint: ## gofmt, go vet, staticcheck, golangci-lint, go mod tidy, actionlint and goreleaser's check and snapshot build find nothing
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run gofmt -w on these files'; exit 1; }
 	@$(GOLANGCI_LINT) version >/dev/null || { echo 'golangci-lint could not be built: let the go command reach a module proxy (GOPROXY), or install golangci-lint 2 and run make lint GOLANGCI_LINT=golangci-lint'; exit 1; }
 	@set -e; for m in $(MODULES); do (cd $$m && go vet ./... && go run $(STATICCHECK) ./... && $(GOLANGCI_LINT) run ./... && go mod tidy -diff); done
 	@GOOS=darwin go vet ./internal/localpg ./internal/pgdownload # what only macOS compiles there
+	@go run $(ACTIONLINT) -shellcheck= -pyflakes=
+	@$(GORELEASER) check
+	@$(GORELEASER) build --snapshot --clean --single-target
+
+vulncheck: ## look for known vulnerabilities in what every module calls; needs the network
+	@set -e; for m in $(MODULES); do echo "--- $$m"; (cd $$m && go run $(GOVULNCHECK) ./...); done
+
+release-snapshot: ## build the command for every platform, with archives and checksums, and publish nothing
+	$(GORELEASER) release --snapshot --clean --skip=sbom,docker,homebrew
+
+release: ## publish the command of the tag that is checked out: the workflow's, which has the tokens
+	$(GORELEASER) release --clean
 
 # Installs Debian's PostgreSQL if this is root's machine and none is found.
 postgres:

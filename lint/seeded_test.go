@@ -86,7 +86,7 @@ func TestSeededExample(t *testing.T) {
             1 | UPDATE protected_rows SET value = $1 WHERE id = $2
               |        ^^^^^^^^^^^^^^
           fix:  UPDATE protected_rows SET value = $1, last_token = $3 WHERE id = $2 AND last_token < $3
-          docs: rewrite/rules/FR101.md
+          docs: https://github.com/fencerow/fencerow/blob/main/rewrite/rules/FR101.md, or fencerow explain FR101
 FAIL
 `)
 }

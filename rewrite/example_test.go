@@ -23,7 +23,7 @@ func Example() {
 	//     1 | UPDATE orders SET status = $1 WHERE id = $2
 	//       |        ^^^^^^
 	//   fix:  UPDATE orders SET status = $1, last_token = $3 WHERE id = $2 AND last_token < $3
-	//   docs: rewrite/rules/FR101.md
+	//   docs: https://github.com/fencerow/fencerow/blob/main/rewrite/rules/FR101.md, or fencerow explain FR101
 	// 3 <nil>
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fencerow/fencerow/docs"
 	"github.com/fencerow/fencerow/lint/sqlfiles"
 	"github.com/fencerow/fencerow/rewrite"
 )
@@ -17,7 +19,14 @@ import (
 // maxExplained bounds what is read from standard input, in bytes.
 const maxExplained = 16 << 20
 
-var ruleID = regexp.MustCompile(`^FR[0-9]+$`)
+// explainable is what has a page, and is no statement.
+var explainable = regexp.MustCompile(`^(FR|FN|D)[0-9]+$`)
+
+// explanation returns the page of a rule, of an error of the wall or of a finding of
+// the doctor, by its id. The page is empty if there is none of that id.
+func explanation(id string) string {
+	return cmp.Or(rewrite.Rule(id).Doc(), docs.WallError(id), docs.Finding(id))
+}
 
 // behindFlags puts a statement that begins with a comment behind "--", so that
 // it isn't taken for a flag: no flag has white space in its name.
@@ -38,24 +47,27 @@ func behindFlags(args []string) []string {
 
 func explainCommand(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use:   "explain 'SQL' | - | RULE",
-		Short: "say what a statement does to protected tables, and what it lacks",
+		Use:   "explain 'SQL' | - | ID",
+		Short: "say what a statement does to protected tables, and what it lacks, or what an id means",
 		Long: `explain says which protected tables a statement writes and what proves that it
 may be sent, or which rule refuses it and how it is written with its guard.
-It may have the placeholders that files have. With "-" it reads the statement from standard input. With the id of a rule, such
-as FR101, it prints the rule's page.`,
+It may have the placeholders that files have. With "-" it reads the statement from standard input.
+
+With an id it prints what there is to know of it, without a network: of a rule
+(FR101), of an error of the wall (FN001) or of a finding of the doctor (D203).`,
 		Example: `  fencerow explain 'UPDATE orders SET status = $1 WHERE id = $2'
-  fencerow explain FR101`,
+  fencerow explain FR101
+  fencerow explain D203`,
 		Args: arguments(1, 1, "one statement, in quotes"),
 		RunE: func(c *cobra.Command, args []string) error {
 			text := args[0]
-			rule := strings.ToUpper(strings.TrimSpace(text))
-			if page := rewrite.Rule(rule).Doc(); page != "" {
+			if id := strings.ToUpper(strings.TrimSpace(text)); explainable.MatchString(id) {
+				page := explanation(id)
+				if page == "" {
+					return fmt.Errorf("nothing has the id %s: docs/rules.md lists the rules (FR101), docs/wall.md the errors of the wall (FN001), docs/doctor.md the findings of the doctor (D203)", id)
+				}
 				_, err := io.WriteString(o.env.stdout, page)
 				return err
-			}
-			if ruleID.MatchString(rule) {
-				return fmt.Errorf("there is no rule %s: the rules are listed in docs/rules.md", rule)
 			}
 			if text == "-" {
 				data, err := readAll(c.Context(), io.LimitReader(o.env.stdin, maxExplained+1))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -14,6 +15,10 @@ type options struct {
 	config      string
 	databaseURL string
 }
+
+// release is the version of a release, which goreleaser's ldflags set. The go command
+// knows the version otherwise.
+var release string
 
 const databaseVariable = "FENCEROW_DATABASE_URL"
 
@@ -77,8 +82,8 @@ func versionCommand(o *options) *cobra.Command {
 		Short: "print the version of this program, its grammar and its migrations",
 		Args:  arguments(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			version := "(unknown)"
-			if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+			version := cmp.Or(release, "(unknown)")
+			if info, ok := debug.ReadBuildInfo(); ok && release == "" && info.Main.Version != "" {
 				version = info.Main.Version
 			}
 			known, err := knownMigrations()

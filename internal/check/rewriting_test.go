@@ -228,7 +228,7 @@ func TestExplain(t *testing.T) {
 			"sent as: UPDATE orders SET status = ?, last_token = $1 WHERE id = ? AND last_token < $1\n",
 		`DELETE FROM items WHERE "Fence" < $1`: "DELETE of protected table \"items\": mode strict, token column Fence, token of resource \"stock\"\n  guard: Fence < $1\n  token: $1\n",
 		`UPDATE manual SET status = 'secret'`: "UPDATE on protected table \"manual\" has no last_token guard (FR101 unguarded-update)\n    1 | UPDATE manual SET status = ?\n      |        ^^^^^^\n" +
-			"  fix:  UPDATE manual SET status = ?, last_token = $1 WHERE last_token < $1   (? stands for your literal)\n  docs: rewrite/rules/FR101.md\n",
+			"  fix:  UPDATE manual SET status = ?, last_token = $1 WHERE last_token < $1   (? stands for your literal)\n  docs: https://github.com/fencerow/fencerow/blob/main/rewrite/rules/FR101.md, or fencerow explain FR101\n",
 	} {
 		require.Equal(t, want, p.Plan(sql).Explain(), sql)
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fencerow/fencerow/internal/sqltree"
+	"github.com/fencerow/fencerow/rewrite/rules"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -75,7 +76,7 @@ func (v *Violation) Error() string {
 	if v.Fix != "" {
 		b.WriteString("\n  fix:  " + v.Fix)
 	}
-	b.WriteString("\n  docs: rewrite/rules/" + string(v.Rule) + ".md")
+	b.WriteString("\n  docs: " + rules.URL(string(v.Rule)) + ", or fencerow explain " + string(v.Rule))
 	return b.String()
 }
 

@@ -15,7 +15,7 @@ func TestExplain(t *testing.T) {
     2 | UPDATE orders SET a = @a
       |        ^^^^^^
   fix:  UPDATE orders SET a = @a, last_token = @token WHERE last_token <= @token
-  docs: rewrite/rules/FR101.md
+  docs: https://github.com/fencerow/fencerow/blob/main/rewrite/rules/FR101.md, or fencerow explain FR101
 `, true},
 		{"a guard", "DELETE FROM orders WHERE last_token<=@token", `DELETE of protected table "orders": mode lease, token column last_token
   guard: last_token <= @token

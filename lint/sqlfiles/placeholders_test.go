@@ -75,29 +75,29 @@ func TestSpelling(t *testing.T) {
     1 | UPDATE orders SET a = @a,
       |        ^^^^^^
   fix:  UPDATE orders SET a = @a, b = ?, last_token = @token WHERE id = @id AND last_token <= @token   (? stands for your literal)
-  docs: rewrite/rules/FR101.md`},
+  docs: https://github.com/fencerow/fencerow/blob/main/rewrite/rules/FR101.md, or fencerow explain FR101`},
 		{"psql's variables", "UPDATE orders SET a = :'a' WHERE id = :id",
 			`q.sql:1:8: UPDATE on protected table "orders" has no last_token guard (FR101 unguarded-update)
     1 | UPDATE orders SET a = :'a' WHERE id = :id
       |        ^^^^^^
   fix:  UPDATE orders SET a = :'a', last_token = :token WHERE id = :id AND last_token <= :token
-  docs: rewrite/rules/FR101.md`},
+  docs: https://github.com/fencerow/fencerow/blob/main/rewrite/rules/FR101.md, or fencerow explain FR101`},
 		{"a variable for a table", "UPDATE :t SET a = (SELECT b FROM orders)",
 			`q.sql:1:8: SQL text cannot be parsed, so it cannot be checked (syntax error at or near ":t"), and it is checked because it has the name or word "orders": correct the syntax, or, if it is newer than the grammar of PostgreSQL 16 that fencerow reads, write it in the older grammar, or send it over a plain connection if it writes no protected table (FR901 unparsable)
     1 | UPDATE :t SET a = (SELECT b FROM orders)
       |        ^^
-  docs: rewrite/rules/FR901.md`},
+  docs: https://github.com/fencerow/fencerow/blob/main/rewrite/rules/FR901.md, or fencerow explain FR901`},
 		{"sqlc.arg", "\n\n  WITH a AS (SELECT sqlc.narg(token)) DELETE FROM orders WHERE id = sqlc.arg(id)",
 			`q.sql:3:51: DELETE from protected table "orders" has no last_token guard (FR111 unguarded-delete)
     3 | WITH a AS (SELECT sqlc.narg(token)) DELETE FROM orders WHERE id = sqlc.arg(id)
       |                                                 ^^^^^^
   fix:  WITH a AS (SELECT sqlc.narg(token)) DELETE FROM orders WHERE id = sqlc.arg(id) AND last_token <= sqlc.arg(new_token)
-  docs: rewrite/rules/FR111.md`},
+  docs: https://github.com/fencerow/fencerow/blob/main/rewrite/rules/FR111.md, or fencerow explain FR111`},
 		{"?", "SELECT 1;\nUPDATE orders SET a = ? WHERE id = ?", `q.sql:2:8: UPDATE on protected table "orders" has no last_token guard (FR101 unguarded-update)
     2 | UPDATE orders SET a = $1 WHERE id = $2
       |        ^^^^^^
   fix:  UPDATE orders SET a = $1, last_token = $3 WHERE id = $2 AND last_token <= $3
-  docs: rewrite/rules/FR101.md`},
+  docs: https://github.com/fencerow/fencerow/blob/main/rewrite/rules/FR101.md, or fencerow explain FR101`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			result := lintText(t, "q.sql", tt.text)

@@ -19,3 +19,8 @@ func Page(id string) string {
 	}
 	return string(page)
 }
+
+// URL returns where the page of the rule with that id can be read.
+func URL(id string) string {
+	return "https://github.com/fencerow/fencerow/blob/main/rewrite/rules/" + id + ".md"
+}
