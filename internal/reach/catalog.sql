@@ -328,6 +328,9 @@ SELECT pg_catalog.json_build_object(
   -- which a search_path with pg_catalog behind could put in the place of the built-in ones: those of the same types
   'comparisons', EXISTS (SELECT FROM pg_catalog.pg_operator o WHERE o.oprname IN ('<', '<=', '>', '>=') AND o.oprnamespace <> 'pg_catalog'::pg_catalog.regnamespace
                             AND o.oprleft IN (20, 21, 23) AND o.oprright IN (20, 21, 23)),
+  -- by which two rows could be told apart otherwise than by all of their values
+  'equals', EXISTS (SELECT FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_type t ON t.oid = o.oprleft
+                     WHERE o.oid >= 16384 AND o.oprname = '=' AND (t.typtype IN ('c', 'p') OR t.oid IN (20, 21, 23))),
   'owned', EXISTS (SELECT FROM (SELECT 'fencing' AS schema, 'write_epoch' AS name UNION SELECT w->>'SequenceSchema', w->>'Sequence' FROM pg_catalog.json_array_elements($1::text::pg_catalog.json) w) s
                      JOIN pg_catalog.pg_namespace n ON n.nspname = s.schema::pg_catalog.name
                      JOIN pg_catalog.pg_class c ON c.relname = s.name::pg_catalog.name AND c.relnamespace = n.oid AND c.relkind = 'S'

@@ -168,7 +168,7 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 			out.Sequences = append(out.Sequences, t.IssuedBy)
 		}
 	}
-	for _, list := range []*[]rewrite.Name{&out.Functions, &out.AllowedFunctions, &out.TriggerFunctions, &out.Sequences, &out.InsertTriggers} {
+	for _, list := range []*[]rewrite.Name{&out.Functions, &out.AllowedFunctions, &out.TriggerFunctions, &out.Sequences} {
 		*list = unique(*list)
 	}
 }
@@ -192,7 +192,7 @@ func (b *closureBuilder) triggersFound(out *rewrite.Closure) {
 			continue
 		}
 		if t.Type&insertEvent != 0 {
-			out.InsertTriggers = append(out.InsertTriggers, r.name())
+			out.InsertTriggers = append(out.InsertTriggers, rewrite.TokenTrigger{Name: r.name(), Trigger: t.Trigger, Function: rewrite.Name{Schema: t.Schema, Name: t.Name}, Events: []string{triggerEvents[insertEvent]}})
 		}
 		// the wall compares with what its first trigger has seen
 		if i := b.withoutWall(changed); !b.tables[i].HasWall || t.Trigger < wallMark {
