@@ -10,7 +10,7 @@ CHAOS_TIME ?= 10m
 # Of the schedule; one is chosen and printed if empty.
 CHAOS_SEED ?=
 # The packages whose tests depend on the server.
-SERVER_PACKAGES ?= . ./driver ./lease ./migrations ./rewrite ./internal/localpg
+SERVER_PACKAGES ?= . ./driver ./lease ./migrations ./internal/check ./internal/localpg
 # Of the wall and of the seal, in make schedules.
 SCHEDULES ?= 2000
 # Such as 16,18; all that are pinned if empty.
@@ -29,7 +29,7 @@ test: postgres ## run every test of every module, with the race detector
 	@set -e; for m in $(MODULES); do (cd $$m && go test -race -timeout 60m ./...); done
 
 test-long: postgres ## run in full what make test does in part: the longest texts, each write by each way to send it, generated sessions
-	go test ./rewrite -count=1 -timeout 60m -rapid.checks=1000
+	go test ./internal/check -count=1 -timeout 60m -rapid.checks=1000
 	go test ./driver -count=1 -timeout 60m -run '^Test(Told|PresentHolderIsNotAlarmed|DifferentialEnvironments)$$' -told.each -present=100000 -rapid.checks=150
 
 test-hostile: postgres ## run the tests that need a server on one with hostile settings: everything by JIT and parallel workers, generic plans, a statement_timeout
@@ -58,10 +58,10 @@ schedules: postgres ## run SCHEDULES (2000) random schedules of sessions against
 	go test ./migrations -run '^Test(Wall|Seal)Schedules$$' -count=1 -v -timeout 60m -schedules=$(SCHEDULES) -schedule.seed=$$(date +%s)
 
 fuzz: postgres ## fuzz the check: 50,000 statements on a server, planted holes, FUZZTIME (5m) for each target
-	go test ./rewrite -run '^TestDifferential(Rewriting)?$$' -count=1 -v -rapid.checks=50000 -rapid.seed=$$(date +%s)
-	go test ./rewrite -run '^TestFastAndSlowGenerated$$' -count=1 -timeout 60m -rapid.checks=1000000 -rapid.seed=$$(date +%s)
-	go test ./rewrite -run '^TestHoles$$' -count=1 -v -timeout 60m -holes
-	@set -e; for p in ./rewrite ./lint/sqlfiles; do for t in $$(go test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+	go test ./internal/check -run '^TestDifferential(Rewriting)?$$' -count=1 -v -rapid.checks=50000 -rapid.seed=$$(date +%s)
+	go test ./internal/check -run '^TestFastAndSlowGenerated$$' -count=1 -timeout 60m -rapid.checks=1000000 -rapid.seed=$$(date +%s)
+	go test ./internal/check -run '^TestHoles$$' -count=1 -v -timeout 60m -holes
+	@set -e; for p in ./internal/check ./lint/sqlfiles; do for t in $$(go test -list '^Fuzz' $$p | grep '^Fuzz'); do \
 		go test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) $$p; done; done
 
 lint: ## gofmt, go vet, staticcheck, golangci-lint (.golangci.yml) and go mod tidy find nothing

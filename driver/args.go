@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -55,7 +56,7 @@ loop:
 func (c *call) apply(ctx context.Context, rewriter pgx.QueryRewriter) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = rewrite.Refuse(rewrite.QueryRewriter, fmt.Sprintf("query rewriter %T panicked: it is given no connection, since it could write past the check; rewrite without one", rewriter))
+			err = check.Refuse(rewrite.QueryRewriter, fmt.Sprintf("query rewriter %T panicked: it is given no connection, since it could write past the check; rewrite without one", rewriter))
 		}
 	}()
 	values := make([]any, len(c.args))
@@ -69,7 +70,7 @@ func (c *call) apply(ctx context.Context, rewriter pgx.QueryRewriter) (err error
 	c.sql, c.args = sql, make([]sqldriver.NamedValue, len(values))
 	for i, v := range values {
 		if special(v) {
-			return rewrite.Refuse(rewrite.QueryRewriter, fmt.Sprintf("query rewriter %T returned arguments that steer pgx: return plain values only", rewriter))
+			return check.Refuse(rewrite.QueryRewriter, fmt.Sprintf("query rewriter %T returned arguments that steer pgx: return plain values only", rewriter))
 		}
 		c.args[i] = sqldriver.NamedValue{Ordinal: i + 1, Value: v}
 	}
@@ -79,7 +80,7 @@ func (c *call) apply(ctx context.Context, rewriter pgx.QueryRewriter) (err error
 // interpolationViolation refuses a text into which pgx would write the
 // arguments itself (the simple protocol) and could find other places for them
 // than the server: its lexer reads some strings and names in another way.
-func (c *Conn) interpolationViolation(s call, plan *rewrite.Plan) *rewrite.Violation {
+func (c *Conn) interpolationViolation(s call, plan *check.Plan) *rewrite.Violation {
 	if c.std == nil || len(s.args)+plan.Added() == 0 {
 		return nil
 	}
@@ -89,10 +90,10 @@ func (c *Conn) interpolationViolation(s call, plan *rewrite.Plan) *rewrite.Viola
 			mode = m
 		}
 	}
-	if mode != pgx.QueryExecModeSimpleProtocol || rewrite.PlainPlaceholders(s.sql) {
+	if mode != pgx.QueryExecModeSimpleProtocol || check.PlainPlaceholders(s.sql) {
 		return nil
 	}
-	return rewrite.Refuse(rewrite.SimpleProtocol, "the simple protocol writes arguments into the text, which is only certain without $ in names and without E'...' strings that have a backslash: use another exec mode, or pass such strings as arguments")
+	return check.Refuse(rewrite.SimpleProtocol, "the simple protocol writes arguments into the text, which is only certain without $ in names and without E'...' strings that have a backslash: use another exec mode, or pass such strings as arguments")
 }
 
 func special(v any) bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
@@ -16,14 +17,14 @@ import (
 // statement is a checked statement with its arguments bound.
 type statement struct {
 	call
-	plan  *rewrite.Plan
+	plan  *check.Plan
 	text  string // what is sent
 	bound []sqldriver.NamedValue
 }
 
 // text is what is to be sent for a statement: PostgreSQL's own triggers find
 // the token of a DELETE in a setting, which goes along in the statement.
-func (c *Conn) text(plan *rewrite.Plan, sql string) string {
+func (c *Conn) text(plan *check.Plan, sql string) string {
 	switch {
 	case c.std != nil && plan.Guarded():
 		return plan.Attested()
@@ -36,7 +37,7 @@ func (c *Conn) text(plan *rewrite.Plan, sql string) string {
 // admit checks a statement and binds its token, by the binder's memory.
 // Everything that is sent comes through here or through direct, right before it is
 // sent.
-func (c *Conn) admit(ctx context.Context, s *statement, b *rewrite.Binder, known gate.Looked, query string, args []sqldriver.NamedValue, asQuery bool) error {
+func (c *Conn) admit(ctx context.Context, s *statement, b *check.Binder, known gate.Looked, query string, args []sqldriver.NamedValue, asQuery bool) error {
 	call, err := resolve(ctx, query, args, asQuery)
 	if err != nil {
 		return c.refuse(ctx, query, err)
@@ -144,7 +145,7 @@ func (c *Conn) check(ctx context.Context, sql string, known gate.Looked) (gate.V
 }
 
 // planned looks the plan of a text up, or makes it, and counts that.
-func (c *Conn) planned(ctx context.Context, v *gate.View, sql string) *rewrite.Plan {
+func (c *Conn) planned(ctx context.Context, v *gate.View, sql string) *check.Plan {
 	if plan := c.recent.Find(v, sql); plan != nil {
 		c.hit.Add(1)
 		return plan
@@ -161,7 +162,7 @@ func (c *Conn) planned(ctx context.Context, v *gate.View, sql string) *rewrite.P
 
 // bind puts the tokens into the arguments. What is wrong with the token of a
 // table that is only reported is reported, and the arguments stay.
-func (c *Conn) bind(ctx context.Context, v gate.Verdict, b *rewrite.Binder, sql string, args []sqldriver.NamedValue) (*rewrite.Plan, []sqldriver.NamedValue, error) {
+func (c *Conn) bind(ctx context.Context, v gate.Verdict, b *check.Binder, sql string, args []sqldriver.NamedValue) (*check.Plan, []sqldriver.NamedValue, error) {
 	plan := v.Plan()
 	bound, err := c.bindBy(ctx, plan, b, args)
 	if err != nil {
@@ -175,7 +176,7 @@ func (c *Conn) bind(ctx context.Context, v gate.Verdict, b *rewrite.Binder, sql 
 
 // bindAsGiven binds a statement on reported tables that isn't rewritten: by its
 // own guards if it has them all, and else by what is enforced.
-func (c *Conn) bindAsGiven(ctx context.Context, watched, enforced *rewrite.Plan, b *rewrite.Binder, args, tokens []sqldriver.NamedValue) (*rewrite.Plan, []sqldriver.NamedValue, error) {
+func (c *Conn) bindAsGiven(ctx context.Context, watched, enforced *check.Plan, b *check.Binder, args, tokens []sqldriver.NamedValue) (*check.Plan, []sqldriver.NamedValue, error) {
 	if plain := watched.Plain(); plain != nil {
 		if bound, err := c.bindBy(ctx, plain, b, args); err == nil {
 			return plain, bound, nil
@@ -199,7 +200,7 @@ func withTokens(args, bound []sqldriver.NamedValue) []sqldriver.NamedValue {
 
 // bindOtherwise looks whether what is wrong with the tokens concerns tables that
 // are enforced.
-func (c *Conn) bindOtherwise(ctx context.Context, v gate.Verdict, b *rewrite.Binder, sql string, args []sqldriver.NamedValue, err error) (*rewrite.Plan, []sqldriver.NamedValue, error) {
+func (c *Conn) bindOtherwise(ctx context.Context, v gate.Verdict, b *check.Binder, sql string, args []sqldriver.NamedValue, err error) (*check.Plan, []sqldriver.NamedValue, error) {
 	var found *rewrite.Violation
 	if !errors.As(err, &found) {
 		return nil, nil, err
@@ -223,7 +224,7 @@ func (c *Conn) bindOtherwise(ctx context.Context, v gate.Verdict, b *rewrite.Bin
 	return v.Enforced, bound, nil
 }
 
-func (c *Conn) bindBy(ctx context.Context, plan *rewrite.Plan, b *rewrite.Binder, args []sqldriver.NamedValue) ([]sqldriver.NamedValue, error) {
+func (c *Conn) bindBy(ctx context.Context, plan *check.Plan, b *check.Binder, args []sqldriver.NamedValue) ([]sqldriver.NamedValue, error) {
 	if c.bound() == nil || !plan.Guarded() {
 		bound, err := b.Bind(plan, func(t *rewrite.Table) (tokenctx.Token, bool) { return t.Token(ctx) }, args)
 		return bound, gate.SayBetween(ctx, err)
@@ -258,7 +259,7 @@ func (c *Conn) currentView() *gate.View {
 }
 
 // violation is what is wrong with sending a text on this session, if anything.
-func (c *Conn) violation(plan *rewrite.Plan) *rewrite.Violation {
+func (c *Conn) violation(plan *check.Plan) *rewrite.Violation {
 	var settings gate.Settings
 	if c.std != nil {
 		settings = c.std.Conn().PgConn()
@@ -275,7 +276,7 @@ func (c *Conn) sessionViolation() *rewrite.Violation {
 }
 
 // pathViolation refuses what can't be sent because of the session's search path.
-func (c *Conn) pathViolation(plan *rewrite.Plan) *rewrite.Violation {
+func (c *Conn) pathViolation(plan *check.Plan) *rewrite.Violation {
 	if c.std == nil || !plan.Guarded() {
 		return nil
 	}

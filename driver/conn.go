@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/gate"
-	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -35,9 +35,9 @@ type Conn struct {
 	within  *within          // what the open transaction has called has changed; nil if nothing has
 
 	recent   gate.Recent
-	executed statement      // what ExecContext has sent last; its memory is used again
-	binder   rewrite.Binder // and that of its arguments
-	inUse    bool           // an argument may send a statement of its own, by Conn.Raw
+	executed statement    // what ExecContext has sent last; its memory is used again
+	binder   check.Binder // and that of its arguments
+	inUse    bool         // an argument may send a statement of its own, by Conn.Raw
 
 	new, hit atomic.Uint64     // texts that were checked, by whether their plan was known
 	detours  gate.DetourCounts // executions that didn't take the short way
@@ -131,7 +131,7 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []sqldriver.
 		return c.read(ctx, query, rows, err)
 	}
 	s := new(statement) // the rows need it after this call
-	if err := c.admit(ctx, s, new(rewrite.Binder), known, query, args, true); err != nil {
+	if err := c.admit(ctx, s, new(check.Binder), known, query, args, true); err != nil {
 		return nil, err
 	}
 	c.once(s)
@@ -140,9 +140,9 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []sqldriver.
 
 // memory returns what an execution is held in: the connection's own, unless an
 // execution that has it is asking its arguments for their values.
-func (c *Conn) memory() (s *statement, b *rewrite.Binder, own bool) {
+func (c *Conn) memory() (s *statement, b *check.Binder, own bool) {
 	if c.inUse {
-		return new(statement), new(rewrite.Binder), false
+		return new(statement), new(check.Binder), false
 	}
 	c.inUse = true
 	return &c.executed, &c.binder, true

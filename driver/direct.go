@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/gate"
-	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -49,7 +49,7 @@ func (c *Conn) direct(ctx context.Context, query string, args []sqldriver.NamedV
 
 // bindDirect binds the context's token, if it stands where it should already or
 // tokenctx.Arg does.
-func (c *Conn) bindDirect(ctx context.Context, plan *rewrite.Plan, args []sqldriver.NamedValue, hasStandIn bool) ([]sqldriver.NamedValue, Detour) {
+func (c *Conn) bindDirect(ctx context.Context, plan *check.Plan, args []sqldriver.NamedValue, hasStandIn bool) ([]sqldriver.NamedValue, Detour) {
 	for i := 0; hasStandIn && i < len(args); i++ {
 		if args[i].Value == (any)(tokenctx.Arg) && !plan.TakesAt(i+1) {
 			return nil, DetourTokenArgument
@@ -93,7 +93,7 @@ func plain(v any) (isPlain, isArg bool) {
 
 // sent is a statement that went the short way, for what is found out about it
 // afterwards. The binder's memory is given back.
-func (c *Conn) sent(plan *rewrite.Plan, query string, args, bound []sqldriver.NamedValue) *statement {
+func (c *Conn) sent(plan *check.Plan, query string, args, bound []sqldriver.NamedValue) *statement {
 	s := &statement{call: call{sql: query, args: args}, plan: plan, text: c.text(plan, query), bound: slices.Clone(bound)}
 	c.binder.Clear()
 	return s
@@ -115,7 +115,7 @@ func (c *Conn) read(ctx context.Context, query string, rows sqldriver.Rows, err 
 func textOnly(sql string) *statement { return &statement{call: call{sql: sql}, plan: gate.Unchecked} }
 
 // mayLack reports whether a write may have left rows out.
-func (c *Conn) mayLack(plan *rewrite.Plan, result sqldriver.Result) bool {
+func (c *Conn) mayLack(plan *check.Plan, result sqldriver.Result) bool {
 	if !plan.Compares() {
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/rewrite"
 )
@@ -28,7 +29,7 @@ func (c *Conn) askNames(ctx context.Context, v *gate.Verdict) (err error) {
 
 // meant asks the server what the bare names of a statement mean, and returns the
 // plan by the answer.
-func (c *Conn) meant(ctx context.Context, plan *rewrite.Plan) (*rewrite.Plan, error) {
+func (c *Conn) meant(ctx context.Context, plan *check.Plan) (*check.Plan, error) {
 	if c.std == nil || plan.Shared() == nil {
 		return plan, nil
 	}
@@ -44,7 +45,7 @@ func (c *Conn) askPath(ctx context.Context, v *gate.Verdict, sql string) error {
 }
 
 // askOwnPath refuses a statement whose bare names may mean what schema fencing has.
-func (c *Conn) askOwnPath(ctx context.Context, plan *rewrite.Plan) (*rewrite.Violation, error) {
+func (c *Conn) askOwnPath(ctx context.Context, plan *check.Plan) (*rewrite.Violation, error) {
 	if c.std == nil {
 		return nil, nil
 	}
@@ -75,11 +76,11 @@ func (c *Conn) fromServer(ctx context.Context, s *statement, err error) error {
 	if s == nil || !s.plan.Gated() || !errors.As(err, &pgErr) || pgErr.Code != invalidText {
 		return c.fromWall(ctx, s, err)
 	}
-	name, ok := rewrite.ClosedGate(pgErr.Message)
+	name, ok := check.ClosedGate(pgErr.Message)
 	if !ok {
 		return err
 	}
-	v := rewrite.Refuse(rewrite.AmbiguousName, fmt.Sprintf("the bare name %q meant another table when the statement ran than just before, so nothing was written: write the schema of the table that is meant, or run the statement again", name))
+	v := check.Refuse(rewrite.AmbiguousName, fmt.Sprintf("the bare name %q meant another table when the statement ran than just before, so nothing was written: write the schema of the table that is meant, or run the statement again", name))
 	v.Err = err
 	return c.refuse(ctx, s.sql, v)
 }

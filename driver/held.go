@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // Some statements can't bring along how many rows a write in them wrote: EXPLAIN
@@ -20,7 +20,7 @@ func (c *Conn) holds(s *statement) bool {
 		return false
 	}
 	parts := s.plan.Parts()
-	if !slices.ContainsFunc(parts, func(part rewrite.Part) bool { return !part.IsMain && part.Compares }) {
+	if !slices.ContainsFunc(parts, func(part check.Part) bool { return !part.IsMain && part.Compares }) {
 		return false
 	}
 	counted := c.counts(s).Columns
@@ -56,7 +56,7 @@ func (c *Conn) queryHeld(ctx context.Context, s *statement, cursor *cursor, send
 		if read, err = cursor.end(rows); err != nil {
 			return c.fromServer(ctx, s, err)
 		}
-		return c.judge(ctx, s, cursor.total, cursor.first, rewrite.Counts{})
+		return c.judge(ctx, s, cursor.total, cursor.first, check.Counts{})
 	})
 	if err != nil {
 		return nil, err

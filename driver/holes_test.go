@@ -20,7 +20,7 @@ type hole struct{ name, file, sound, unsound string }
 
 // planHoles are holes in the check of one text, which a table of cases finds.
 var planHoles = []hole{
-	{"an event trigger is enabled in the text", "../rewrite/onetext.go", `case "AlterEventTrigStmt", "CreateEventTrigStmt":`, `case "CreateEventTrigStmt":`},
+	{"an event trigger is enabled in the text", "../internal/check/onetext.go", `case "AlterEventTrigStmt", "CreateEventTrigStmt":`, `case "CreateEventTrigStmt":`},
 }
 
 var holes = []hole{

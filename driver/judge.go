@@ -7,13 +7,14 @@ import (
 	"slices"
 
 	"github.com/fencerow/fencerow/internal/aftermath"
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
 // meantByMain returns how many rows the statement's own write found, 0 if that isn't
 // known.
-func (s *statement) meantByMain(first []sqldriver.Value, counts rewrite.Counts) int64 {
+func (s *statement) meantByMain(first []sqldriver.Value, counts check.Counts) int64 {
 	return aftermath.MeantByMain(s.plan.Parts(), first, counts)
 }
 
@@ -30,7 +31,7 @@ func (s *statement) length(placeholder int64) (int64, bool) {
 
 // isOpen reports whether something is to be found out about a part whose count is known,
 // of a statement whose own write has as many rows as it needs.
-func (s *statement) isOpen(first []sqldriver.Value, counts rewrite.Counts) bool {
+func (s *statement) isOpen(first []sqldriver.Value, counts check.Counts) bool {
 	wrote := aftermath.Wrote(s.plan.Parts(), aftermath.Unknown, first, counts)
 	for i, part := range s.plan.Parts() {
 		least := max(1, part.Expects(s.length), part.AtMost(s.length), aftermath.MeantBy(i, first, counts))
@@ -43,7 +44,7 @@ func (s *statement) isOpen(first []sqldriver.Value, counts rewrite.Counts) bool 
 
 // judge returns the error of the first part of a statement that was stale, replayed or
 // can't be told about.
-func (c *Conn) judge(ctx context.Context, s *statement, n int64, first []sqldriver.Value, counts rewrite.Counts) error {
+func (c *Conn) judge(ctx context.Context, s *statement, n int64, first []sqldriver.Value, counts check.Counts) error {
 	wrote := aftermath.Wrote(s.plan.Parts(), n, first, counts)
 	for i, part := range s.plan.Parts() {
 		if !part.Compares || c.needNotAsk(&part) {
@@ -67,7 +68,7 @@ func (c *Conn) judge(ctx context.Context, s *statement, n int64, first []sqldriv
 type outcome struct {
 	conn      *Conn
 	statement *statement
-	part      *rewrite.Part
+	part      *check.Part
 	index     int
 	token     tokenctx.Token
 	wrote     int64 // rows, or aftermath.Unknown
@@ -98,7 +99,7 @@ func (o *outcome) isUncounted() bool {
 }
 
 // isUncounted reports whether that may be so of a part of the statement.
-func (s *statement) isUncounted(first []sqldriver.Value, counts rewrite.Counts) bool {
+func (s *statement) isUncounted(first []sqldriver.Value, counts check.Counts) bool {
 	if !s.plan.Rewritten() {
 		return false
 	}
@@ -125,7 +126,7 @@ func (o *outcome) explainNone(ctx context.Context) error {
 		return isFound && current > int64(o.token)
 	})
 	isByKey := last >= 0 && questions[last].ByKey
-	isOne := slices.ContainsFunc(questions, func(q rewrite.Question) bool { return q.ByKey && !q.Several })
+	isOne := slices.ContainsFunc(questions, func(q check.Question) bool { return q.ByKey && !q.Several })
 	o.isAlone = o.isAlone && (o.wrote == 0 || isOne) // else it may have written other rows
 	isNewer, isSame := isFound && current > int64(o.token), isFound && current == int64(o.token)
 	switch {
@@ -276,13 +277,13 @@ func (c *Conn) tokenContext(ctx context.Context, resource string) context.Contex
 }
 
 // needNotAsk reports whether nobody would hear the answer of a probe.
-func (c *Conn) needNotAsk(part *rewrite.Part) bool {
+func (c *Conn) needNotAsk(part *check.Part) bool {
 	return !c.connector.told() && c.onlyReports(part)
 }
 
 // onlyReports reports whether the tables that a part may write are only reported. Their
 // name may stand for several.
-func (c *Conn) onlyReports(part *rewrite.Part) bool {
+func (c *Conn) onlyReports(part *check.Part) bool {
 	return !slices.ContainsFunc(part.Writes, func(w rewrite.Write) bool { return !c.view.Reports(w.Table) })
 }
 

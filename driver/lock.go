@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -34,8 +34,8 @@ func (o *outcome) lease(ctx context.Context) leaseState {
 	}
 	var current int64
 	isGone := false
-	question := rewrite.Probe{SQL: leaseQuery}
-	err := c.askWith(ctx, []rewrite.Probe{question}, func(rewrite.Probe) ([]sqldriver.NamedValue, bool) {
+	question := check.Probe{SQL: leaseQuery}
+	err := c.askWith(ctx, []check.Probe{question}, func(check.Probe) ([]sqldriver.NamedValue, bool) {
 		return []sqldriver.NamedValue{{Ordinal: 1, Value: resource}}, true
 	}, func(_ int, value sqldriver.Value) bool {
 		current, _ = value.(int64)
@@ -68,7 +68,7 @@ func (o *outcome) askLock(ctx context.Context, isMissing bool) error {
 		return nil
 	}
 	isAnywhere := false
-	err := o.conn.ask(ctx, o.statement, o.token, []rewrite.Probe{o.statement.plan.Looks()[o.index].Anywhere}, func(_ int, value sqldriver.Value) bool {
+	err := o.conn.ask(ctx, o.statement, o.token, []check.Probe{o.statement.plan.Looks()[o.index].Anywhere}, func(_ int, value sqldriver.Value) bool {
 		found, isAnswer := value.(bool)
 		isAnywhere = found || !isAnswer
 		return true

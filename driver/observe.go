@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"weak"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -123,7 +124,7 @@ func (c *Connector) tellOf(ctx context.Context, sql string, e Event) {
 				continue
 			}
 			if e.SQL == "" && sql != "" && e.Rule != rewrite.SessionState { // its literals may be others to the server
-				e.SQL = rewrite.Redact(sql)
+				e.SQL = check.Redact(sql)
 			}
 			o.Event(ctx, e)
 		}

@@ -184,7 +184,7 @@ func TestOptions(t *testing.T) {
 		opt  driver.Option
 		want string
 	}{
-		"no mode":        {driver.Protect("orders", 0), "has no mode"},
+		"no mode":        {driver.Protect("orders", ""), "has no mode"},
 		"malformed name": {driver.Protect(`a.b.c`, rewrite.Strict), "malformed table name"},
 		"open quote":     {driver.Protect(`"orders`, rewrite.Strict), "malformed table name"},
 		"empty name":     {driver.Protect(``, rewrite.Strict), "malformed table name"},

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func Protect(name string, mode rewrite.Mode) Option {
 		if err != nil {
 			return err
 		}
-		return ProtectTable(rewrite.Table{Schema: schema, Name: table, Mode: mode})(s)
+		return ProtectTable(rewrite.Table{Schema: cmp.Or(schema, "public"), Name: table, Mode: mode})(s)
 	}
 }
 

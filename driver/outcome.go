@@ -5,7 +5,7 @@ import (
 	sqldriver "database/sql/driver"
 
 	"github.com/fencerow/fencerow/internal/aftermath"
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 type (
@@ -73,7 +73,7 @@ func (c *Conn) outcomeOf(ctx context.Context, s *statement, result sqldriver.Res
 	if err != nil {
 		n = aftermath.Unknown
 	}
-	if err := c.judge(ctx, s, n, nil, rewrite.Counts{}); err != nil {
+	if err := c.judge(ctx, s, n, nil, check.Counts{}); err != nil {
 		return nil, err
 	}
 	return result, nil
@@ -81,7 +81,7 @@ func (c *Conn) outcomeOf(ctx context.Context, s *statement, result sqldriver.Res
 
 // execCounted runs a statement whose rows are nothing but the counts of its writes in
 // WITH, or end with them. A row comes back for each that counts.
-func (c *Conn) execCounted(ctx context.Context, s *statement, counts rewrite.Counts, query queryFunc) (sqldriver.Result, error) {
+func (c *Conn) execCounted(ctx context.Context, s *statement, counts check.Counts, query queryFunc) (sqldriver.Result, error) {
 	rows, err := query(s.with(s.bound))
 	if err != nil {
 		return nil, c.fromServer(ctx, s, err)
@@ -98,9 +98,9 @@ func (c *Conn) execCounted(ctx context.Context, s *statement, counts rewrite.Cou
 }
 
 // counts returns where the rows of what is sent have the counts of its parts.
-func (c *Conn) counts(s *statement) rewrite.Counts {
+func (c *Conn) counts(s *statement) check.Counts {
 	if c.std == nil || !s.plan.Guarded() {
-		return rewrite.Counts{}
+		return check.Counts{}
 	}
 	return s.plan.Counts()
 }
@@ -146,7 +146,7 @@ const maxAhead = 10_000
 
 // judgeRows finds out what has come of the statement that rows are of, as far as their
 // first ones tell.
-func (c *Conn) judgeRows(ctx context.Context, s *statement, cursor *cursor, rows sqldriver.Rows, counts rewrite.Counts) (sqldriver.Rows, error) {
+func (c *Conn) judgeRows(ctx context.Context, s *statement, cursor *cursor, rows sqldriver.Rows, counts check.Counts) (sqldriver.Rows, error) {
 	ended, err := cursor.ahead(rows, s.leastRows())
 	found := s.meantByMain(cursor.first, counts)
 	if err == nil && !ended && found <= maxAhead {

@@ -16,6 +16,7 @@ import (
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/lease"
 	"github.com/fencerow/fencerow/migrations"
+	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -148,7 +149,7 @@ func openTraced(t *testing.T, text string, opts ...driver.Option) (db *sql.DB, p
 	tracer = &onText{text: text}
 	config := plain.Config().Copy()
 	config.Tracer = tracer
-	connector, err := driver.NewConnector(*config, append(opts, driver.Protect("orders", 2), driver.Protect("payments", 2))...)
+	connector, err := driver.NewConnector(*config, append(opts, driver.Protect("orders", rewrite.Lease), driver.Protect("payments", rewrite.Lease))...)
 	require.NoError(t, err)
 	db = sql.OpenDB(connector)
 	db.SetMaxOpenConns(1)

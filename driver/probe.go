@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -15,8 +15,8 @@ import (
 var errNoQuestion = errors.New("the statement has nothing to ask for")
 
 // probesOf returns the probes of questions.
-func probesOf(questions []rewrite.Question) []rewrite.Probe {
-	probes := make([]rewrite.Probe, len(questions))
+func probesOf(questions []check.Question) []check.Probe {
+	probes := make([]check.Probe, len(questions))
 	for i, q := range questions {
 		probes[i] = q.Probe
 	}
@@ -25,15 +25,15 @@ func probesOf(questions []rewrite.Question) []rewrite.Probe {
 
 // ask sends probes on the statement's connection, one after the other, until one has an
 // answer. An error says that not all could be asked that had to be.
-func (c *Conn) ask(ctx context.Context, s *statement, token tokenctx.Token, probes []rewrite.Probe, answers func(int, sqldriver.Value) bool) error {
-	return c.askWith(ctx, probes, func(p rewrite.Probe) ([]sqldriver.NamedValue, bool) {
+func (c *Conn) ask(ctx context.Context, s *statement, token tokenctx.Token, probes []check.Probe, answers func(int, sqldriver.Value) bool) error {
+	return c.askWith(ctx, probes, func(p check.Probe) ([]sqldriver.NamedValue, bool) {
 		args, ok := probeArgs(p, token, s.bound)
 		return s.with(args), ok
 	}, answers)
 }
 
 // askWith is ask with what gives each probe its arguments.
-func (c *Conn) askWith(ctx context.Context, probes []rewrite.Probe, argsOf func(rewrite.Probe) ([]sqldriver.NamedValue, bool), answers func(int, sqldriver.Value) bool) error {
+func (c *Conn) askWith(ctx context.Context, probes []check.Probe, argsOf func(check.Probe) ([]sqldriver.NamedValue, bool), answers func(int, sqldriver.Value) bool) error {
 	if len(probes) == 0 {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (c *Conn) shield(ctx context.Context, timeout time.Duration) (done func(), 
 }
 
 // probeArgs picks the arguments of a probe out of the statement's.
-func probeArgs(p rewrite.Probe, token tokenctx.Token, bound []sqldriver.NamedValue) ([]sqldriver.NamedValue, bool) {
+func probeArgs(p check.Probe, token tokenctx.Token, bound []sqldriver.NamedValue) ([]sqldriver.NamedValue, bool) {
 	args := make([]sqldriver.NamedValue, len(p.Args))
 	for i, n := range p.Args {
 		if n < 0 || n > len(bound) {

@@ -14,7 +14,7 @@ type Event struct {
 	Table    string       // the protected table, if one is concerned
 	Rule     rewrite.Rule // of what was refused or reported; else ""
 	Location string       // the caller's file:line, as far as it is known
-	SQL      string       // the refused or reported statement by [rewrite.Redact], for an [Observer] only
+	SQL      string       // the refused or reported statement with "?" for its literals, for an [Observer] only
 	Err      error        // a *rewrite.Violation, *StaleError, *ReplayError or *PartialError, or why a look failed
 }
 

@@ -5,6 +5,7 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/rewrite"
 )
@@ -70,7 +71,7 @@ func (s *Stmt) QueryContext(ctx context.Context, args []sqldriver.NamedValue) (s
 		return s.conn.read(ctx, s.query, rows, err)
 	}
 	admitted := new(statement)
-	if err := s.admit(ctx, admitted, new(rewrite.Binder), known, args, true); err != nil {
+	if err := s.admit(ctx, admitted, new(check.Binder), known, args, true); err != nil {
 		return nil, err
 	}
 	return s.conn.query(ctx, admitted, s.sender(ctx))
@@ -96,12 +97,12 @@ func (s *Stmt) isPrepared(text string) bool {
 
 // admit checks the prepared text again. An argument that would replace the
 // text has no place here: what runs is what was prepared.
-func (s *Stmt) admit(ctx context.Context, admitted *statement, b *rewrite.Binder, known gate.Looked, args []sqldriver.NamedValue, asQuery bool) error {
+func (s *Stmt) admit(ctx context.Context, admitted *statement, b *check.Binder, known gate.Looked, args []sqldriver.NamedValue, asQuery bool) error {
 	if err := s.conn.admit(ctx, admitted, b, known, s.query, args, asQuery); err != nil {
 		return err
 	}
 	if admitted.sql != s.query {
-		return s.conn.refuse(ctx, admitted.sql, rewrite.Refuse(rewrite.QueryRewriter, "a query rewriter was passed to a prepared statement: pass it with the text to Exec or Query instead"))
+		return s.conn.refuse(ctx, admitted.sql, check.Refuse(rewrite.QueryRewriter, "a query rewriter was passed to a prepared statement: pass it with the text to Exec or Query instead"))
 	}
 	if admitted.text != s.text {
 		return s.prepareAgain(ctx, admitted)

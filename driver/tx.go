@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/gate"
-	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -90,7 +90,7 @@ func (c *Conn) bound() *Tx {
 // endTokens ends the tokens of the transaction with a text that is about to be
 // sent and may end it.
 func (c *Conn) endTokens(sql string) {
-	if tx := c.bound(); tx != nil && len(tx.tokens) > 0 && rewrite.EndsTransaction(sql) {
+	if tx := c.bound(); tx != nil && len(tx.tokens) > 0 && check.EndsTransaction(sql) {
 		tx.over = true
 	}
 }

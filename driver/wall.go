@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fencerow/fencerow/internal/aftermath"
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
@@ -73,7 +74,7 @@ func (c *Conn) staleByWall(ctx context.Context, s *statement, table string, deta
 }
 
 // writes reports whether a statement's own text writes the token.
-func (c *Conn) writes(ctx context.Context, plan *rewrite.Plan, token tokenctx.Token) bool {
+func (c *Conn) writes(ctx context.Context, plan *check.Plan, token tokenctx.Token) bool {
 	return slices.ContainsFunc(plan.Writes(), func(w rewrite.Write) bool {
 		own, ok := c.token(ctx, w.Table)
 		return ok && own == token
@@ -94,7 +95,7 @@ func (c *Conn) noTokenByWall(ctx context.Context, s *statement, table string, de
 
 // sentTo returns the kinds of the writes in a statement's own text that were sent to
 // a table with a token.
-func (c *Conn) sentTo(ctx context.Context, plan *rewrite.Plan, table string) (kinds []string) {
+func (c *Conn) sentTo(ctx context.Context, plan *check.Plan, table string) (kinds []string) {
 	for _, w := range plan.Writes() {
 		if _, ok := c.token(ctx, w.Table); ok && w.Table.String() == table {
 			kinds = append(kinds, w.Kind)
@@ -104,7 +105,7 @@ func (c *Conn) sentTo(ctx context.Context, plan *rewrite.Plan, table string) (ki
 }
 
 func (c *Conn) refusedByWall(ctx context.Context, s *statement, rule rewrite.Rule, table string, err error, message string) error {
-	v := rewrite.Refuse(rule, fmt.Sprintf(message, table))
+	v := check.Refuse(rule, fmt.Sprintf(message, table))
 	v.Table, v.Err = table, err
 	sql := ""
 	if s != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/internal/reach"
 	"github.com/fencerow/fencerow/rewrite"
@@ -14,12 +15,12 @@ import (
 // catalog. Others don't see that before it is committed, so the transaction
 // looks for itself: what it sends is judged by what all know, and by this, too.
 type within struct {
-	unread bool            // something may have changed since the last look
-	makes  bool            // the transaction itself may have changed something
-	after  int64           // how many changes the handle had made by then
-	policy *rewrite.Policy // of the enforced tables by that look; nil if nothing had changed
-	stamp  string          // of the catalogs then
-	at     gate.Reading    // and of the registry
+	unread bool          // something may have changed since the last look
+	makes  bool          // the transaction itself may have changed something
+	after  int64         // how many changes the handle had made by then
+	policy *check.Policy // of the enforced tables by that look; nil if nothing had changed
+	stamp  string        // of the catalogs then
+	at     gate.Reading  // and of the registry
 }
 
 // noteMakers notes that a text is about to be sent which may use what changes the
@@ -98,7 +99,7 @@ func (c *Conn) lookBeyond(ctx context.Context, sql string) error {
 		return nil
 	}
 	if c.within.makes {
-		return c.refuse(ctx, sql, rewrite.Refuse(rewrite.SessionState, "this transaction has called what may have changed the catalog, and so has another connection of the handle; its snapshot doesn't show both, so what a statement would write cannot be told: roll the transaction back, and begin it again"))
+		return c.refuse(ctx, sql, check.Refuse(rewrite.SessionState, "this transaction has called what may have changed the catalog, and so has another connection of the handle; its snapshot doesn't show both, so what a statement would write cannot be told: roll the transaction back, and begin it again"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, beyondPatience) // a pool may have no connection left
 	defer cancel()
@@ -150,7 +151,7 @@ func (w *within) read(ctx context.Context, c *Conn) error {
 
 // judge says what is wrong with a text by what the transaction has changed, if
 // anything, and whether it may change more. The plan is the one by what all know.
-func (w *within) judge(ctx context.Context, c *Conn, sql string, plan *rewrite.Plan) (v *rewrite.Violation, makes bool, err error) {
+func (w *within) judge(ctx context.Context, c *Conn, sql string, plan *check.Plan) (v *rewrite.Violation, makes bool, err error) {
 	if w == nil || w.policy == nil {
 		return nil, false, nil
 	}
@@ -162,7 +163,7 @@ func (w *within) judge(ctx context.Context, c *Conn, sql string, plan *rewrite.P
 	case len(own.Violations) > 0:
 		return &own.Violations[0], own.Makes, nil
 	case len(own.Writes()) != len(plan.Writes()), (own.Guarded() || own.Gated()) && c.text(own, sql) != c.text(plan, sql):
-		return rewrite.Refuse(rewrite.SessionState, "this transaction has called what changed the catalog, by which the statement writes other tables than before: commit the transaction first"), own.Makes, nil
+		return check.Refuse(rewrite.SessionState, "this transaction has called what changed the catalog, by which the statement writes other tables than before: commit the transaction first"), own.Makes, nil
 	}
 	return nil, own.Makes, nil
 }

@@ -97,7 +97,7 @@ func (c *collector) finish(all bool) []Finding {
 	var out []Finding
 	for _, v := range c.violations {
 		if !c.claimed[v] {
-			out = append(out, Of(v))
+			out = append(out, FindingOf(v))
 		}
 	}
 	for _, a := range c.allowed {
@@ -108,5 +108,5 @@ func (c *collector) finish(all bool) []Finding {
 			out = append(out, a.finding(a.unusedMessage()))
 		}
 	}
-	return Merge(out)
+	return MergeFindings(out)
 }

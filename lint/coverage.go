@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/rewrite"
 )
 
@@ -85,7 +86,7 @@ func (c *coverage) countSent(_ context.Context, op driver.Operation, err error) 
 		return
 	}
 	var partial *driver.PartialError
-	text, counted := rewrite.Redact(op.SQL), make(map[string]bool)
+	text, counted := check.Redact(op.SQL), make(map[string]bool)
 	for _, w := range op.Writes {
 		table := w.Table.String()
 		if counted[table] {

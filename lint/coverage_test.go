@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/rewrite"
 	"github.com/fencerow/fencerow/tokenctx"
 )
@@ -28,7 +29,7 @@ func TestCoverageCounts(t *testing.T) {
 		"stale":            {&tokenctx.StaleError{}, []rewrite.Write{{Table: orders, Kind: "DELETE"}}, "0 of 1; DELETE 1 stale"},
 		"replay":           {fmt.Errorf("wrapped: %w", &tokenctx.ReplayError{}), []rewrite.Write{{Table: orders, Kind: "UPDATE"}}, "0 of 1; UPDATE 1 replay"},
 		"failed":           {errors.New("deadlock detected"), []rewrite.Write{{Table: orders, Kind: "UPDATE"}}, "0 of 1; UPDATE 1 failed"},
-		"refused by wall":  {rewrite.Refuse(rewrite.WallRefused, "an event tells of it"), []rewrite.Write{{Table: orders, Kind: "UPDATE"}}, ""},
+		"refused by wall":  {check.Refuse(rewrite.WallRefused, "an event tells of it"), []rewrite.Write{{Table: orders, Kind: "UPDATE"}}, ""},
 		"a read":           {nil, nil, ""},
 		"one table, twice": {nil, []rewrite.Write{{Table: orders, Kind: "UPDATE"}, {Table: orders, Kind: "INSERT"}}, "1 of 1; UPDATE 1 accepted"},
 		"two tables": {nil, []rewrite.Write{{Table: orders, Kind: "UPDATE"}, {Table: payments, Kind: "INSERT"}},

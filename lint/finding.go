@@ -24,8 +24,8 @@ type Finding struct {
 	Times        int          // how often it was found there
 }
 
-// Of makes a finding of a violation, at the line that the violation names.
-func Of(v *rewrite.Violation) Finding {
+// FindingOf makes a finding of a violation, at the line that the violation names.
+func FindingOf(v *rewrite.Violation) Finding {
 	f := Finding{Rule: v.Rule, Table: v.Table, Message: v.Message, Fix: v.Fix, Times: 1}
 	f.Path, f.Line = splitLocation(v.Location)
 	if _, details, ok := strings.Cut(v.Error(), "\n"); ok {
@@ -34,14 +34,14 @@ func Of(v *rewrite.Violation) Finding {
 	return f
 }
 
-// OfError is [Of] for the violation that an error wraps. If the error wraps no
+// FindingFromError is [FindingOf] for the violation that an error wraps. If the error wraps no
 // violation, ok is false.
-func OfError(err error) (f Finding, ok bool) {
+func FindingFromError(err error) (f Finding, ok bool) {
 	var v *rewrite.Violation
 	if !errors.As(err, &v) {
 		return Finding{}, false
 	}
-	return Of(v), true
+	return FindingOf(v), true
 }
 
 // Place returns path:line:column, as far as they are known.
@@ -78,9 +78,9 @@ func (f Finding) String() string {
 	return f.Headline() + "\n" + f.Details
 }
 
-// Merge sorts findings by place and rule, and merges equal findings at one place into
+// MergeFindings sorts findings by place and rule, and merges equal findings at one place into
 // one, which counts them.
-func Merge(findings []Finding) []Finding {
+func MergeFindings(findings []Finding) []Finding {
 	sorted := slices.Clone(findings)
 	slices.SortStableFunc(sorted, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),

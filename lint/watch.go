@@ -56,7 +56,7 @@ func failAtEnd(t TestingT, opts []Option) func(context.Context, driver.Event) {
 	})
 	return func(ctx context.Context, e driver.Event) {
 		if c.record(ctx, e) && mainCollector.Load() == nil {
-			_, _ = fmt.Fprintln(stderr, formatFindings("fencerow found after "+name+" had ended:", []Finding{Of(violationOf(e))}))
+			_, _ = fmt.Fprintln(stderr, formatFindings("fencerow found after "+name+" had ended:", []Finding{FindingOf(violationOf(e))}))
 		}
 	}
 }

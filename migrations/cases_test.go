@@ -21,7 +21,7 @@ import (
 	"github.com/fencerow/fencerow/internal/localpg"
 )
 
-// wallCase is a harmful statement of rewrite/testdata/cases.
+// wallCase is a harmful statement of internal/check/testdata/cases.
 type wallCase struct {
 	ID, Class, SQL, Mode, Expect string
 	Args                         []any
@@ -51,7 +51,7 @@ var documented = map[string]string{
 	"ins-041": "an expression that yields a token that another holder was given is as good as the holder's own",
 }
 
-const casesDir = "../rewrite/testdata/cases/"
+const casesDir = "../internal/check/testdata/cases/"
 
 func harmfulCases(t *testing.T) []wallCase {
 	t.Helper()

@@ -7,20 +7,23 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/fencerow/fencerow/internal/mode"
 )
 
-// Mode says what counts as new enough on a table. It has no default: the wrong
-// one either refuses a holder's second write or lets a replay through.
-type Mode string
+// Mode says what counts as new enough on a table: [Strict] or [Lease], the same as
+// rewrite.Mode. It has no default: the wrong one either refuses a holder's second
+// write or lets a replay through.
+type Mode = mode.Mode
 
 const (
 	// Strict takes a write only if last_token < T: one accepted write per token
 	// and row. For tokens drawn for each write.
-	Strict Mode = "strict"
+	Strict = mode.Strict
 
 	// Lease takes a write if last_token <= T: the holder of a lease writes as
 	// often as it likes under its one token.
-	Lease Mode = "lease"
+	Lease = mode.Lease
 )
 
 // Table is a table to protect.

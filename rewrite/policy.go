@@ -1,78 +1,12 @@
 package rewrite
 
 import (
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
-	"unicode/utf8"
+	"context"
+	"database/sql/driver"
 
-	"github.com/fencerow/fencerow/internal/sqltext"
+	"github.com/fencerow/fencerow/internal/check"
+	"github.com/fencerow/fencerow/tokenctx"
 )
-
-// Mode says which tokens a protected table takes. There is no default: it is
-// chosen when the table is registered.
-type Mode int
-
-// The modes of a protected table.
-const (
-	// Strict accepts one write per token and row (token column < token). It
-	// is for tokens that are drawn for each write.
-	Strict Mode = iota + 1
-	// Lease lets a holder write a row as often as it likes under one token
-	// (token column <= token).
-	Lease
-)
-
-// String returns "strict" or "lease", as in the registry.
-func (m Mode) String() string {
-	switch m {
-	case Strict:
-		return "strict"
-	case Lease:
-		return "lease"
-	}
-	return fmt.Sprintf("Mode(%d)", int(m))
-}
-
-// ParseMode reads the name of a mode as String writes it.
-func ParseMode(s string) (Mode, error) {
-	switch s {
-	case "strict":
-		return Strict, nil
-	case "lease":
-		return Lease, nil
-	}
-	return 0, fmt.Errorf("unknown mode %q: choose strict (one write per token and row) or lease (a holder writes as often as it likes)", s)
-}
-
-// DefaultTokenColumn is the token column of a table that names none.
-const DefaultTokenColumn = "last_token"
-
-// Table is a protected table. Names are as PostgreSQL stores them: case
-// matters, and nothing is quoted.
-type Table struct {
-	Schema      string     // "public" if empty
-	Name        string     // required
-	TokenColumn string     // a bigint NOT NULL column; DefaultTokenColumn if empty
-	Mode        Mode       // required
-	Resource    string     // the resource whose token the table takes; "" takes the context's default token
-	Key         []string   // the primary key's columns, if known: lets a lost race be told from a missing row
-	Keys        [][]string // the columns of the keys by which a row is known whatever happens to it: unique indexes, without what a partitioned table is partitioned by
-	DropsRows   bool       // a trigger or rule of the table may leave a row out of a write, without an error
-	Rewrite     bool       // a write without a proof is sent in its guarded form, if it has one; see Plan.Rewritten
-	Unfit       string     // why no write to it can be proved, and what mends that; "" if its token column holds tokens
-	Attested    bool       // the database wants the token of every write in a setting, too; see Plan.Attested
-	Moves       bool       // an UPDATE may move a row to another partition, of which the database then sees the DELETE; see Plan.Attested
-}
-
-// String returns the table's name for messages, without the schema public.
-func (t *Table) String() string {
-	if t.Schema == "public" || t.Schema == "" {
-		return t.Name
-	}
-	return t.Schema + "." + t.Name
-}
 
 // Policy is an immutable set of protected tables. It is safe for concurrent use.
 //
@@ -80,156 +14,103 @@ func (t *Table) String() string {
 // every protected table of that name, whatever the session's search_path is:
 // functions, triggers, views over pg_settings, a reload of the configuration and
 // poolers change that setting without a statement that shows it.
-type Policy struct {
-	byName  map[string][]*relation // protected tables and their closure, by bare name
-	tables  []*Table
-	closure Closure
-	words   map[string][]string // names that a change of structure must not mention, with their schemas
-	quick   *quickSet
-	makers  *makerSet // what changes the catalog when it is used; nil if nothing does
-
-	hasReaders bool // a relation writes a protected table when it is read
-
-	namesakes map[string][]Namesake // what bare names may stand for besides, and isn't protected
-
-	path   []string // the schemas in which a new object could take the place of a protected one
-	known  bool     // whether path is known at all
-	unsafe string   // why no write can be proved under this path; "" if it can
-}
+type Policy struct{ policy *check.Policy }
 
 // NewPolicy returns the policy that protects the given tables. Use
 // [Policy.ForPath] for a session whose search path is known.
-func NewPolicy(tables ...Table) (*Policy, error) {
-	p := &Policy{byName: make(map[string][]*relation, len(tables))}
-	for _, t := range tables {
-		t = t.withDefaults()
-		t.Key, t.Keys = slices.Clone(t.Key), cloneKeys(t.Keys)
-		if err := t.check(); err != nil {
-			return nil, err
-		}
-		r := p.relation(Name{t.Schema, t.Name})
-		if r.table != nil {
-			return nil, fmt.Errorf("table %q is protected twice: register it once", t.String())
-		}
-		r.table = &t
-		p.tables = append(p.tables, &t)
+func NewPolicy(tables ...Table) (*Policy, error) { return wrap(check.NewPolicy(tables...)) }
+
+func wrap(p *check.Policy, err error) (*Policy, error) {
+	if err != nil {
+		return nil, err
 	}
-	p.setClosure(Closure{})
-	return p, nil
+	return &Policy{p}, nil
 }
 
 // ForPath returns the policy for a session that began with that search path. The
 // schemas are those of the setting search_path, in order, with "$user" already
-// replaced. What a bare name of a table, view or function stands for doesn't
-// depend on the path. The path decides where a new relation could take a
-// protected one's place: DDL on a namesake in a schema that isn't on the path is
-// allowed.
+// replaced. What a bare name of a table, view or function stands for doesn't depend
+// on the path. The path decides where a new relation could take a protected one's
+// place: DDL on a namesake in a schema that isn't on the path is allowed.
 //
-// If pg_catalog is named in the path and doesn't come first, an operator of a
-// user's schema would stand in for the built-in "<"; no write is provable
-// then, and each is refused.
-func (p *Policy) ForPath(schemas ...string) *Policy {
-	view := *p
-	view.path, view.known, view.unsafe = slices.Clone(schemas), true, ""
-	if i := slices.Index(schemas, "pg_catalog"); i > 0 {
-		view.unsafe = "pg_catalog does not come first in the session's search_path, so the operator < may be somebody's own; leave pg_catalog out of search_path"
-	}
-	return &view
-}
+// If pg_catalog is named in the path and doesn't come first, an operator of a user's
+// schema would stand in for the built-in "<"; no write is provable then, and each is
+// refused.
+func (p *Policy) ForPath(schemas ...string) *Policy { return &Policy{p.policy.ForPath(schemas...)} }
 
-// ForAnyPath returns the policy for a session that has changed its search path:
-// a new relation could take a protected one's place in any schema, and what made
-// the first path unsafe may come back.
-func (p *Policy) ForAnyPath() *Policy {
-	view := *p
-	view.path, view.known = nil, false
-	return &view
+// WithClosure returns the policy with what else can reach its tables. It fails if the
+// closure names a table that the policy doesn't protect.
+func (p *Policy) WithClosure(c Closure) (*Policy, error) {
+	return wrap(p.policy.WithClosure(check.Closure{
+		Relatives: c.Relatives, Views: c.Views, Cascades: c.Cascades, Writers: c.Writers, Functions: c.Functions,
+		TriggerFunctions: c.TriggerFunctions, TokenTriggers: c.TokenTriggers, EventTriggers: c.EventTriggers, Sequences: c.Sequences, GuardedFunctions: c.GuardedFunctions,
+	}))
 }
 
 // Tables returns the protected tables, sorted by schema and name.
-func (p *Policy) Tables() []Table {
-	out := make([]Table, len(p.tables))
-	for i, t := range p.tables {
-		out[i] = *t
-		out[i].Key, out[i].Keys = slices.Clone(t.Key), cloneKeys(t.Keys)
-	}
-	slices.SortFunc(out, func(a, b Table) int {
-		return strings.Compare(a.Schema+"\x00"+a.Name, b.Schema+"\x00"+b.Name)
-	})
-	return out
+func (p *Policy) Tables() []Table { return p.policy.Tables() }
+
+// Plan checks one SQL text. It never returns nil, and touches no database.
+func (p *Policy) Plan(sql string) *Plan {
+	plan := p.policy.Plan(sql)
+	return &Plan{Violations: plan.Violations, Cleared: plan.Cleared, plan: plan}
 }
 
-// lookup returns the relations of the closure that a name in a statement can
-// stand for; schema is "" for a bare name.
-func (p *Policy) lookup(schema, name string) []*relation {
-	candidates := p.byName[name]
-	if schema == "" {
-		return candidates
-	}
-	var hits []*relation
-	for _, r := range candidates {
-		if r.IsIn(schema) {
-			hits = append(hits, r)
-		}
-	}
-	return hits
+// Guard returns the guarded form of a text that writes protected tables without a
+// proof: the raise and the guard are added, with the token as a new last parameter, or
+// with the placeholder that the statement already has at one of the two. What is there
+// stays as it is, comments and hints too. The result is proved by the same check as any
+// other text, and to be what was there with these additions.
+//
+// A text that needs no guard, or has it, is returned unchanged. The error is
+// [ErrNotGuardable] or a *[Violation].
+func (p *Policy) Guard(sql string) (string, error) { return p.policy.Guard(sql) }
+
+// Plan is what one SQL text does to protected tables, and what proves that it may. It
+// is immutable and safe for concurrent use.
+type Plan struct {
+	// Violations says why the text must not be sent. If it is empty, a text with
+	// protected writes still has to pass Bind.
+	Violations []Violation
+	// Cleared reports that the text has no name or word by which it could reach a protected
+	// table, so that it wasn't parsed.
+	Cleared bool
+
+	plan *check.Plan
 }
 
-// Check reports what is wrong with the table's names or mode: no policy takes a
-// table with such a fault.
-func (t *Table) Check() error {
-	with := t.withDefaults()
-	return with.check()
+// Refusal returns the first of the violations as an error, or nil.
+func (p *Plan) Refusal() error { return p.plan.Refusal() }
+
+// Writes returns the protected writes of the text.
+func (p *Plan) Writes() []Write { return p.plan.Writes() }
+
+// Guarded reports whether the text writes a protected table: it then needs a token.
+func (p *Plan) Guarded() bool { return p.plan.Guarded() }
+
+// Text returns the text that the plan is for: the one that was given, or what it was
+// rewritten into.
+func (p *Plan) Text() string { return p.plan.Text() }
+
+// Rewritten reports whether the text was guarded by the policy: [Plan.Text] is then what
+// the text was made into, or its arguments are replaced. It is the case for writes to
+// tables with Rewrite set.
+func (p *Plan) Rewritten() bool { return p.plan.Rewritten() }
+
+// Explain says in a few lines which protected tables the text writes, what proves that it
+// may, and what is refused.
+func (p *Plan) Explain() string { return p.plan.Explain() }
+
+// Bind puts the token where the statement needs it: it returns a copy of args with every
+// token position filled. Args are indexed as PostgreSQL counts them: $1 is args[0]. An
+// argument that is there already must be the token itself or tokenctx.Arg. The error is
+// a *[Violation]. A statement that needs no token gets args back as they are.
+func (p *Plan) Bind(t tokenctx.Token, args []driver.NamedValue) ([]driver.NamedValue, error) {
+	return p.plan.Bind(t, args)
 }
 
-// withDefaults returns the table with the defaults in the place of empty names.
-func (t *Table) withDefaults() Table {
-	with := *t
-	with.Schema = defaultTo(t.Schema, "public")
-	with.TokenColumn = defaultTo(t.TokenColumn, DefaultTokenColumn)
-	return with
-}
-
-func cloneKeys(keys [][]string) [][]string {
-	out := slices.Clone(keys)
-	for i := range out {
-		out[i] = slices.Clone(out[i])
-	}
-	return out
-}
-
-func (t *Table) check() error {
-	for _, name := range slices.Concat([]string{t.Schema, t.Name, t.TokenColumn}, t.Key, slices.Concat(t.Keys...)) {
-		if err := checkName(name); err != nil {
-			return fmt.Errorf("table %q: %w", t.String(), err)
-		}
-	}
-	switch {
-	case t.Schema == "pg_catalog" || t.Schema == "information_schema" || t.Schema == "fencing":
-		return fmt.Errorf("table %q: tables of schema %s cannot be protected", t.String(), t.Schema)
-	case t.Mode != Strict && t.Mode != Lease:
-		return fmt.Errorf("table %q has no mode: choose rewrite.Strict (one write per token and row) or rewrite.Lease (a holder writes as often as it likes)", t.String())
-	case strings.ContainsRune(t.Resource, 0):
-		return fmt.Errorf("table %q: the resource name contains a NUL byte", t.String())
-	}
-	return nil
-}
-
-func checkName(name string) error {
-	switch {
-	case name == "":
-		return errors.New("a name is empty: give schema, table and column as PostgreSQL stores them")
-	case len(name) > sqltext.MaxName:
-		return fmt.Errorf("name %q is longer than PostgreSQL's %d bytes", name, sqltext.MaxName)
-	case !utf8.ValidString(name) || strings.ContainsRune(name, 0):
-		return fmt.Errorf("name %q is not valid UTF-8 or contains a NUL byte", name)
-	}
-	return nil
-}
-
-func defaultTo(s, fallback string) string {
-	if s == "" {
-		return fallback
-	}
-	return s
+// BindAll is [Plan.Bind] with the tokens that ctx carries: each table takes the token of
+// its resource.
+func (p *Plan) BindAll(ctx context.Context, args []driver.NamedValue) ([]driver.NamedValue, error) {
+	return p.plan.BindAll(ctx, args)
 }

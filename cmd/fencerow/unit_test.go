@@ -104,7 +104,7 @@ func TestWantsColour(t *testing.T) {
 func TestColoured(t *testing.T) {
 	policy, err := rewrite.NewPolicy(rewrite.Table{Name: "orders", Mode: rewrite.Lease})
 	require.NoError(t, err)
-	f := lint.Of(&policy.Plan("UPDATE orders SET a = 1").Violations[0])
+	f := lint.FindingOf(&policy.Plan("UPDATE orders SET a = 1").Violations[0])
 	f.Path, f.Line, f.Column = "a.sql", 1, 8
 	got := coloured(f)
 	for _, part := range []string{bold + "a.sql:1:8" + reset + ": UPDATE on", red + "^^^^^^" + reset, "\n" + green + "  fix:", "\n" + dim + "  docs:"} {

@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // Unknown stands for a number of rows that isn't known.
@@ -12,7 +12,7 @@ const Unknown = -1
 
 // Wrote returns the number of rows that each part of a statement wrote, by the count of
 // the whole and the columns of its first row that count parts.
-func Wrote[Value any](parts []rewrite.Part, n int64, first []Value, counts rewrite.Counts) []int64 {
+func Wrote[Value any](parts []check.Part, n int64, first []Value, counts check.Counts) []int64 {
 	wrote := make([]int64, len(parts))
 	for i := range parts {
 		switch {
@@ -36,7 +36,7 @@ func Wrote[Value any](parts []rewrite.Part, n int64, first []Value, counts rewri
 }
 
 // MeantBy returns how many rows a part found, by its index, 0 if that isn't known.
-func MeantBy[Value any](part int, first []Value, counts rewrite.Counts) (n int64) {
+func MeantBy[Value any](part int, first []Value, counts check.Counts) (n int64) {
 	if i := slices.Index(counts.Meant, part); i >= 0 && len(first) >= counts.Hidden() {
 		n, _ = any(first[len(first)-len(counts.Meant)+i]).(int64)
 	}
@@ -45,7 +45,7 @@ func MeantBy[Value any](part int, first []Value, counts rewrite.Counts) (n int64
 
 // MeantByMain returns how many rows the statement's own write found, 0 if that isn't
 // known.
-func MeantByMain[Value any](parts []rewrite.Part, first []Value, counts rewrite.Counts) int64 {
+func MeantByMain[Value any](parts []check.Part, first []Value, counts check.Counts) int64 {
 	for i, part := range parts {
 		if part.IsMain {
 			return MeantBy(i, first, counts)
@@ -57,7 +57,7 @@ func MeantByMain[Value any](parts []rewrite.Part, first []Value, counts rewrite.
 // LeastRows is how many rows of a statement tell that its own write left none out: one,
 // unless it has several rows to write. length returns that of the array bound to a
 // placeholder.
-func LeastRows(parts []rewrite.Part, length func(placeholder int64) (int64, bool)) int {
+func LeastRows(parts []check.Part, length func(placeholder int64) (int64, bool)) int {
 	for _, part := range parts {
 		if part.IsMain {
 			return int(max(1, part.Expects(length)))

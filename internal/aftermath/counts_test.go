@@ -5,17 +5,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // The hidden columns of the first row count the parts, and come last.
 func TestCounts(t *testing.T) {
-	parts := []rewrite.Part{{IsFeed: true}, {IsMain: true}, {}}
-	counted := rewrite.Counts{Columns: []int{2}, Meant: []int{1}}
+	parts := []check.Part{{IsFeed: true}, {IsMain: true}, {}}
+	counted := check.Counts{Columns: []int{2}, Meant: []int{1}}
 	for name, c := range map[string]struct {
 		n      int64
 		first  []any
-		counts rewrite.Counts
+		counts check.Counts
 		wrote  []int64
 		meant  int64
 	}{

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -45,7 +45,7 @@ func ReadDetail(err *pgconn.PgError) WallDetail {
 	var d WallDetail
 	_ = json.Unmarshal([]byte(err.Detail), &d)
 	d.IsSealed = err.ConstraintName == sealTrigger
-	d.Table = (&rewrite.Table{Schema: err.SchemaName, Name: err.TableName}).String()
+	d.Table = (&check.Table{Schema: err.SchemaName, Name: err.TableName}).String()
 	return d
 }
 

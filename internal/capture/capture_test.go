@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "write the captured files instead of comparing them")
 
 // committed is where the captured files are kept.
-const committed = "../../rewrite/testdata/captured"
+const committed = "../../internal/check/testdata/captured"
 
 func TestFilesAreWhatLibrariesSend(t *testing.T) {
 	srv := localpg.StartServer(t)

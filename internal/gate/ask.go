@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // Asker is the session that a statement is to be sent on, for what has to be asked of
@@ -22,7 +22,7 @@ type Asker interface {
 
 // Meant asks the server what the bare names of a statement mean, and returns the
 // plan by the answer. Only a statement that lacks a guard costs this round trip.
-func Meant(ctx context.Context, asker Asker, plan *rewrite.Plan) (*rewrite.Plan, error) {
+func Meant(ctx context.Context, asker Asker, plan *check.Plan) (*check.Plan, error) {
 	shared := plan.Shared()
 	if shared == nil {
 		return plan, nil
@@ -96,7 +96,7 @@ const ownPathQuestion = `SELECT pg_catalog.set_config('fencing.session', 'driver
 // AskOwnPath refuses a statement that changes or calls something by a bare name which
 // the schema fencing has, too, if the name may mean that. Only a statement with such
 // a name costs this round trip.
-func AskOwnPath(ctx context.Context, asker Asker, plan *rewrite.Plan) (*rewrite.Violation, error) {
+func AskOwnPath(ctx context.Context, asker Asker, plan *check.Plan) (*check.Violation, error) {
 	if asker.TxStatus() == 'E' {
 		return nil, nil
 	}
@@ -107,5 +107,5 @@ func AskOwnPath(ctx context.Context, asker Asker, plan *rewrite.Plan) (*rewrite.
 	if !isOwn || plan.OwnName() == "" {
 		return nil, nil
 	}
-	return rewrite.Refuse(rewrite.SystemSchema, fmt.Sprintf("the session's search_path leads into the schema fencing, and the bare name %q may mean what that has: write the schema of the object that is meant, or take fencing out of the search_path", plan.OwnName())), nil
+	return check.Refuse(check.SystemSchema, fmt.Sprintf("the session's search_path leads into the schema fencing, and the bare name %q may mean what that has: write the schema of the object that is meant, or take fencing out of the search_path", plan.OwnName())), nil
 }

@@ -3,7 +3,7 @@ package gate
 import (
 	"sync/atomic"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // Detour is a reason for which a statement didn't take the short way, on which
@@ -80,7 +80,7 @@ func (d Detour) String() string {
 func (d Detour) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // PlanDetour tells which of the conditions of direct on the plan isn't met. One isn't.
-func PlanDetour(plan *rewrite.Plan, asQuery bool) Detour {
+func PlanDetour(plan *check.Plan, asQuery bool) Detour {
 	switch {
 	case len(plan.Violations) > 0:
 		return DetourViolation

@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/gate"
-	"github.com/fencerow/fencerow/rewrite"
 )
 
 // A text is judged by the tables that are enforced, as a session with a search path sees
 // them. Its plan is kept for all sessions with the same path.
 func Example() {
 	ctx := context.Background()
-	tables := []gate.Table{{Table: rewrite.Table{Schema: "public", Name: "orders", TokenColumn: "last_token", Mode: rewrite.Strict}, Level: gate.Enforce}}
+	tables := []gate.Table{{Table: check.Table{Schema: "public", Name: "orders", TokenColumn: "last_token", Mode: check.Strict}, Level: gate.Enforce}}
 	protection, err := gate.NewProtection(tables, gate.ClosuresOf(tables, nil, nil), 1<<20)
 	if err != nil {
 		panic(err)

@@ -10,28 +10,28 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/reach"
-	"github.com/fencerow/fencerow/rewrite"
 )
 
 // Protection is what a handle protects at one moment. A new one takes its
 // place when the registry changes; connections notice by the pointer.
 type Protection struct {
-	Tables      []Table         // as given or registered, before anything is looked up
-	enforced    *rewrite.Policy // of the tables whose statements are refused
-	Watched     *rewrite.Policy // of those and the reported ones; nil if there are none of the latter
-	WithOff     *rewrite.Policy // of those and the ones that are off; nil if there are none of the latter
-	HasEnforced bool            // whether any table's statements are refused
-	HasUnfit    bool            // whether an enforced table's token column can't hold tokens
-	HasWall     bool            // whether the database itself refuses writes to a table
+	Tables      []Table       // as given or registered, before anything is looked up
+	enforced    *check.Policy // of the tables whose statements are refused
+	Watched     *check.Policy // of those and the reported ones; nil if there are none of the latter
+	WithOff     *check.Policy // of those and the ones that are off; nil if there are none of the latter
+	HasEnforced bool          // whether any table's statements are refused
+	HasUnfit    bool          // whether an enforced table's token column can't hold tokens
+	HasWall     bool          // whether the database itself refuses writes to a table
 
-	Closures [3]rewrite.Closure // by scope
+	Closures [3]check.Closure // by scope
 
 	Grown uint64                  // how often a table has become enforced
 	last  atomic.Pointer[Reading] // that led to this
 
 	wanted []string // the resources whose tokens the tables take
-	plans  *otter.Cache[planKey, *rewrite.Plan]
+	plans  *otter.Cache[planKey, *check.Plan]
 
 	mu    sync.Mutex
 	views map[string]*View
@@ -39,7 +39,7 @@ type Protection struct {
 
 // NewProtection returns what is protected where the tables are, each reached by the closure
 // of its scope. cacheBytes bounds the plans that are kept.
-func NewProtection(tables []Table, closures [3]rewrite.Closure, cacheBytes uint64) (*Protection, error) {
+func NewProtection(tables []Table, closures [3]check.Closure, cacheBytes uint64) (*Protection, error) {
 	p := &Protection{Tables: tables, Closures: closures, views: make(map[string]*View)}
 	for _, t := range tables {
 		p.HasEnforced = p.HasEnforced || t.Level == Enforce
@@ -63,7 +63,7 @@ func NewProtection(tables []Table, closures [3]rewrite.Closure, cacheBytes uint6
 			return nil, err
 		}
 	}
-	p.plans, err = otter.New(&otter.Options[planKey, *rewrite.Plan]{
+	p.plans, err = otter.New(&otter.Options[planKey, *check.Plan]{
 		MaximumWeight: cacheBytes,
 		Weigher:       planWeight,
 	})
@@ -74,14 +74,14 @@ func NewProtection(tables []Table, closures [3]rewrite.Closure, cacheBytes uint6
 var levelsOf = [3][]Level{EnforcedTables: {Enforce}, WatchedTables: {Enforce, Report}, AllTables: {Enforce, Report, Off}}
 
 // policyOf returns the policy of the tables in a scope.
-func (p *Protection) policyOf(s Scope) (*rewrite.Policy, error) {
-	var chosen []rewrite.Table
+func (p *Protection) policyOf(s Scope) (*check.Policy, error) {
+	var chosen []check.Table
 	for _, t := range p.Tables {
 		if slices.Contains(levelsOf[s], t.Level) {
 			chosen = append(chosen, t.Table)
 		}
 	}
-	policy, err := rewrite.NewPolicy(chosen...)
+	policy, err := check.NewPolicy(chosen...)
 	if err != nil {
 		return nil, err
 	}
@@ -89,14 +89,14 @@ func (p *Protection) policyOf(s Scope) (*rewrite.Policy, error) {
 }
 
 // EnforcedPolicy returns the policy of the enforced tables alone, by a catalog.
-func EnforcedPolicy(tables []Table, found *reach.Catalog, guarded []rewrite.Name) (*rewrite.Policy, error) {
+func EnforcedPolicy(tables []Table, found *reach.Catalog, guarded []check.Name) (*check.Policy, error) {
 	p := &Protection{Tables: tables}
 	p.Closures[EnforcedTables] = found.Closure(ReachTables(tables, levelsOf[EnforcedTables]...), guarded)
 	return p.policyOf(EnforcedTables)
 }
 
 // ClosuresOf returns what else reaches the tables of each scope.
-func ClosuresOf(tables []Table, found *reach.Catalog, guarded []rewrite.Name) (closures [3]rewrite.Closure) {
+func ClosuresOf(tables []Table, found *reach.Catalog, guarded []check.Name) (closures [3]check.Closure) {
 	if found == nil {
 		return closures
 	}
@@ -110,7 +110,7 @@ func ClosuresOf(tables []Table, found *reach.Catalog, guarded []rewrite.Name) (c
 
 // Keeps reports whether the protection stays in place after a reading: it is
 // older, or says the same.
-func (p *Protection) Keeps(tables []Table, closures [3]rewrite.Closure, next *Reading) bool {
+func (p *Protection) Keeps(tables []Table, closures [3]check.Closure, next *Reading) bool {
 	last, same := p.Reading(), SameTables(p.Tables, tables)
 	switch {
 	case !next.isNews(last):
@@ -160,7 +160,7 @@ func (p *Protection) has(l Level) bool {
 }
 
 // Held returns the tables that are reported or enforced.
-func (p *Protection) Held() (out []rewrite.Table) {
+func (p *Protection) Held() (out []check.Table) {
 	for _, t := range p.Tables {
 		if t.Level != Off {
 			t.Schema = OrPublic(t.Schema)
@@ -173,7 +173,7 @@ func (p *Protection) Held() (out []rewrite.Table) {
 // Reports reports whether a table's statements are only reported. A table
 // without a schema stands for all of its name: those of one that is enforced are
 // not only reported.
-func (p *Protection) Reports(t *rewrite.Table) bool {
+func (p *Protection) Reports(t *check.Table) bool {
 	if p.Watched == nil {
 		return false
 	}
@@ -184,12 +184,12 @@ func (p *Protection) Reports(t *rewrite.Table) bool {
 
 // UnfitViolation refuses a statement that writes a table whose token column can't
 // hold tokens: its guard would prove nothing.
-func (p *Protection) UnfitViolation(plan *rewrite.Plan) *rewrite.Violation {
+func (p *Protection) UnfitViolation(plan *check.Plan) *check.Violation {
 	for _, w := range plan.Writes() {
 		if w.Table.Unfit == "" {
 			continue
 		}
-		v := rewrite.Refuse(rewrite.UnfitTable, fmt.Sprintf("%s on protected table %q, which %s; until the next look after that, no write to it is sent", w.Kind, w.Table.String(), w.Table.Unfit))
+		v := check.Refuse(check.UnfitTable, fmt.Sprintf("%s on protected table %q, which %s; until the next look after that, no write to it is sent", w.Kind, w.Table.String(), w.Table.Unfit))
 		v.Table = w.Table.String()
 		return v
 	}
@@ -205,7 +205,7 @@ func (p *Protection) MayBeChangedBy(sql string) bool {
 
 // IssuesElsewhere reports whether a registered table takes tokens that come from
 // elsewhere than this database.
-func (p *Protection) IssuesElsewhere(t *rewrite.Table) bool {
+func (p *Protection) IssuesElsewhere(t *check.Table) bool {
 	return slices.ContainsFunc(p.Tables, func(h Table) bool {
 		return h.IsRegistered && h.IssuedBy.Name == "" && (h.Is(t.Schema, t.Name) || t.Schema == "" && h.Name == t.Name)
 	})

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/reach"
-	"github.com/fencerow/fencerow/rewrite"
 )
 
 // savedCatalog answers the reading of the catalog with a document.
@@ -23,20 +23,20 @@ func (savedCatalog) ParameterStatus(string) string { return "UTF8" }
 // is at a level that only that scope has.
 func TestClosuresOfScopes(t *testing.T) {
 	tables := []Table{
-		{Table: rewrite.Table{Schema: "public", Name: "orders", Mode: rewrite.Strict}, Level: Report, HasWall: true},
-		{Table: rewrite.Table{Schema: "public", Name: "events", Mode: rewrite.Strict}},
+		{Table: check.Table{Schema: "public", Name: "orders", Mode: check.Strict}, Level: Report, HasWall: true},
+		{Table: check.Table{Schema: "public", Name: "events", Mode: check.Strict}},
 	}
 	found, err := reach.Read(t.Context(), savedCatalog(`{"Held": [[0, 1], [1, 2]], "Relations": [
 		{"OID": 1, "Schema": "public", "Name": "orders", "IsTable": true}, {"OID": 2, "Schema": "public", "Name": "events", "IsTable": true},
 		{"OID": 3, "Schema": "public", "Name": "recent_orders"}, {"OID": 4, "Schema": "public", "Name": "recent_events"}], "Views": [[1, 3], [2, 4]]}`), ReachTables(tables))
 	require.NoError(t, err)
 	closures := ClosuresOf(tables, found, nil)
-	name := func(name string) rewrite.Name { return rewrite.Name{Schema: "public", Name: name} }
-	require.Equal(t, []rewrite.Name{name("recent_events")}, closures[EnforcedTables].Views)
-	require.Equal(t, []rewrite.Name{name("recent_orders"), name("recent_events")}, closures[WatchedTables].Views)
-	require.Equal(t, rewrite.Closure{}, closures[AllTables])
+	name := func(name string) check.Name { return check.Name{Schema: "public", Name: name} }
+	require.Equal(t, []check.Name{name("recent_events")}, closures[EnforcedTables].Views)
+	require.Equal(t, []check.Name{name("recent_orders"), name("recent_events")}, closures[WatchedTables].Views)
+	require.Equal(t, check.Closure{}, closures[AllTables])
 	p, err := NewProtection(tables, closures, 1<<20)
 	require.NoError(t, err)
 	require.NoError(t, p.enforced.Plan(`DELETE FROM recent_orders`).Refusal())
-	require.ErrorIs(t, p.Watched.Plan(`DELETE FROM recent_orders`).Refusal(), rewrite.ErrRefused)
+	require.ErrorIs(t, p.Watched.Plan(`DELETE FROM recent_orders`).Refusal(), check.ErrRefused)
 }

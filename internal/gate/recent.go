@@ -3,7 +3,7 @@ package gate
 import (
 	"unsafe"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // Recent are plans that a connection has used lately: a hit takes no lock and no
@@ -12,7 +12,7 @@ import (
 type Recent [recentPlans]struct {
 	view *View
 	sql  string // the cache's own copy
-	plan *rewrite.Plan
+	plan *check.Plan
 }
 
 const (
@@ -27,7 +27,7 @@ func (r *Recent) place(sql string) int {
 }
 
 // Find returns the plan of a text, nil if it isn't here.
-func (r *Recent) Find(v *View, sql string) *rewrite.Plan {
+func (r *Recent) Find(v *View, sql string) *check.Plan {
 	if e := &r[r.place(sql)]; e.view == v && e.sql == sql {
 		return e.plan
 	}
@@ -35,7 +35,7 @@ func (r *Recent) Find(v *View, sql string) *rewrite.Plan {
 }
 
 // Keep remembers a plan from the cache, whose text is a copy of the caller's.
-func (r *Recent) Keep(v *View, sql string, plan *rewrite.Plan) {
+func (r *Recent) Keep(v *View, sql string, plan *check.Plan) {
 	if len(sql) > recentText {
 		return
 	}

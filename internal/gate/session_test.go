@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // reported is a session by the settings that its server has reported.
@@ -30,17 +30,17 @@ func TestViolationOfASession(t *testing.T) {
 		sql      string
 		isLoose  bool
 		settings Settings
-		rule     rewrite.Rule
+		rule     check.Rule
 	}{
 		"guarded":                                {sql: guarded, settings: settled("search_path", "public")},
 		"guarded, without settings to look at":   {sql: guarded},
-		"unguarded":                              {sql: unguarded, rule: rewrite.UnguardedUpdate},
-		"after what the check rests on":          {sql: `SELECT 1`, isLoose: true, rule: rewrite.SessionState},
-		"backslashes in strings":                 {sql: guarded, settings: settled("standard_conforming_strings", "off"), rule: rewrite.SessionState},
-		"another encoding":                       {sql: guarded, settings: settled("client_encoding", "SJIS"), rule: rewrite.SessionState},
+		"unguarded":                              {sql: unguarded, rule: check.UnguardedUpdate},
+		"after what the check rests on":          {sql: `SELECT 1`, isLoose: true, rule: check.SessionState},
+		"backslashes in strings":                 {sql: guarded, settings: settled("standard_conforming_strings", "off"), rule: check.SessionState},
+		"another encoding":                       {sql: guarded, settings: settled("client_encoding", "SJIS"), rule: check.SessionState},
 		"another encoding, on a closed session":  {sql: guarded, settings: reported(nil)},
 		"another encoding, and nothing to guard": {sql: `SELECT 1`, settings: settled("client_encoding", "SJIS")},
-		"operators of another schema first":      {sql: guarded, settings: settled("search_path", "public, pg_catalog"), rule: rewrite.UnsafePath},
+		"operators of another schema first":      {sql: guarded, settings: settled("search_path", "public, pg_catalog"), rule: check.UnsafePath},
 		"built-in operators first":               {sql: guarded, settings: settled("search_path", "pg_catalog, public")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,7 @@ package gate
 import (
 	"slices"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // State is what the check of a session's statements rests on, beside the settings that
@@ -41,7 +41,7 @@ func (s *State) newView(p *Protection) *View {
 }
 
 // Under returns a policy as the session sees it.
-func (s *State) Under(p *rewrite.Policy) *rewrite.Policy {
+func (s *State) Under(p *check.Policy) *check.Policy {
 	p = p.ForPath(s.Path...)
 	if !s.IsPathKnown {
 		p = p.ForAnyPath()
@@ -63,8 +63,8 @@ func (s *State) ForgetPath() { s.IsPathKnown = false }
 // Loosen remembers that a statement was sent which would be refused if all the
 // tables were enforced, and that may have left something behind for later ones:
 // a setting, a temporary view, a prepared statement.
-func (s *State) Loosen(p *Protection, plan *rewrite.Plan) {
-	if s.loose == nil && slices.ContainsFunc(plan.Violations, func(v rewrite.Violation) bool { return v.Rule.LeavesState() }) {
+func (s *State) Loosen(p *Protection, plan *check.Plan) {
+	if s.loose == nil && slices.ContainsFunc(plan.Violations, func(v check.Violation) bool { return v.Rule.LeavesState() }) {
 		s.loose = p
 	}
 }

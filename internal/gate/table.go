@@ -3,16 +3,16 @@ package gate
 import (
 	"slices"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/reach"
-	"github.com/fencerow/fencerow/rewrite"
 )
 
 // Table is a protected table with its level.
 type Table struct {
-	rewrite.Table
+	check.Table
 	Level    Level
-	HasWall  bool         // its own triggers judge what cascades into it
-	IssuedBy rewrite.Name // the sequence that its tokens come from, if it is known
+	HasWall  bool       // its own triggers judge what cascades into it
+	IssuedBy check.Name // the sequence that its tokens come from, if it is known
 
 	IsRegistered bool // the database has it in its registry; code didn't name it
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
@@ -32,7 +32,7 @@ func (tokens BoundTokens) Of(resource string) (tokenctx.Token, bool) {
 // Tokens returns the tokens of ctx that the tables take.
 func (p *Protection) Tokens(ctx context.Context) (tokens BoundTokens) {
 	for _, resource := range p.wanted {
-		token, ok := (&rewrite.Table{Resource: resource}).Token(ctx)
+		token, ok := (&check.Table{Resource: resource}).Token(ctx)
 		if ok {
 			tokens = append(tokens, BoundToken{resource, token})
 		}
@@ -46,7 +46,7 @@ func (tokens BoundTokens) SetLocal() string {
 	var b strings.Builder
 	for _, bound := range tokens {
 		if bound.Token.Valid() {
-			fmt.Fprintf(&b, "; set local %s = '%d'", rewrite.SettingName(bound.Resource), bound.Token)
+			fmt.Fprintf(&b, "; set local %s = '%d'", check.SettingName(bound.Resource), bound.Token)
 		}
 	}
 	return b.String()
@@ -54,7 +54,7 @@ func (tokens BoundTokens) SetLocal() string {
 
 // OtherToken refuses a statement under another token than its transaction's, which was
 // begun with a context.
-func OtherToken(ctx context.Context, t *rewrite.Table, tokens BoundTokens, begun context.Context) *rewrite.Violation {
+func OtherToken(ctx context.Context, t *check.Table, tokens BoundTokens, begun context.Context) *check.Violation {
 	if _, _, isAmbiguous := tokenctx.Ambiguous(ctx); isAmbiguous && t.Resource == "" {
 		return betweenLeases(ctx, t.String())
 	}
@@ -63,7 +63,7 @@ func OtherToken(ctx context.Context, t *rewrite.Table, tokens BoundTokens, begun
 		return nil
 	}
 	bound, _ := tokens.Of(t.Resource)
-	v := rewrite.Refuse(rewrite.OtherToken, fmt.Sprintf("write to protected table %q carries another token than its transaction: %s, and the transaction was begun with %s; begin one transaction for each token, or begin it with a context that has none",
+	v := check.Refuse(check.OtherToken, fmt.Sprintf("write to protected table %q carries another token than its transaction: %s, and the transaction was begun with %s; begin one transaction for each token, or begin it with a context that has none",
 		t.String(), tokenOf(ctx, own), tokenOf(begun, bound)))
 	v.Table = t.String()
 	return v
@@ -79,20 +79,20 @@ func tokenOf(ctx context.Context, token tokenctx.Token) string {
 
 // betweenLeases says why a context has no default token, if it carries those of two
 // leases.
-func betweenLeases(ctx context.Context, table string) *rewrite.Violation {
+func betweenLeases(ctx context.Context, table string) *check.Violation {
 	outer, inner, ok := tokenctx.Ambiguous(ctx)
 	if !ok {
 		return nil
 	}
-	v := rewrite.Refuse(rewrite.NoToken, fmt.Sprintf("write to protected table %q under two leases, of %q and, within it, of %q: the table names no resource, so nothing says whose token it takes; register it with the resource of the lease that protects it (migrations.Table{Resource: ...}), or pass the context of that lease alone", table, outer, inner))
+	v := check.Refuse(check.NoToken, fmt.Sprintf("write to protected table %q under two leases, of %q and, within it, of %q: the table names no resource, so nothing says whose token it takes; register it with the resource of the lease that protects it (migrations.Table{Resource: ...}), or pass the context of that lease alone", table, outer, inner))
 	v.Table = table
 	return v
 }
 
 // SayBetween is betweenLeases in the place of an error that there is no token.
 func SayBetween(ctx context.Context, err error) error {
-	var v *rewrite.Violation
-	if !errors.As(err, &v) || v.Rule != rewrite.NoToken {
+	var v *check.Violation
+	if !errors.As(err, &v) || v.Rule != check.NoToken {
 		return err
 	}
 	if between := betweenLeases(ctx, v.Table); between != nil {

@@ -1,20 +1,20 @@
 package gate
 
-import "github.com/fencerow/fencerow/rewrite"
+import "github.com/fencerow/fencerow/internal/check"
 
 // Unchecked is the plan of a text that is sent although it was found fault
 // with: nothing is bound, and nothing asked afterwards.
-var Unchecked = &rewrite.Plan{}
+var Unchecked = &check.Plan{}
 
 // Verdict is what the check of a text came to.
 type Verdict struct {
 	View     *View
-	Enforced *rewrite.Plan // by the tables that are enforced, or Unchecked
-	Watched  *rewrite.Plan // by the reported ones too; nil if there is no such plan
+	Enforced *check.Plan // by the tables that are enforced, or Unchecked
+	Watched  *check.Plan // by the reported ones too; nil if there is no such plan
 }
 
 // Plan is the one to go by.
-func (v Verdict) Plan() *rewrite.Plan {
+func (v Verdict) Plan() *check.Plan {
 	if v.Watched != nil {
 		return v.Watched
 	}
@@ -23,7 +23,7 @@ func (v Verdict) Plan() *rewrite.Plan {
 
 // Sent is the plan of what is sent: statements on tables that are only reported
 // are not rewritten.
-func (v Verdict) Sent() *rewrite.Plan {
+func (v Verdict) Sent() *check.Plan {
 	if plan := v.Plan(); v.Watched == nil || !plan.Rewritten() {
 		return plan
 	}
@@ -33,5 +33,5 @@ func (v Verdict) Sent() *rewrite.Plan {
 // Looked is the plan of a statement's text under a view, if it was looked up.
 type Looked struct {
 	View *View
-	Plan *rewrite.Plan
+	Plan *check.Plan
 }

@@ -6,13 +6,13 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // View is a protection as sessions with one search path see it.
 type View struct {
 	*Protection
-	policies   [3]*rewrite.Policy // by scope
+	policies   [3]*check.Policy // by scope
 	id         int
 	IsPathless bool // the search path is not known any more
 }
@@ -40,7 +40,7 @@ const keptText = 64 << 10
 
 // planWeight estimates the bytes a plan holds, with what it finds out later: the
 // probes of a guarded write, and the text that is sent for it.
-func planWeight(k planKey, p *rewrite.Plan) uint32 {
+func planWeight(k planKey, p *check.Plan) uint32 {
 	weight := 384 + len(k.sql)
 	if p.Guarded() {
 		weight += 1024 + 4*len(k.sql)
@@ -54,13 +54,13 @@ func planWeight(k planKey, p *rewrite.Plan) uint32 {
 
 // View returns the protection under a search path.
 func (p *Protection) View(path []string) *View {
-	return p.viewAs("\x00"+strings.Join(path, "\x00"), false, func(r *rewrite.Policy) *rewrite.Policy { return r.ForPath(path...) })
+	return p.viewAs("\x00"+strings.Join(path, "\x00"), false, func(r *check.Policy) *check.Policy { return r.ForPath(path...) })
 }
 
 // AnyPath returns the protection under a search path that isn't known any more:
 // it may be the one that the session began with again.
 func (p *Protection) AnyPath(first []string) *View {
-	return p.viewAs("any\x00"+strings.Join(first, "\x00"), true, func(r *rewrite.Policy) *rewrite.Policy { return r.ForPath(first...).ForAnyPath() })
+	return p.viewAs("any\x00"+strings.Join(first, "\x00"), true, func(r *check.Policy) *check.Policy { return r.ForPath(first...).ForAnyPath() })
 }
 
 // Once returns the view for one statement under a path that code in the database has set. There
@@ -79,13 +79,13 @@ func (v *View) Once(path []string) *View {
 const unkept = -1
 
 // viewAs returns the view of a key, made with the policies as under returns them.
-func (p *Protection) viewAs(key string, isPathless bool, under func(*rewrite.Policy) *rewrite.Policy) *View {
+func (p *Protection) viewAs(key string, isPathless bool, under func(*check.Policy) *check.Policy) *View {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	v, ok := p.views[key]
 	if !ok {
 		v = &View{Protection: p, id: len(p.views), IsPathless: isPathless}
-		for i, policy := range []*rewrite.Policy{p.enforced, p.Watched, p.WithOff} {
+		for i, policy := range []*check.Policy{p.enforced, p.Watched, p.WithOff} {
 			if policy != nil {
 				v.policies[i] = under(policy)
 			}
@@ -97,7 +97,7 @@ func (p *Protection) viewAs(key string, isPathless bool, under func(*rewrite.Pol
 
 // Plan returns the plan of a text for the tables of a scope, checking it only
 // once, and whether it was known.
-func (v *View) Plan(ctx context.Context, sql string, s Scope) (plan *rewrite.Plan, hit bool) {
+func (v *View) Plan(ctx context.Context, sql string, s Scope) (plan *check.Plan, hit bool) {
 	policy := v.policies[s]
 	if v.id == unkept || len(sql) > keptText {
 		return policy.Plan(sql), false
@@ -107,8 +107,8 @@ func (v *View) Plan(ctx context.Context, sql string, s Scope) (plan *rewrite.Pla
 		return plan, true
 	}
 	key.sql = strings.Clone(sql) // the caller's text may be a part of a larger one
-	plan, err := v.plans.Get(context.WithoutCancel(ctx), key, otter.LoaderFunc[planKey, *rewrite.Plan](
-		func(_ context.Context, k planKey) (*rewrite.Plan, error) { return policy.Plan(k.sql), nil }))
+	plan, err := v.plans.Get(context.WithoutCancel(ctx), key, otter.LoaderFunc[planKey, *check.Plan](
+		func(_ context.Context, k planKey) (*check.Plan, error) { return policy.Plan(k.sql), nil }))
 	if err != nil {
 		return policy.Plan(key.sql), false
 	}

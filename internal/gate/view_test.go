@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // leased protects the table orders in lease mode.
 func leased(t *testing.T) *Protection {
 	t.Helper()
-	tables := []Table{{Table: rewrite.Table{Name: "orders", Mode: rewrite.Lease}}}
+	tables := []Table{{Table: check.Table{Name: "orders", Mode: check.Lease}}}
 	p, err := NewProtection(tables, ClosuresOf(tables, nil, nil), 16<<20)
 	require.NoError(t, err)
 	return p
@@ -26,7 +26,7 @@ func TestConcurrentMisses(t *testing.T) {
 	v := leased(t).View(nil)
 	for i := range 20 {
 		text := fmt.Sprintf(`INSERT INTO orders (id, last_token) VALUES (%d, $1)%s`, i, strings.Repeat(", (1, $1)", 2000))
-		plans := make([]*rewrite.Plan, 8)
+		plans := make([]*check.Plan, 8)
 		var ready, group sync.WaitGroup
 		ready.Add(len(plans))
 		for j := range plans {

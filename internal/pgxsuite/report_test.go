@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/localpg"
 	"github.com/fencerow/fencerow/rewrite"
 )
@@ -39,7 +40,7 @@ func TestCheckAll(t *testing.T) {
 	for _, name := range words {
 		tables = append(tables, rewrite.Table{Name: name, Mode: rewrite.Strict})
 	}
-	policy, err := rewrite.NewPolicy(tables...)
+	policy, err := check.NewPolicy(tables...)
 	require.NoError(t, err)
 	for _, sql := range []string{"select 1", "insert into t values($1)", "update t set a = $1", "show transaction_isolation", "create temporary table t(a int)"} {
 		plan := policy.Plan(sql)

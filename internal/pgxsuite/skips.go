@@ -19,8 +19,6 @@ const (
 )
 
 var skips = []skip{
-	{name: "TestConnQueryFailure", only: checkAll, says: "FR901",
-		reason: "design forbids: a text that can't be parsed can't be checked (FR901), so the server's own error stays unknown"},
 	{name: "TestConnRaw", reason: forbidsRaw, says: saysRaw},
 	{name: "TestConnQueryRowConstraintErrors", only: protectOther, says: saysCascade, reason: forbidsCascade},
 	{name: "TestConnQueryRowConstraintErrors", only: checkAll, says: saysCascade, reason: forbidsCascade},

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // A body that sets a sequence which tokens may come from writes what the tokens are for,
@@ -29,10 +29,10 @@ func TestBodiesThatSetSequences(t *testing.T) {
 		}
 	}
 	tables := oneTable("orders")
-	tables[0].HasWall, tables[0].IssuedBy = true, rewrite.Name{Schema: "public", Name: "toks"}
+	tables[0].HasWall, tables[0].IssuedBy = true, check.Name{Schema: "public", Name: "toks"}
 	functions := readingOf(t, schema+setup, tables).Closure(tables, nil).Functions
 	for name, body := range setting {
-		require.Contains(t, functions, rewrite.Name{Schema: "public", Name: name}, body)
+		require.Contains(t, functions, check.Name{Schema: "public", Name: name}, body)
 	}
 	require.Len(t, functions, len(setting))
 }

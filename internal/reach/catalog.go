@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // catalogQuery reads what the catalog knows of protected tables beyond their
@@ -28,9 +28,9 @@ var (
 // catalogQuery returns catalog.sql, with the query for the functions that the
 // registry allows.
 func catalogQuery(allowed string) string {
-	functions, calls, relations := rewrite.FencingNames()
+	functions, calls, relations := check.FencingNames()
 	list := func(names []string) string { return "{" + strings.Join(names, ",") + "}" }
-	return strings.NewReplacer("{sql_functions}", list(rewrite.SQLFunctions()), "{fencing_functions}", list(functions), "{fencing_calls}", list(calls), "{fencing_relations}", list(relations), "{allowed}", allowed).Replace(catalogTemplate)
+	return strings.NewReplacer("{sql_functions}", list(check.SQLFunctions()), "{fencing_functions}", list(functions), "{fencing_calls}", list(calls), "{fencing_relations}", list(relations), "{allowed}", allowed).Replace(catalogTemplate)
 }
 
 // catalog is what catalogQuery found. It doesn't depend on levels, so that the
@@ -63,13 +63,13 @@ type catalog struct {
 	Allowed       []oid             // functions that the registry allows
 	Namesakes     []catalogRelation // relations of the bare name of a protected one or its family, these among them
 	SystemViews   []catalogRelation // views over system catalogs or schema fencing, and what else leads to the latter
-	Types         []rewrite.Name    // users' types that the protected tables' columns are of, or that these are made of
+	Types         []check.Name      // users' types that the protected tables' columns are of, or that these are made of
 	Comparisons   bool              // there is a user's own < <= > >= over integers
 	Equals        bool              // there is a user's own = over rows or integers
 	Epoch         bool              // fencing.write_epoch is there
 	Owned         bool              // a sequence that tokens come from belongs to a column
 
-	made *rewrite.Makers // once they were looked for
+	made *check.Makers // once they were looked for
 }
 
 // oid is written as a string in JSON.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/sqltext"
-	"github.com/fencerow/fencerow/rewrite"
 )
 
 // The bits of pg_trigger.tgtype.
@@ -92,7 +92,7 @@ func (b *closureBuilder) spreadChange(t *catalogTrigger) {
 // change. A guarded function is taken at its word where it can't be read.
 func (b *closureBuilder) tokenChanged(t *catalogTrigger, r *reachedRelation) tableSet {
 	out, change := b.set(), b.changeOf(t)
-	if b.isGuarded(t.Function, rewrite.Name{Schema: t.Schema, Name: t.Name}) {
+	if b.isGuarded(t.Function, check.Name{Schema: t.Schema, Name: t.Name}) {
 		change.whole = false
 	}
 	for i := range r.family.all {

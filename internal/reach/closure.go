@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // closureBuilder finds out which relations and routines write which of the
@@ -13,8 +13,8 @@ type closureBuilder struct {
 	facts       *catalog
 	tables      []Table
 	chosen      func(i int) bool
-	chosenNames map[rewrite.Name]bool
-	guarded     []rewrite.Name
+	chosenNames map[check.Name]bool
+	guarded     []check.Name
 	allowed     map[oid]bool // by the registry
 	relations   map[oid]*reachedRelation
 	byName      map[string][]*reachedRelation
@@ -60,7 +60,7 @@ func (r *reachedRoutine) unguarded() tableSet {
 }
 
 // closureOf returns what else can reach the chosen tables.
-func (c *catalog) closureOf(tables []Table, guarded []rewrite.Name) rewrite.Closure {
+func (c *catalog) closureOf(tables []Table, guarded []check.Name) check.Closure {
 	b := &closureBuilder{facts: c, tables: tables, guarded: guarded, chosen: func(i int) bool { return i < len(tables) && tables[i].IsChosen }}
 	b.spread()
 	b.findUnread()
@@ -118,7 +118,7 @@ func (b *closureBuilder) prepare() {
 	for i := range b.facts.Changers {
 		b.changers[b.facts.Changers[i].OID] = &b.facts.Changers[i]
 	}
-	b.chosenNames = make(map[rewrite.Name]bool)
+	b.chosenNames = make(map[check.Name]bool)
 	for i := range b.tables {
 		if b.chosen(i) {
 			b.chosenNames[b.tableName(i)] = true
@@ -137,7 +137,7 @@ func (b *closureBuilder) prepare() {
 
 // isGuarded reports whether a function carries a guard of its own: it is named as
 // such, or the registry allows it, but not its overloads.
-func (b *closureBuilder) isGuarded(function oid, name rewrite.Name) bool {
+func (b *closureBuilder) isGuarded(function oid, name check.Name) bool {
 	return b.allowed[function] || slices.Contains(b.guarded, name)
 }
 

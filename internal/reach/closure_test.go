@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // closureSchema has one object of each kind that reaches orders or events, and
@@ -87,16 +87,16 @@ func TestClosureOfTheCatalog(t *testing.T) {
 	tables := closureTables()
 	found := readingOf(t, closureSchema, tables)
 	c := found.Closure(tables, nil)
-	public := func(names ...string) (out []rewrite.Name) {
+	public := func(names ...string) (out []check.Name) {
 		for _, n := range names {
-			out = append(out, rewrite.Name{Schema: "public", Name: n})
+			out = append(out, check.Name{Schema: "public", Name: n})
 		}
 		return out
 	}
-	one := func(name string) rewrite.Name { return public(name)[0] }
-	require.ElementsMatch(t, []rewrite.Relative{{Name: one("documents"), Of: one("orders")}, {Name: one("events_1"), Of: one("events")}, {Name: one("events_1a"), Of: one("events")}}, c.Relatives)
+	one := func(name string) check.Name { return public(name)[0] }
+	require.ElementsMatch(t, []check.Relative{{Name: one("documents"), Of: one("orders")}, {Name: one("events_1"), Of: one("events")}, {Name: one("events_1a"), Of: one("events")}}, c.Relatives)
 	require.ElementsMatch(t, public("recent", "newest"), c.Views)
-	require.ElementsMatch(t, []rewrite.Cascade{
+	require.ElementsMatch(t, []check.Cascade{
 		{Name: one("customers"), Into: one("orders"), Delete: true, Truncate: true},
 		{Name: one("buyers"), Into: one("orders"), Delete: true, Truncate: true},
 		{Name: one("carts"), Into: one("orders"), Delete: true, Truncate: true},
@@ -104,14 +104,14 @@ func TestClosureOfTheCatalog(t *testing.T) {
 		{Name: one("areas"), Into: one("orders"), UpdateOf: []string{"region"}, Truncate: true},
 		{Name: one("plain"), Into: one("orders"), Truncate: true}, {Name: one("unrelated"), Into: one("orders"), Truncate: true},
 	}, c.Cascades)
-	require.ElementsMatch(t, []rewrite.Writer{
+	require.ElementsMatch(t, []check.Writer{
 		{Name: one("queue"), Into: one("orders"), Events: []string{"INSERT", "UPDATE"}},
 		{Name: one("ruled"), Into: one("orders"), Events: []string{"DELETE"}},
 		{Name: one("defaulted"), Into: one("orders"), Events: []string{"INSERT", "LIKE", "UPDATE"}},
 	}, c.Writers)
 	require.ElementsMatch(t, public("touch", "touch_all", "touch_most", "atomic", "by_text", "by_string", "by_cascade", "by_view", "by_upsert", "drops", "proc", "step", "summed",
 		"pair_to_text", "log_order", "enqueue", "partitions"), c.Functions)
-	require.ElementsMatch(t, []rewrite.UnreadRoutine{
+	require.ElementsMatch(t, []check.UnreadRoutine{
 		{Name: one("by_text"), By: one("by_text"), Signature: "public.by_text(text)", Why: "runs SQL that it makes (EXECUTE of what is no constant)", Into: one("orders")},
 		{Name: one("partitions"), By: one("partitions"), Signature: "public.partitions()", Why: "runs SQL that it makes (EXECUTE of what is no constant)", Into: one("orders")},
 	}, c.Unread)
@@ -132,7 +132,7 @@ func TestClosureOfTheCatalog(t *testing.T) {
 		`SELECT partitions()`, `SELECT touch_most()`, `SELECT summed(id) FROM plain`, `CALL proc()`, `DELETE FROM buyers`, `DELETE FROM customers`,
 		`UPDATE regions SET code = 'x'`, `TRUNCATE plain CASCADE`, `DELETE FROM events_1a`, `DELETE FROM documents`, `INSERT INTO queue VALUES (1)`, `UPDATE newest SET v = 'x'`,
 	} {
-		require.ErrorIs(t, p.Plan(sql).Refusal(), rewrite.ErrRefused, sql)
+		require.ErrorIs(t, p.Plan(sql).Refusal(), check.ErrRefused, sql)
 	}
 }
 
@@ -144,19 +144,19 @@ func TestClosureOfChosenTables(t *testing.T) {
 	both[0].HasWall = true
 	one := slices.Clone(both)
 	one[0].IsChosen = false
-	guarded := rewrite.Name{Schema: "public", Name: "touch"}
+	guarded := check.Name{Schema: "public", Name: "touch"}
 
-	c := found.Closure(one, []rewrite.Name{guarded})
-	require.Equal(t, []rewrite.Name{{Schema: "public", Name: "by_string"}, {Schema: "public", Name: "by_text"}, {Schema: "public", Name: "partitions"}, {Schema: "public", Name: "proc"}}, c.Functions)
+	c := found.Closure(one, []check.Name{guarded})
+	require.Equal(t, []check.Name{{Schema: "public", Name: "by_string"}, {Schema: "public", Name: "by_text"}, {Schema: "public", Name: "partitions"}, {Schema: "public", Name: "proc"}}, c.Functions)
 	walled := slices.Clone(both)
 	walled[1].HasWall = true
 	require.Empty(t, found.Closure(walled, nil).Unread) // the walls judge what a body does that isn't read
-	require.NotContains(t, found.Closure(walled, nil).Functions, rewrite.Name{Schema: "public", Name: "partitions"})
+	require.NotContains(t, found.Closure(walled, nil).Functions, check.Name{Schema: "public", Name: "partitions"})
 	require.Empty(t, c.Views)
 	require.Empty(t, c.Cascades)
 	require.Len(t, c.Relatives, 2)
 
-	c = found.Closure(both, []rewrite.Name{guarded})
+	c = found.Closure(both, []check.Name{guarded})
 	require.Len(t, c.Relatives, 3)
 	require.NotEmpty(t, c.Cascades)
 	for _, cascade := range c.Cascades {
@@ -166,6 +166,6 @@ func TestClosureOfChosenTables(t *testing.T) {
 	require.NoError(t, policy.Plan(`SELECT touch(1)`).Refusal())
 	require.NoError(t, policy.Plan(`DELETE FROM customers`).Refusal())
 	require.NoError(t, policy.Plan(`SELECT touch_all()`).Refusal())
-	require.ErrorIs(t, policy.Plan(`SELECT atomic(1)`).Refusal(), rewrite.ErrRefused)
+	require.ErrorIs(t, policy.Plan(`SELECT atomic(1)`).Refusal(), check.ErrRefused)
 	require.NoError(t, policyFrom(t, found, one, guarded).Plan(`SELECT atomic(1)`).Refusal())
 }

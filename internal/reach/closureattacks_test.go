@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // attackSchema is what closureAttacks share; v and w of orders follow other
@@ -114,7 +114,7 @@ func TestClosureAttacks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := policyFrom(t, readingOf(t, attackSchema+c.setup, tables), tables)
 			for _, sql := range c.refuse {
-				require.ErrorIs(t, p.Plan(sql).Refusal(), rewrite.ErrRefused, sql)
+				require.ErrorIs(t, p.Plan(sql).Refusal(), check.ErrRefused, sql)
 			}
 			for _, sql := range c.pass {
 				require.NoError(t, p.Plan(sql).Refusal(), sql)

@@ -11,15 +11,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/tokenctx"
 )
 
-const casesDir = "../../rewrite/testdata/cases/"
+const casesDir = "../check/testdata/cases/"
 
 // casesTables are protected in casesDir's schema.
-func casesTables(mode rewrite.Mode) []rewrite.Table {
-	tables := []rewrite.Table{
+func casesTables(mode check.Mode) []check.Table {
+	tables := []check.Table{
 		{Schema: "public", Name: "protected_rows"}, {Schema: "app", Name: "accounts"}, {Schema: "public", Name: "accounts_child"},
 		{Schema: "public", Name: "metrics"}, {Schema: "public", Name: "Order Items", TokenColumn: "fence"},
 	}
@@ -38,13 +38,13 @@ func TestCasesByTheCatalog(t *testing.T) {
 	schema, err := os.ReadFile(casesDir + "schema.sql")
 	require.NoError(t, err)
 	var tables []Table
-	for _, table := range casesTables(rewrite.Strict) {
+	for _, table := range casesTables(check.Strict) {
 		tables = append(tables, Table{Schema: table.Schema, Name: table.Name, TokenColumn: table.TokenColumn, IsChosen: true,
-			IssuedBy: rewrite.Name{Schema: "public", Name: "write_epoch"}})
+			IssuedBy: check.Name{Schema: "public", Name: "write_epoch"}})
 	}
 	closure := readingOf(t, string(schema), tables).Closure(tables, nil)
-	policies := make(map[string]*rewrite.Policy)
-	for _, mode := range []rewrite.Mode{rewrite.Strict, rewrite.Lease} {
+	policies := make(map[string]*check.Policy)
+	for _, mode := range []check.Mode{check.Strict, check.Lease} {
 		policies[mode.String()] = policyOf(t, casesTables(mode), closure)
 	}
 	f, err := os.Open(casesDir + "statements.jsonl")
@@ -76,11 +76,11 @@ func TestCasesByTheCatalog(t *testing.T) {
 		case "allow":
 			require.NoError(t, err, "%s: %s: %s", s.ID, s.Why, s.SQL)
 		case "refuse":
-			require.ErrorIs(t, err, rewrite.ErrRefused, "%s: %s: %s", s.ID, s.Why, s.SQL)
+			require.ErrorIs(t, err, check.ErrRefused, "%s: %s: %s", s.ID, s.Why, s.SQL)
 		case "either":
 			verdict := "allowed"
 			if err != nil {
-				require.ErrorIs(t, err, rewrite.ErrRefused, "%s: %s: %s", s.ID, s.Why, s.SQL)
+				require.ErrorIs(t, err, check.ErrRefused, "%s: %s: %s", s.ID, s.Why, s.SQL)
 				verdict = "refused"
 			}
 			fmt.Fprintf(&either, "%s %s\n", s.ID, verdict)

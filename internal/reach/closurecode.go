@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/sqltext"
-	"github.com/fencerow/fencerow/rewrite"
 )
 
 // triggerEvents are the bits of pg_trigger.tgtype.
@@ -200,32 +200,32 @@ func (r *routineBody) writesOwn() bool {
 		if t.Schema == "fencing" {
 			return true
 		}
-		if isOwn(t.Schema) && rewrite.IsFencingRelation(t.Name.Name) && t.event != eventCreate {
+		if isOwn(t.Schema) && check.IsFencingRelation(t.Name.Name) && t.event != eventCreate {
 			return true
 		}
 	}
 	for _, call := range r.calls {
-		if isOwn(call.Schema) && rewrite.IsFencingChange(call.Name) {
+		if isOwn(call.Schema) && check.IsFencingChange(call.Name) {
 			return true
 		}
 	}
 	if r.unread == "" {
 		return false
 	}
-	isChange := func(word string) bool { return rewrite.IsFencingRelation(word) || rewrite.IsFencingChange(word) }
+	isChange := func(word string) bool { return check.IsFencingRelation(word) || check.IsFencingChange(word) }
 	return slices.ContainsFunc(slices.Collect(maps.Keys(r.words)), isChange) || slices.ContainsFunc(slices.Collect(maps.Keys(r.said)), isChange)
 }
 
 // ownCallers returns the routines that write or call something by a bare name which
 // the schema fencing has, too: their own, or through one that they call. What it
 // means depends on the search path under which they run.
-func (b *closureBuilder) ownCallers() (out []rewrite.Name) {
+func (b *closureBuilder) ownCallers() (out []check.Name) {
 	callers := make(map[string]bool)
 	for grown := true; grown; {
 		grown = false
 		for i := range b.facts.Routines {
 			r := b.routines[b.facts.Routines[i].OID]
-			if name := lowerASCII(r.Name); !callers[name] && (r.body.namesOwn() || slices.ContainsFunc(r.body.calls, func(call rewrite.Name) bool { return callers[call.Name] })) {
+			if name := lowerASCII(r.Name); !callers[name] && (r.body.namesOwn() || slices.ContainsFunc(r.body.calls, func(call check.Name) bool { return callers[call.Name] })) {
 				callers[name], grown = true, true
 			}
 		}
@@ -242,19 +242,19 @@ func (b *closureBuilder) ownCallers() (out []rewrite.Name) {
 // the schema fencing has, too.
 func (r *routineBody) namesOwn() bool {
 	return slices.ContainsFunc(r.targets, func(t bodyTarget) bool {
-		return t.Schema == "" && rewrite.IsFencingRelation(t.Name.Name) && t.event != eventCreate
-	}) || slices.ContainsFunc(r.calls, func(call rewrite.Name) bool { return call.Schema == "" && rewrite.IsFencingChange(call.Name) })
+		return t.Schema == "" && check.IsFencingRelation(t.Name.Name) && t.event != eventCreate
+	}) || slices.ContainsFunc(r.calls, func(call check.Name) bool { return call.Schema == "" && check.IsFencingChange(call.Name) })
 }
 
 // isIn reports whether a schema is the one that a body names, or it names none.
-func isIn(schema, named string) bool { return rewrite.Name{Schema: lowerASCII(schema)}.IsIn(named) }
+func isIn(schema, named string) bool { return check.Name{Schema: lowerASCII(schema)}.IsIn(named) }
 
 func (r *reachedRelation) isIn(named string) bool { return isIn(r.Schema, named) }
 
 // shadowed adds the tables whose name a body gives to something else, in whatever
 // schema: a later statement may then find that in their place. Without a name
 // it is any, or any of the schema.
-func (b *closureBuilder) shadowed(out tableSet, n rewrite.Name) {
+func (b *closureBuilder) shadowed(out tableSet, n check.Name) {
 	if n.Name != "" {
 		for _, r := range b.byName[n.Name] {
 			r.all(out, false)

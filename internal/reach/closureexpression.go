@@ -3,7 +3,7 @@ package reach
 import (
 	"strings"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // Some functions run the SQL that they are given, or set the sequence that they
@@ -18,7 +18,7 @@ const givenLanguage = "given"
 // sqlFunctions are those functions, beside those of dblink.
 var sqlFunctions = func() map[string]bool {
 	names := make(map[string]bool)
-	for _, name := range rewrite.SQLFunctions() {
+	for _, name := range check.SQLFunctions() {
 		names[name] = true
 	}
 	return names
@@ -156,7 +156,7 @@ func (b *closureBuilder) given(out tableSet, call givenCall) {
 			out.put(b.own())
 		}
 		if !isReading(call.name) {
-			b.shadowed(out, rewrite.Name{})
+			b.shadowed(out, check.Name{})
 			if b.making {
 				out.put(0)
 			}
@@ -186,7 +186,7 @@ func (b *closureBuilder) setsSequence(out tableSet, words map[string]bool) {
 		out.put(b.own())
 	}
 	for i, t := range b.tables {
-		if b.chosen(i) && t.IssuedBy != (rewrite.Name{}) && (words == nil || words[lowerASCII(t.IssuedBy.Name)]) {
+		if b.chosen(i) && t.IssuedBy != (check.Name{}) && (words == nil || words[lowerASCII(t.IssuedBy.Name)]) {
 			out.put(i)
 		}
 	}

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // relationsFound returns the closure's relations.
-func (b *closureBuilder) relationsFound() rewrite.Closure {
-	var out rewrite.Closure
+func (b *closureBuilder) relationsFound() check.Closure {
+	var out check.Closure
 	foreign := make(map[oid]bool)
 	for _, f := range b.facts.Foreign {
 		foreign[f[1]] = true
@@ -19,7 +19,7 @@ func (b *closureBuilder) relationsFound() rewrite.Closure {
 	for i := range b.facts.Relations {
 		r := b.relations[b.facts.Relations[i].OID]
 		if of := r.family.next(0); of >= 0 && !b.isChosen(r.name()) {
-			out.Relatives = append(out.Relatives, rewrite.Relative{Name: r.name(), Of: b.tableName(of)})
+			out.Relatives = append(out.Relatives, check.Relative{Name: r.name(), Of: b.tableName(of)})
 		}
 		if !r.over.isEmpty() {
 			out.Views = append(out.Views, r.name())
@@ -36,11 +36,11 @@ func (b *closureBuilder) relationsFound() rewrite.Closure {
 
 // replacements returns the rules that take the place of a write to a protected
 // table, or to what shares rows with one. A view's write is refused in any case.
-func (b *closureBuilder) replacements() (out []rewrite.Replacement) {
+func (b *closureBuilder) replacements() (out []check.Replacement) {
 	for _, rule := range b.facts.Rules {
 		r := b.relations[rule.Relation]
 		if r != nil && !r.family.isEmpty() && rule.Instead && rule.Fires {
-			out = append(out, rewrite.Replacement{Name: r.name(), Rule: rule.Name, Event: ruleEvents[rule.Event]})
+			out = append(out, check.Replacement{Name: r.name(), Rule: rule.Name, Event: ruleEvents[rule.Event]})
 		}
 	}
 	return out
@@ -48,7 +48,7 @@ func (b *closureBuilder) replacements() (out []rewrite.Replacement) {
 
 // namesFound adds what a bare name, an operator or a view could stand for that
 // isn't protected.
-func (b *closureBuilder) namesFound(out *rewrite.Closure) {
+func (b *closureBuilder) namesFound(out *check.Closure) {
 	matters := make(map[string]bool)
 	for i, t := range b.tables {
 		matters[t.Name] = matters[t.Name] || b.chosen(i)
@@ -57,13 +57,13 @@ func (b *closureBuilder) namesFound(out *rewrite.Closure) {
 		matters[r.Name] = matters[r.Name] || r.reaches()
 	}
 	for _, n := range b.facts.Namesakes {
-		name := rewrite.Name{Schema: n.Schema, Name: n.Name}
+		name := check.Name{Schema: n.Schema, Name: n.Name}
 		if r := b.relations[n.OID]; matters[n.Name] && (r == nil || !r.reaches()) && !b.isChosen(name) {
-			out.Namesakes = append(out.Namesakes, rewrite.Namesake{Name: name, OID: uint32(n.OID), IsTable: n.IsTable})
+			out.Namesakes = append(out.Namesakes, check.Namesake{Name: name, OID: uint32(n.OID), IsTable: n.IsTable})
 		}
 	}
 	for _, v := range b.facts.SystemViews {
-		out.SystemViews = append(out.SystemViews, rewrite.Name{Schema: v.Schema, Name: v.Name})
+		out.SystemViews = append(out.SystemViews, check.Name{Schema: v.Schema, Name: v.Name})
 	}
 	out.SystemViews = unique(out.SystemViews)
 	out.HasComparisons = b.facts.Comparisons || b.facts.isPathUnseen
@@ -72,8 +72,8 @@ func (b *closureBuilder) namesFound(out *rewrite.Closure) {
 // cascadesOf returns what foreign keys do to protected tables when the
 // relation's rows change. One table is named for each event, one without a wall
 // if there is any, since that is what an event is refused for.
-func (b *closureBuilder) cascadesOf(r *reachedRelation) (out []rewrite.Cascade) {
-	into := make(map[int]*rewrite.Cascade)
+func (b *closureBuilder) cascadesOf(r *reachedRelation) (out []check.Cascade) {
+	into := make(map[int]*check.Cascade)
 	for _, event := range slices.Sorted(maps.Keys(r.cascade)) {
 		if event == eventMove {
 			continue
@@ -84,7 +84,7 @@ func (b *closureBuilder) cascadesOf(r *reachedRelation) (out []rewrite.Cascade) 
 		}
 		c := into[i]
 		if c == nil {
-			c = &rewrite.Cascade{Name: r.name(), Into: b.tableName(i), ChildWall: b.tables[i].HasWall}
+			c = &check.Cascade{Name: r.name(), Into: b.tableName(i), ChildWall: b.tables[i].HasWall}
 			into[i] = c
 		}
 		switch column, isColumn := strings.CutPrefix(event, "UPDATE:"); {
@@ -116,7 +116,7 @@ func (b *closureBuilder) withoutWall(tables tableSet) int {
 
 // writersOf returns what triggers and rules write when the relation's rows
 // change.
-func (b *closureBuilder) writersOf(r *reachedRelation) (out []rewrite.Writer) {
+func (b *closureBuilder) writersOf(r *reachedRelation) (out []check.Writer) {
 	events := make(map[int][]string)
 	for _, event := range slices.Sorted(maps.Keys(r.code)) {
 		if event == eventMove {
@@ -129,17 +129,17 @@ func (b *closureBuilder) writersOf(r *reachedRelation) (out []rewrite.Writer) {
 	for _, i := range slices.Sorted(maps.Keys(events)) {
 		tables := b.set()
 		tables.put(i)
-		out = append(out, rewrite.Writer{Name: r.name(), Into: b.tableName(i), Events: events[i], Unread: b.unreadBy(r.unread, tables)})
+		out = append(out, check.Writer{Name: r.name(), Into: b.tableName(i), Events: events[i], Unread: b.unreadBy(r.unread, tables)})
 	}
 	return out
 }
 
 // codeFound adds the closure's routines, and what calls them or guards tables.
-func (b *closureBuilder) codeFound(out *rewrite.Closure) {
+func (b *closureBuilder) codeFound(out *check.Closure) {
 	writes := func(function oid) bool {
 		return b.routines[function] != nil && !b.routines[function].unguarded().isEmpty()
 	}
-	out.FunctionTables = make(map[rewrite.Name]rewrite.Name)
+	out.FunctionTables = make(map[check.Name]check.Name)
 	for i := range b.facts.Routines {
 		if r := b.routines[b.facts.Routines[i].OID]; b.allowed[r.OID] && !r.writes.isEmpty() {
 			out.AllowedFunctions = append(out.AllowedFunctions, r.name())
@@ -161,14 +161,14 @@ func (b *closureBuilder) codeFound(out *rewrite.Closure) {
 	b.triggersFound(out)
 	out.HasOwnedSequence = b.facts.Owned
 	if b.facts.Epoch {
-		out.Sequences = append(out.Sequences, rewrite.Name{Schema: "fencing", Name: "write_epoch"})
+		out.Sequences = append(out.Sequences, check.Name{Schema: "fencing", Name: "write_epoch"})
 	}
 	for i, t := range b.tables {
-		if b.chosen(i) && t.IssuedBy != (rewrite.Name{}) {
+		if b.chosen(i) && t.IssuedBy != (check.Name{}) {
 			out.Sequences = append(out.Sequences, t.IssuedBy)
 		}
 	}
-	for _, list := range []*[]rewrite.Name{&out.Functions, &out.AllowedFunctions, &out.TriggerFunctions, &out.Sequences} {
+	for _, list := range []*[]check.Name{&out.Functions, &out.AllowedFunctions, &out.TriggerFunctions, &out.Sequences} {
 		*list = unique(*list)
 	}
 }
@@ -179,20 +179,20 @@ const wallMark = "!fencing_mark"
 
 // triggersFound adds the functions of triggers on protected tables, and the
 // triggers that may change a token on its way.
-func (b *closureBuilder) triggersFound(out *rewrite.Closure) {
+func (b *closureBuilder) triggersFound(out *check.Closure) {
 	for i := range b.facts.Triggers {
 		t := &b.facts.Triggers[i]
 		r := b.relations[t.Relation]
 		if r == nil || r.family.isEmpty() {
 			continue
 		}
-		out.TriggerFunctions = append(out.TriggerFunctions, rewrite.Name{Schema: t.Schema, Name: t.Name})
+		out.TriggerFunctions = append(out.TriggerFunctions, check.Name{Schema: t.Schema, Name: t.Name})
 		changed := b.tokenChanged(t, r)
 		if changed.isEmpty() {
 			continue
 		}
 		if t.Type&insertEvent != 0 {
-			out.InsertTriggers = append(out.InsertTriggers, rewrite.TokenTrigger{Name: r.name(), Trigger: t.Trigger, Function: rewrite.Name{Schema: t.Schema, Name: t.Name}, Events: []string{triggerEvents[insertEvent]}})
+			out.InsertTriggers = append(out.InsertTriggers, check.TokenTrigger{Name: r.name(), Trigger: t.Trigger, Function: check.Name{Schema: t.Schema, Name: t.Name}, Events: []string{triggerEvents[insertEvent]}})
 		}
 		// the wall compares with what its first trigger has seen
 		if i := b.withoutWall(changed); !b.tables[i].HasWall || t.Trigger < wallMark {
@@ -203,7 +203,7 @@ func (b *closureBuilder) triggersFound(out *rewrite.Closure) {
 
 // tokenTrigger adds a trigger to its relation and all ancestors, through which
 // its rows are written.
-func (b *closureBuilder) tokenTrigger(out *rewrite.Closure, t *catalogTrigger, r *reachedRelation) {
+func (b *closureBuilder) tokenTrigger(out *check.Closure, t *catalogTrigger, r *reachedRelation) {
 	var events []string
 	above := b.above(r)
 	for _, event := range []int{insertEvent, updateEvent} {
@@ -213,9 +213,9 @@ func (b *closureBuilder) tokenTrigger(out *rewrite.Closure, t *catalogTrigger, r
 		}
 	}
 	for _, a := range above {
-		found := rewrite.TokenTrigger{Name: a.name(), Trigger: t.Trigger, Function: rewrite.Name{Schema: t.Schema, Name: t.Name}, Events: events}
+		found := check.TokenTrigger{Name: a.name(), Trigger: t.Trigger, Function: check.Name{Schema: t.Schema, Name: t.Name}, Events: events}
 		// each partition has its own of one trigger
-		if !slices.ContainsFunc(out.TokenTriggers, func(other rewrite.TokenTrigger) bool { return reflect.DeepEqual(other, found) }) {
+		if !slices.ContainsFunc(out.TokenTriggers, func(other check.TokenTrigger) bool { return reflect.DeepEqual(other, found) }) {
 			out.TokenTriggers = append(out.TokenTriggers, found)
 		}
 	}
@@ -235,28 +235,28 @@ func (b *closureBuilder) above(r *reachedRelation) []*reachedRelation {
 }
 
 // unique sorts names, and keeps each once.
-func unique(names []rewrite.Name) []rewrite.Name {
-	slices.SortFunc(names, func(a, b rewrite.Name) int { return strings.Compare(a.Schema+"\x00"+a.Name, b.Schema+"\x00"+b.Name) })
+func unique(names []check.Name) []check.Name {
+	slices.SortFunc(names, func(a, b check.Name) int { return strings.Compare(a.Schema+"\x00"+a.Name, b.Schema+"\x00"+b.Name) })
 	return slices.Compact(names)
 }
 
-func (r *reachedRoutine) name() rewrite.Name { return rewrite.Name{Schema: r.Schema, Name: r.Name} }
+func (r *reachedRoutine) name() check.Name { return check.Name{Schema: r.Schema, Name: r.Name} }
 
 // reaches reports whether a write of the relation may write a protected table.
 func (r *reachedRelation) reaches() bool {
 	return !r.family.isEmpty() || !r.over.isEmpty() || len(r.cascade) > 0 || len(r.code) > 0
 }
 
-func (r *reachedRelation) name() rewrite.Name {
-	return rewrite.Name{Schema: r.Schema, Name: r.Name}
+func (r *reachedRelation) name() check.Name {
+	return check.Name{Schema: r.Schema, Name: r.Name}
 }
 
-func (b *closureBuilder) tableName(i int) rewrite.Name {
+func (b *closureBuilder) tableName(i int) check.Name {
 	if i == b.own() {
-		return rewrite.Name{Schema: "fencing", Name: "registry"} // the first of them
+		return check.Name{Schema: "fencing", Name: "registry"} // the first of them
 	}
-	return rewrite.Name{Schema: b.tables[i].Schema, Name: b.tables[i].Name}
+	return check.Name{Schema: b.tables[i].Schema, Name: b.tables[i].Name}
 }
 
 // isChosen reports whether a name is a chosen table's own.
-func (b *closureBuilder) isChosen(n rewrite.Name) bool { return b.chosenNames[n] }
+func (b *closureBuilder) isChosen(n check.Name) bool { return b.chosenNames[n] }

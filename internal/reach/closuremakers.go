@@ -4,15 +4,15 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // makers returns what changes the catalog when it is used: routines whose bodies
 // make objects, change or drop them, and what calls these. It is followed in the
 // same way as what writes a table.
-func (c *catalog) makers() rewrite.Makers {
+func (c *catalog) makers() check.Makers {
 	if c.made == nil {
-		c.made = new(rewrite.Makers)
+		c.made = new(check.Makers)
 		for i := range c.Routines {
 			if c.Routines[i].read().unread != "" {
 				*c.made = c.followMakers()
@@ -23,7 +23,7 @@ func (c *catalog) makers() rewrite.Makers {
 	return *c.made
 }
 
-func (c *catalog) followMakers() (out rewrite.Makers) {
+func (c *catalog) followMakers() (out check.Makers) {
 	b := &closureBuilder{facts: c, tables: make([]Table, 1), chosen: func(int) bool { return false }, making: true}
 	b.spread()
 	makes := func(function oid) bool { return b.routines[function] != nil && !b.routines[function].writes.isEmpty() }
@@ -36,7 +36,7 @@ func (c *catalog) followMakers() (out rewrite.Makers) {
 	out.Unseen = len(b.unseenFound()) > 0
 	for i := range c.Relations {
 		if r := b.relations[c.Relations[i].OID]; r.makes() {
-			out.Relations = append(out.Relations, rewrite.Maker{Name: r.name(), Events: b.makingEvents(r)})
+			out.Relations = append(out.Relations, check.Maker{Name: r.name(), Events: b.makingEvents(r)})
 		}
 	}
 	out.Functions = unique(out.Functions)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // namesSchema has relations that share a bare name with orders, events or
@@ -34,18 +34,18 @@ CREATE VIEW harmless AS SELECT id, now() AS at, 'pg_class'::regclass AS c FROM a
 // found, and others aren't.
 func TestClosureNames(t *testing.T) {
 	tables := closureTables()
-	name := func(schema, name string) rewrite.Name { return rewrite.Name{Schema: schema, Name: name} }
+	name := func(schema, name string) check.Name { return check.Name{Schema: schema, Name: name} }
 	found := readingOf(t, namesSchema, tables)
 	c := found.Closure(tables, nil)
 	for i := range c.Namesakes {
 		require.NotZero(t, c.Namesakes[i].OID)
 		c.Namesakes[i].OID = 0
 	}
-	table := func(schema, n string) rewrite.Namesake {
-		return rewrite.Namesake{Name: name(schema, n), IsTable: true}
+	table := func(schema, n string) check.Namesake {
+		return check.Namesake{Name: name(schema, n), IsTable: true}
 	}
-	other := func(schema, n string) rewrite.Namesake { return rewrite.Namesake{Name: name(schema, n)} }
-	require.ElementsMatch(t, []rewrite.Namesake{other("a", "documents"), table("a", "events"), other("a", "events_1"), table("a", "orders"), table("b", "events"), other("b", "orders")}, c.Namesakes)
+	other := func(schema, n string) check.Namesake { return check.Namesake{Name: name(schema, n)} }
+	require.ElementsMatch(t, []check.Namesake{other("a", "documents"), table("a", "events"), other("a", "events_1"), table("a", "orders"), table("b", "events"), other("b", "orders")}, c.Namesakes)
 	temp := c.SystemViews[len(c.SystemViews)-1:]
 	for i, v := range c.SystemViews {
 		if v.Name == "procs" {
@@ -53,7 +53,7 @@ func TestClosureNames(t *testing.T) {
 			temp = c.SystemViews[i : i+1]
 		}
 	}
-	require.ElementsMatch(t, append([]rewrite.Name{name("public", "settings"), name("public", "over_settings"), name("a", "twice"), name("public", "classes"), name("public", "columns"),
+	require.ElementsMatch(t, append([]check.Name{name("public", "settings"), name("public", "over_settings"), name("a", "twice"), name("public", "classes"), name("public", "columns"),
 		name("public", "registered"), name("fencing", "registered"), name("b", "registry")}, temp...), c.SystemViews)
 	require.False(t, found.facts.Comparisons)
 }

@@ -3,7 +3,7 @@ package reach
 import (
 	"slices"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // Code also runs where nothing names it: a table's policies, indexes and
@@ -48,7 +48,7 @@ func (b *closureBuilder) uses(use catalogRead) {
 // unnamed adds what a body writes by reading a relation, by maintaining tables that
 // it doesn't name and by changing a structure.
 func (b *closureBuilder) unnamed(out tableSet, body *routineBody) {
-	maintains := len(b.onRead) > 0 && hasAny(body.words, rewrite.Maintainers())
+	maintains := len(b.onRead) > 0 && hasAny(body.words, check.Maintainers())
 	for _, r := range b.onRead {
 		if maintains || body.words[lowerASCII(r.Name)] {
 			out.add(r.code[eventRead])
@@ -57,17 +57,17 @@ func (b *closureBuilder) unnamed(out tableSet, body *routineBody) {
 	if b.facts.Owned && body.words["truncate"] && body.words["restart"] {
 		b.setsSequence(out, nil)
 	}
-	if !b.onChange.isEmpty() && (hasAny(body.words, rewrite.ChangeWords()) || slices.ContainsFunc(body.targets, func(t bodyTarget) bool { return t.event == eventCreate })) {
+	if !b.onChange.isEmpty() && (hasAny(body.words, check.ChangeWords()) || slices.ContainsFunc(body.targets, func(t bodyTarget) bool { return t.event == eventCreate })) {
 		out.add(b.onChange)
 	}
 }
 
 // unseenFound returns the objects that belong to no relation and write a table
 // which has no wall to judge that.
-func (b *closureBuilder) unseenFound() (out []rewrite.UnseenCode) {
-	note := func(kind, object string, function rewrite.Name, tables tableSet) {
+func (b *closureBuilder) unseenFound() (out []check.UnseenCode) {
+	note := func(kind, object string, function check.Name, tables tableSet) {
 		if i := b.unjudged(tables); i >= 0 {
-			out = append(out, rewrite.UnseenCode{Kind: kind, Object: object, Function: function, Into: b.tableName(i)})
+			out = append(out, check.UnseenCode{Kind: kind, Object: object, Function: function, Into: b.tableName(i)})
 		}
 	}
 	for _, h := range b.facts.Unseen {
@@ -77,7 +77,7 @@ func (b *closureBuilder) unseenFound() (out []rewrite.UnseenCode) {
 	}
 	for _, e := range b.expressions {
 		if e.Relation == 0 {
-			note(e.Kind, e.Name, rewrite.Name{Name: e.function()}, b.reachedBy(e))
+			note(e.Kind, e.Name, check.Name{Name: e.function()}, b.reachedBy(e))
 		}
 	}
 	return out

@@ -3,7 +3,7 @@ package reach
 import (
 	"slices"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // A routine whose body isn't read counts for every table without a wall, and so does
@@ -77,7 +77,7 @@ func (r *reachedRoutine) by() *reachedRoutine {
 }
 
 // unreadFound returns the routines that may write by a body that isn't read.
-func (b *closureBuilder) unreadFound() (out []rewrite.UnreadRoutine) {
+func (b *closureBuilder) unreadFound() (out []check.UnreadRoutine) {
 	for i := range b.facts.Routines {
 		r := b.routines[b.facts.Routines[i].OID]
 		if u := b.unreadBy(r.unread, r.writes); u != nil {
@@ -90,10 +90,10 @@ func (b *closureBuilder) unreadFound() (out []rewrite.UnreadRoutine) {
 
 // unreadBy says for messages by which routine one of the tables may be written, nil if
 // it isn't by one whose body isn't read.
-func (b *closureBuilder) unreadBy(by *reachedRoutine, tables tableSet) *rewrite.UnreadRoutine {
+func (b *closureBuilder) unreadBy(by *reachedRoutine, tables tableSet) *check.UnreadRoutine {
 	i := b.unjudged(tables)
 	if by == nil || i < 0 || i == b.own() {
 		return nil
 	}
-	return &rewrite.UnreadRoutine{By: by.name(), Signature: by.Signature, Why: b.why(by.body), Into: b.tableName(i)}
+	return &check.UnreadRoutine{By: by.name(), Signature: by.Signature, Why: b.why(by.body), Into: b.tableName(i)}
 }

@@ -6,7 +6,7 @@
 // It works in two steps. [Read] reads what the server's catalogs say of the tables
 // and of the objects around them: catalog.sql is one query, whose answer is a JSON
 // document. [Catalog.Closure] works out of it what the check of package rewrite has
-// to know, a [rewrite.Closure]. The second step needs no server, and the tables may
+// to know, a [check.Closure]. The second step needs no server, and the tables may
 // be at other levels than when the catalog was read. A stamp tells cheaply whether
 // the catalogs have changed since.
 //

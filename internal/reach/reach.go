@@ -6,17 +6,17 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/sqltext"
-	"github.com/fencerow/fencerow/rewrite"
 )
 
 // Table is a protected table, with what the closure depends on.
 type Table struct {
 	Schema, Name string // as the catalog has them; the schema is never ""
 	TokenColumn  string
-	IsChosen     bool         // the closure is about this table, not only about others
-	HasWall      bool         // the table's own triggers judge what cascades into it
-	IssuedBy     rewrite.Name // the sequence that its tokens come from, if that is known
+	IsChosen     bool       // the closure is about this table, not only about others
+	HasWall      bool       // the table's own triggers judge what cascades into it
+	IssuedBy     check.Name // the sequence that its tokens come from, if that is known
 }
 
 // Session is the connection by which the catalog is read. What the role, the
@@ -83,7 +83,7 @@ func readBy(ctx context.Context, session Session, tables []Table, query string) 
 // Closure returns what else can reach the chosen tables. The tables are those that
 // the catalog was read for, in the same order, each chosen or not. A function that
 // is named as guarded carries a guard of its own, and what it writes doesn't count.
-func (c *Catalog) Closure(tables []Table, guarded []rewrite.Name) rewrite.Closure {
+func (c *Catalog) Closure(tables []Table, guarded []check.Name) check.Closure {
 	return c.facts.closureOf(tables, guarded)
 }
 

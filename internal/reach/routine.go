@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // What a plain body writes is read from its tokens: which tables stand where a
@@ -14,7 +14,7 @@ import (
 // routineBody is what a body says.
 type routineBody struct {
 	targets   []bodyTarget
-	calls     []rewrite.Name    // the schema is "" where none is written
+	calls     []check.Name      // the schema is "" where none is written
 	sequences []map[string]bool // that it sets, by the words of a constant that names one; nil if that isn't known
 	words     map[string]bool   // every word, quoted name and operator
 	said      map[string]bool   // every word within its strings
@@ -29,7 +29,7 @@ func newRoutineBody() *routineBody {
 
 // bodyTarget is a table that a statement in a body writes.
 type bodyTarget struct {
-	rewrite.Name
+	check.Name
 	event   string   // INSERT, UPDATE, DELETE, TRUNCATE, REFRESH, CREATE for a name that is given, or "" for a change of structure
 	columns []string // of an UPDATE, where they can be told
 }
@@ -207,9 +207,9 @@ func (r *routineReader) call(i int) {
 	switch name := r.token(i).name(); {
 	case name == "":
 	case r.word(i+1) == "(":
-		r.body.calls = append(r.body.calls, rewrite.Name{Schema: r.schemaOf(i), Name: name})
+		r.body.calls = append(r.body.calls, check.Name{Schema: r.schemaOf(i), Name: name})
 	case r.word(i-1) == ".":
-		r.body.calls = append(r.body.calls, rewrite.Name{Name: name})
+		r.body.calls = append(r.body.calls, check.Name{Name: name})
 	}
 }
 
@@ -245,7 +245,7 @@ func (r *routineReader) has(i int, words ...string) bool {
 }
 
 // name reads a qualified name, and returns where it ends.
-func (r *routineReader) name(i int) (rewrite.Name, int) {
+func (r *routineReader) name(i int) (check.Name, int) {
 	for w := r.word(i); w == "only" || w == "table" || w == "(" || w == "concurrently"; w = r.word(i) {
 		i++
 	}
@@ -255,7 +255,7 @@ func (r *routineReader) name(i int) (rewrite.Name, int) {
 	if r.word(i) == "only" {
 		i++
 	}
-	n := rewrite.Name{Name: r.token(i).name()}
+	n := check.Name{Name: r.token(i).name()}
 	for i++; r.word(i) == "."; i += 2 {
 		n.Schema, n.Name = n.Name, r.token(i+1).name()
 	}

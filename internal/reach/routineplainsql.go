@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fencerow/fencerow/rewrite"
+	"github.com/fencerow/fencerow/internal/check"
 )
 
 // plainSQL are the words that statements of SQL begin with which a plain body may
@@ -260,7 +260,7 @@ func (p *plainReader) check(start, end int) {
 	for i := start; i < end; i++ {
 		name, next := p.token(i).name(), p.word(i+1)
 		switch w := p.word(i); {
-		case next == "(" && name != "" && rewrite.RunsText(name, p.schemaOf(i)):
+		case next == "(" && name != "" && check.RunsText(name, p.schemaOf(i)):
 			p.fail("calls %s, which runs SQL that it is given", name)
 		case next == "(" || p.word(i-1) == ".":
 		case w == "execute":

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/localpg"
-	"github.com/fencerow/fencerow/rewrite"
 )
 
 // testSession reads by a connection of the test, with the settings of the driver's
@@ -68,21 +68,21 @@ func readingOf(t *testing.T, schema string, tables []Table) *Catalog {
 }
 
 // policyFrom is the policy of the chosen tables with what the catalog says.
-func policyFrom(t *testing.T, found *Catalog, tables []Table, guarded ...rewrite.Name) *rewrite.Policy {
+func policyFrom(t *testing.T, found *Catalog, tables []Table, guarded ...check.Name) *check.Policy {
 	t.Helper()
-	var chosen []rewrite.Table
+	var chosen []check.Table
 	for _, table := range tables {
 		if table.IsChosen {
-			chosen = append(chosen, rewrite.Table{Schema: table.Schema, Name: table.Name, TokenColumn: table.TokenColumn, Mode: rewrite.Strict})
+			chosen = append(chosen, check.Table{Schema: table.Schema, Name: table.Name, TokenColumn: table.TokenColumn, Mode: check.Strict})
 		}
 	}
 	return policyOf(t, chosen, found.Closure(tables, guarded))
 }
 
 // policyOf is the policy of tables with a closure, under an ordinary search path.
-func policyOf(t *testing.T, tables []rewrite.Table, closure rewrite.Closure) *rewrite.Policy {
+func policyOf(t *testing.T, tables []check.Table, closure check.Closure) *check.Policy {
 	t.Helper()
-	policy, err := rewrite.NewPolicy(tables...)
+	policy, err := check.NewPolicy(tables...)
 	require.NoError(t, err)
 	policy, err = policy.WithClosure(closure)
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/parser"
 	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/lint"
@@ -42,8 +43,8 @@ func (c *fileCheck) checkStatements() {
 // fault tells where the rest of the file can't be read.
 func (c *fileCheck) fault(f sqltext.Stop) {
 	c.result.Unparsed[f.Reason]++
-	v := rewrite.Refuse(rewrite.Unparsable, fmt.Sprintf("the file cannot be read from here on (%s): what follows is not checked; correct it, or exclude the file if it is not for PostgreSQL", f.Reason))
-	finding := lint.Of(v)
+	v := check.Refuse(rewrite.Unparsable, fmt.Sprintf("the file cannot be read from here on (%s): what follows is not checked; correct it, or exclude the file if it is not for PostgreSQL", f.Reason))
+	finding := lint.FindingOf(v)
 	finding.Path = c.file.path
 	finding.Line, finding.Column = c.file.lines.Place(f.Offset)
 	c.result.Findings = append(c.result.Findings, finding)
@@ -143,7 +144,7 @@ func (c *fileCheck) finding(v rewrite.Violation, q *query, at int) lint.Finding 
 	}
 	v.Fix, _ = q.spelled(v.Fix, 0)
 	v.Message, _ = q.spelled(v.Message, 0)
-	f := lint.Of(&v)
+	f := lint.FindingOf(&v)
 	f.Path, f.Line, f.Column = c.file.path, line, column
 	return f
 }

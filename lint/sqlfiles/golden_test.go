@@ -85,7 +85,7 @@ func TestMessages(t *testing.T) {
 
 func ruleMessage(t *testing.T, rule rewrite.Rule) string {
 	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("../../rewrite/testdata/rules/%s.jsonl", rule))
+	data, err := os.ReadFile(fmt.Sprintf("../../internal/check/testdata/rules/%s.jsonl", rule))
 	if os.IsNotExist(err) {
 		return ""
 	}

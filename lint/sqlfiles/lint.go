@@ -94,7 +94,7 @@ func Lint(ctx context.Context, c Config, paths ...string) (*Result, error) {
 			}
 		}
 	}
-	l.result.Findings = lint.Merge(l.result.Findings)
+	l.result.Findings = lint.MergeFindings(l.result.Findings)
 	l.reportUnmatched(paths)
 	return l.result, nil
 }

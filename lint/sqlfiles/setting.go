@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/parser"
 	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/lint"
@@ -80,9 +81,9 @@ func (c *fileCheck) addLacking(statement int, t *rewrite.Table, at int) {
 		return
 	}
 	message, fix := lackingSetting(t)
-	v := rewrite.Refuse(rewrite.UnguardedDelete, message)
+	v := check.Refuse(rewrite.UnguardedDelete, message)
 	v.Table, v.Fix = t.String(), fix
-	f := lint.Of(v)
+	f := lint.FindingOf(v)
 	f.Path = c.file.path
 	f.Line, f.Column = c.file.lines.Place(at)
 	c.result.Findings = append(c.result.Findings, f)

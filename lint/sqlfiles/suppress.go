@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/lint"
 	"github.com/fencerow/fencerow/rewrite"
 )
@@ -89,7 +90,7 @@ func (c *fileCheck) suppressed(statement int, rule rewrite.Rule) bool {
 func (s *suppression) problems(f *file) []lint.Finding {
 	var found []lint.Finding
 	report := func(format string, args ...any) {
-		finding := lint.Of(rewrite.Refuse(rewrite.BadSuppression, fmt.Sprintf(format, args...)))
+		finding := lint.FindingOf(check.Refuse(rewrite.BadSuppression, fmt.Sprintf(format, args...)))
 		finding.Path = f.path
 		finding.Line, finding.Column = f.lines.Place(s.offset)
 		found = append(found, finding)
