@@ -167,7 +167,7 @@ func (c *checker) proveUpsert(conflict *sqltree.Node, t target, table *Table, to
 		return
 	}
 	c.parts[len(c.parts)-1].guardsAlone = len(conjuncts(where)) == len(guards)
-	if token, ok := c.findRaise(conflict.List("targetList"), t, table, "ON CONFLICT DO UPDATE of", guards[0].spelled(), read); ok {
+	if token, ok := c.findRaise(conflict.List("targetList"), t, table, "ON CONFLICT DO UPDATE of", guards[0].operand, read); ok {
 		c.keep(c.prove(table, guards, token), top)
 	}
 }
