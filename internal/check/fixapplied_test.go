@@ -170,7 +170,13 @@ func TestFixesApplied(t *testing.T) {
 		if after := p.Plan(candidates[i]); after.Refusal() != nil {
 			counts[kind+": applied, the rest told"]++
 		} else {
-			_, err := after.BindAll(tokenctx.With(t.Context(), 8), argumentsFor(after, candidates[i]))
+			token := tokenctx.Token(8)
+			for _, use := range after.tokens {
+				if use.literal > 0 {
+					token = tokenctx.Token(use.literal) // as the holder has it
+				}
+			}
+			_, err := after.BindAll(tokenctx.With(t.Context(), token), argumentsFor(after, candidates[i]))
 			require.NoError(t, err, candidates[i])
 			counts[kind+": applied, accepted"]++
 		}

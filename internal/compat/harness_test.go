@@ -1,10 +1,10 @@
 package compat
 
 import (
-	"go.opencensus.io/stats/view"
 	"context"
 	"database/sql"
 	"fmt"
+	"go.opencensus.io/stats/view"
 	"maps"
 	"regexp"
 	"testing"
