@@ -190,7 +190,9 @@ func TestReadmeRuns(t *testing.T) {
 	defer reporting.Close()
 	_, err = reporting.Exec(`UPDATE orders SET status = 'reported' WHERE id = 17`)
 	require.NoError(t, err)
-	require.EqualValues(t, 1, driver.StatsOf(reporting).Reported[rewrite.UnguardedUpdate])
+	stats, ok := driver.StatsOf(reporting)
+	require.True(t, ok)
+	require.EqualValues(t, 1, stats.Reported[rewrite.UnguardedUpdate])
 
 	require.NoError(t, migrations.SetLevel(t.Context(), dsn, "orders", migrations.Enforce))
 	forORM, err := openForORM(dsn)

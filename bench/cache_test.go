@@ -52,7 +52,7 @@ func (f filling) fill(tb testing.TB) outcome {
 	for i := range 10 * workingSet {
 		send(working[i%workingSet], false)
 	}
-	first := fencerow.StatsOf(db)
+	first, _ := fencerow.StatsOf(db)
 	var out outcome
 	used := 0
 	for i := range f.texts {
@@ -65,7 +65,7 @@ func (f filling) fill(tb testing.TB) outcome {
 			out.growth = max(out.growth, float64(heap()-before)/float64(f.bound))
 		}
 	}
-	last := fencerow.StatsOf(db)
+	last, _ := fencerow.StatsOf(db)
 	require.EqualValues(tb, f.texts+used, last.Checked-first.Checked)
 	out.hits = float64(last.CacheHits-first.CacheHits) / float64(used)
 	runtime.KeepAlive(working)

@@ -66,8 +66,10 @@ func TestScaling(t *testing.T) {
 	for _, s := range scaling {
 		db, list := opened(t, wrappers[len(wrappers)-1]), numbered(execText(unprotected, small), s.texts)
 		require.NoError(t, sendAll(t, db, list))
-		require.EqualValues(t, s.texts, fencerow.StatsOf(db).Checked-fencerow.StatsOf(db).CacheHits)
+		stats, _ := fencerow.StatsOf(db)
+		require.EqualValues(t, s.texts, stats.Checked-stats.CacheHits)
 		require.NoError(t, sendAll(t, db, list))
-		require.EqualValues(t, s.texts, fencerow.StatsOf(db).CacheHits)
+		stats, _ = fencerow.StatsOf(db)
+		require.EqualValues(t, s.texts, stats.CacheHits)
 	}
 }

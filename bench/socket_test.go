@@ -276,8 +276,9 @@ func TestSocket(t *testing.T) {
 			require.Zero(t, s.db.Stats().MaxIdleClosed, name)
 			require.Len(t, slices.Concat(s.latencies...), s.count)
 		}
-		require.Zero(t, fencerow.StatsOf(plain.db))
-		stats := fencerow.StatsOf(fenced.db)
+		_, ok := fencerow.StatsOf(plain.db)
+		require.False(t, ok)
+		stats, _ := fencerow.StatsOf(fenced.db)
 		require.GreaterOrEqual(t, stats.Checked, uint64(fenced.count), name)
 		_, err := fenced.db.ExecContext(t.Context(), op.sql, op.args(1)...)
 		if name == "guarded" {

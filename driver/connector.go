@@ -37,7 +37,7 @@ type Connector struct {
 	serverQuery atomic.Int32 // which of serverQueries this role may send
 
 	driver   *Driver
-	counters counters
+	counters *counters // shared with what its driver opens by a DSN
 
 	observers observers
 }
@@ -98,7 +98,7 @@ func newConnector(inner sqldriver.Connector, sessions bool, opts []Option) (*Con
 }
 
 func connectorOf(inner sqldriver.Connector, sessions bool, s *settings) (*Connector, error) {
-	c := &Connector{inner: inner, settings: s, sessions: sessions, made: time.Now()}
+	c := &Connector{inner: inner, settings: s, sessions: sessions, made: time.Now(), counters: new(counters)}
 	c.driver = &Driver{connector: c}
 	if s.doctor != nil && !sessions {
 		return nil, errors.New("fencerow: WithDoctor is an option of Open, NewConnector and NewPoolConnector")

@@ -67,17 +67,24 @@ CREATE OPERATOR evil.< (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.bot
 CREATE TABLE touched (id bigint PRIMARY KEY, v text, last_token bigint NOT NULL DEFAULT 0);
 CREATE FUNCTION keep_token() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.last_token := OLD.last_token; RETURN NEW; END $$;
 CREATE TRIGGER keep BEFORE UPDATE ON touched FOR EACH ROW EXECUTE FUNCTION keep_token();
+CREATE TABLE copied (LIKE touched INCLUDING ALL); CREATE TABLE swapped (LIKE touched INCLUDING ALL); CREATE TABLE dated (LIKE touched INCLUDING ALL);
+CREATE FUNCTION keep_copied() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE r record; BEGIN r := OLD; r.v := NEW.v; RETURN r; END $$;
+CREATE TRIGGER keep BEFORE UPDATE ON copied FOR EACH ROW EXECUTE FUNCTION keep_copied();
+CREATE FUNCTION keep_swapped() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN OLD.v := NEW.v; IF NEW IS DISTINCT FROM OLD THEN RETURN OLD; ELSE RETURN NEW; END IF; END $$;
+CREATE TRIGGER keep BEFORE UPDATE ON swapped FOR EACH ROW EXECUTE FUNCTION keep_swapped();
+CREATE FUNCTION keep_dated() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE _new record; BEGIN _new := NEW; _new."v" = now(); RETURN _new; END $$;
+CREATE TRIGGER keep BEFORE INSERT OR UPDATE ON dated FOR EACH ROW EXECUTE FUNCTION keep_dated();
 `
 
 // environmentRows puts the rows in place: the token of the statements' holder is
 // 7, and of each protected table one row is newer and one older.
 const environmentRows = `
 DROP VIEW IF EXISTS made; DROP CAST IF EXISTS (point AS int); CREATE OR REPLACE FUNCTION replaced() RETURNS void LANGUAGE sql AS '';
-TRUNCATE orders, other.orders, generated, triggered, middle, top, dropped, touched;
+TRUNCATE orders, other.orders, generated, triggered, middle, top, dropped, touched, copied, swapped, dated;
 INSERT INTO generated VALUES (1, 'a'), (2, 'b'); INSERT INTO triggered VALUES (1, 'a'), (2, 'b'); INSERT INTO top VALUES (1, 'a'), (2, 'b');
 INSERT INTO middle VALUES (1, 'a'), (2, 'b'); INSERT INTO dropped VALUES ('x'), ('y');
 INSERT INTO orders VALUES (1, 'new', 'A', 'A', 'A', 'y', 9), (2, 'new', 'B', 'B', 'B', 'y', 3); INSERT INTO other.orders VALUES (1, 'other', 9), (2, 'other', 3);
-INSERT INTO touched VALUES (1, 'new', 9), (2, 'new', 3);`
+INSERT INTO touched VALUES (1, 'new', 9), (2, 'new', 3); INSERT INTO copied TABLE touched; INSERT INTO swapped TABLE touched; INSERT INTO dated VALUES (2, 'new', 3);`
 
 // guardedStale is a guarded write of a row that a newer holder has written.
 const guardedStale = `UPDATE orders SET v = 'stale', last_token = $1 WHERE id = 1 AND last_token <= $1`
@@ -98,14 +105,16 @@ var environmentStatements = []string{
 	`SELECT rename_generated('z')`, `SELECT snapshot()`, `SELECT shadow()`, `SELECT scratch()`,
 	`SELECT set_tenant('other, public')`, `SELECT set_tenant('evil, pg_catalog, public')`, `SELECT set_tenant('public')`, `SET search_path = other, public`,
 	`SELECT make(1)`, `SELECT make(2)`, `SELECT make(3)`, `SELECT make(4)`, `SELECT point '(1,2)'::integer`, `SELECT * FROM given`, `INSERT INTO makes VALUES (1)`, `SELECT * FROM making`, `UPDATE made SET v = 'unguarded'`, `UPDATE mine SET v = 'unguarded'`, `SELECT replaced()`,
-	`UPDATE touched SET v = 'mine', last_token = $1 WHERE last_token <= $1`,
+	`UPDATE touched SET v = 'mine', last_token = $1 WHERE last_token <= $1`, `UPDATE copied SET v = 'mine', last_token = $1 WHERE last_token <= $1`, `UPDATE swapped SET v = 'mine', last_token = $1 WHERE last_token <= $1`,
+	`INSERT INTO dated VALUES (2, 'mine', $1) ON CONFLICT (id) DO UPDATE SET v = 'mine', last_token = EXCLUDED.last_token WHERE dated.last_token <= EXCLUDED.last_token`,
 	`SELECT sweep()`, `SELECT purge('orders')`, `SELECT purge(name) FROM targets`, `SELECT purge('todo_2')`, `SELECT purge_both()`, `INSERT INTO logged VALUES ('orders')`,
 	`SELECT * FROM orders`, `SELECT count(*) FROM generated FOR UPDATE`,
 }
 
 // environmentState is every protected row, and its token.
 func environmentState(ctx context.Context, conn *pgx.Conn) (map[string]string, map[string]int64, error) {
-	rows, err := conn.Query(ctx, `SELECT 'orders ' || id, o::text, last_token FROM public.orders o UNION ALL SELECT 'touched ' || id, t::text, last_token FROM public.touched t`)
+	rows, err := conn.Query(ctx, `SELECT 'orders ' || id, o::text, last_token FROM public.orders o UNION ALL SELECT 'touched ' || id, t::text, last_token FROM public.touched t
+		UNION ALL SELECT 'copied ' || id, c::text, last_token FROM public.copied c UNION ALL SELECT 'swapped ' || id, s::text, last_token FROM public.swapped s UNION ALL SELECT 'dated ' || id, d::text, last_token FROM public.dated d`)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -131,7 +140,7 @@ func TestDifferentialEnvironments(t *testing.T) {
 	defer watch.Close(context.Background())
 	var handles []*sql.DB
 	for _, opts := range [][]driver.Option{nil, {driver.WithRewrite()}} {
-		db, err := driver.Open(dsn, append(opts, driver.Protect("orders", rewrite.Lease), driver.Protect("touched", rewrite.Lease), driver.WithGuardedFunctions("make"))...)
+		db, err := driver.Open(dsn, append(opts, driver.Protect("orders", rewrite.Lease), driver.Protect("touched", rewrite.Lease), driver.Protect("copied", rewrite.Lease), driver.Protect("swapped", rewrite.Lease), driver.Protect("dated", rewrite.Lease), driver.WithGuardedFunctions("make"))...)
 		require.NoError(t, err)
 		defer db.Close()
 		db.SetMaxIdleConns(0) // each session begins anew

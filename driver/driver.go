@@ -51,7 +51,11 @@ func (d *Driver) OpenConnector(dsn string) (sqldriver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newConnector(inner, true, nil)
+	c, err := newConnector(inner, true, nil)
+	if err == nil && d.connector != nil {
+		c.counters = d.connector.counters // a wrapper's handle may show this driver, and StatsOf asks it
+	}
+	return c, err
 }
 
 // Open returns a handle on the database, after one connection has shown that

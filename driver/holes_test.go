@@ -35,6 +35,8 @@ var holes = []hole{
 	{"an object that belongs to no relation is not told", "../internal/reach/closurefound.go", `out.Unseen = b.unseenFound()`, `_ = b.unseenFound()`},
 	{"an expression that runs what it is given is not told", "../internal/reach/closureexpression.go", `b.addFor(r.code, event, b.reachedBy(e))`, `_ = event`},
 	{"a body that isn't read writes nothing", "../internal/reach/closurecode.go", `if b.why(body) != "" {`, `if b.making && b.why(body) != "" {`},
+	{"a trigger's copy of the old row is taken for one of the new row", "../internal/reach/changercopy.go", `r.word(i+2) == "new" && r.word(i+3)`, `r.word(i+3)`},
+	{"a trigger may return the old row where the two are distinct", "../internal/reach/changer.go", `is, then := "is not distinct from", i-1`, `is, then := "is distinct from", i-1`},
 	{"a trigger may change the token", "../internal/reach/closurefound.go", `if i := b.withoutWall(changed); !b.tables[i].HasWall || t.Trigger < wallMark {`, `if i := b.withoutWall(changed); b.tables[i].HasWall {`},
 }
 

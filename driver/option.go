@@ -144,7 +144,7 @@ func WithPgx(opts ...stdlib.OptionOpenDB) Option {
 
 // WithCallerSkip names packages, such as a repository layer, whose frames are
 // passed over when a violation looks for the caller's line, as those of GORM, bun,
-// sqlx, ent, squirrel and goqu are.
+// sqlx, ent, squirrel, goqu and go-jet are, and those of whatever wraps the driver.
 func WithCallerSkip(packages ...string) Option {
 	return func(s *settings) error {
 		s.callerSkip = append(s.callerSkip, packages...)

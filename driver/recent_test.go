@@ -79,7 +79,7 @@ func TestRecentPlansAreCounted(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	stats := StatsOf(db)
+	stats, _ := StatsOf(db)
 	require.EqualValues(t, 1500, stats.Checked)
 	require.EqualValues(t, 1350, stats.CacheHits)
 	require.NoError(t, db.Close())

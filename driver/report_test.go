@@ -3,6 +3,8 @@ package driver_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
 	"encoding/json"
 	"expvar"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencerow/fencerow/driver"
@@ -109,16 +112,19 @@ func TestStats(t *testing.T) {
 	}
 	want := driver.Stats{Checked: 7, CacheHits: 3, Refused: map[rewrite.Rule]uint64{"FR111": 2}, Reported: map[rewrite.Rule]uint64{"FR111": 1}, Stale: 1, Replay: 1,
 		Detours: map[driver.Detour]uint64{driver.DetourReportedTable: 7}}
-	require.Equal(t, want, driver.StatsOf(db))
+	stats, ok := driver.StatsOf(db)
+	require.True(t, ok)
+	require.Equal(t, want, stats)
 	db.SetMaxIdleConns(-1) // closes the connection
-	require.Equal(t, want, driver.StatsOf(db), "what a closed connection has counted stays")
+	stats, _ = driver.StatsOf(db)
+	require.Equal(t, want, stats, "what a closed connection has counted stays")
 
 	var text map[string]any
-	require.NoError(t, json.Unmarshal([]byte(expvar.Func(func() any { return driver.StatsOf(db) }).String()), &text))
+	require.NoError(t, json.Unmarshal([]byte(expvar.Func(func() any { return stats }).String()), &text))
 	require.EqualValues(t, 7, text["Checked"])
 
-	plain := openPlain(t, dsn)
-	require.Zero(t, driver.StatsOf(plain))
+	_, ok = driver.StatsOf(openPlain(t, dsn))
+	require.False(t, ok)
 }
 
 // The caller's line is the first one outside of the packages that are passed
@@ -139,4 +145,44 @@ func TestCallerSkip(t *testing.T) {
 		require.Contains(t, v.Location, want)
 		require.NoError(t, db.Close())
 	}
+}
+
+// A wrapper of the driver stands between it and database/sql: the line is that of whoever
+// called database/sql, and of the function that sql.Conn.Raw is given.
+func TestCallerBehindAWrapper(t *testing.T) {
+	dsn := localpg.Database(t)
+	run(t, dsn, levelSchema)
+	config, err := pgx.ParseConfig(dsn)
+	require.NoError(t, err)
+	connector, err := driver.NewConnector(*config, driver.Protect("orders", rewrite.Strict))
+	require.NoError(t, err)
+	db := sql.OpenDB(wrapping{connector})
+	defer db.Close()
+	_, ok := driver.StatsOf(db)
+	require.False(t, ok, "counts that nobody sees look like none")
+	conn, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	defer conn.Close()
+	tx, err := conn.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	const text = `DELETE FROM orders`
+	for name, send := range map[string]func() error{
+		"Exec":    func() error { _, err := tx.Exec(text); return err },
+		"Query":   func() error { rows, err := tx.Query(text); require.Nil(t, rows); return err },
+		"Prepare": func() error { _, err := tx.Prepare(text); return err },
+		"Raw": func() error {
+			return conn.Raw(func(c any) error {
+				_, err := c.(sqldriver.ExecerContext).ExecContext(t.Context(), text, nil)
+				return err
+			})
+		},
+	} {
+		var v *rewrite.Violation
+		require.ErrorAs(t, send(), &v, name)
+		if name == "Raw" {
+			continue // the wrapper is called by the function itself
+		}
+		require.Contains(t, v.Location, "/report_test.go:", name)
+	}
+	require.NoError(t, tx.Rollback())
 }

@@ -10,7 +10,7 @@ import (
 
 // Stats are counts since a connector was made. Publish them with expvar:
 //
-//	expvar.Publish("fencerow", expvar.Func(func() any { return driver.StatsOf(db) }))
+//	expvar.Publish("fencerow", expvar.Func(func() any { return connector.Stats() }))
 type Stats struct {
 	Checked   uint64                  // texts that were checked, at Prepare and at each execution
 	CacheHits uint64                  // those of them whose plan was in the cache
@@ -21,13 +21,14 @@ type Stats struct {
 	Detours   map[Detour]uint64       // executions that didn't take the short way, by the reason; see docs/cost.md
 }
 
-// StatsOf returns the counts of a handle's connector. They are zero for a
-// handle that is not fencerow's.
-func StatsOf(db *sql.DB) Stats {
-	if d, ok := db.Driver().(*Driver); ok && d.connector != nil {
-		return d.connector.Stats()
+// StatsOf returns the counts of a handle's connector. ok is false for a handle that is not
+// fencerow's, or whose driver something else wraps, as otelsql does: ask the connector
+// inside of it by [Connector.Stats].
+func StatsOf(db *sql.DB) (s Stats, ok bool) {
+	if d, isOurs := db.Driver().(*Driver); isOurs && d.connector != nil {
+		return d.connector.Stats(), true
 	}
-	return Stats{}
+	return Stats{}, false
 }
 
 // Stats returns the connector's counts.

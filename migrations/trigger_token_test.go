@@ -165,7 +165,8 @@ func TestDoctorOnTriggersThatSetTheToken(t *testing.T) {
 			"/* NEW := OLD; */ NEW.v := ''",
 			"INSERT INTO log SELECT NEW.id, NEW.last_token", "INSERT INTO log VALUES (NEW.last_token)", "RETURN coalesce(NEW, OLD)",
 			"RETURN NULL", "NEW.old_last_token := 3", "SELECT 'x' INTO NEW.v",
-			"IF NEW IS DISTINCT FROM OLD THEN NEW.v := ''; END IF",
+			"IF NEW IS DISTINCT FROM OLD THEN NEW.v := ''; END IF", "DECLARE _new record; BEGIN _new := NEW; _new.\"v\" = ''; RETURN _new; END",
+			"DECLARE r record; s record; BEGIN r = NEW; IF TG_OP = 'UPDATE' THEN s := OLD; r.v := s.v; END IF; RETURN r; END",
 		} {
 			require.NotContains(t, found("aaa", body), sets, "%s: %s", level, body)
 		}
@@ -252,6 +253,16 @@ var hidden = map[string]string{
 	"GET DIAGNOSTICS":             "PERFORM generate_series(1, 53); GET DIAGNOSTICS NEW.last_token = ROW_COUNT",
 	"GET DIAGNOSTICS, the second": "PERFORM generate_series(1, 53); GET CURRENT DIAGNOSTICS NEW.v = PG_CONTEXT, NEW.last_token := ROW_COUNT",
 	"CALL":                        "CALL fifty3(NEW.last_token)",
+	"a copy":                      "DECLARE r record; BEGIN r := NEW; r.last_token := 53; RETURN r; END",
+	"a copy with =":               "DECLARE r record; BEGIN r = NEW; r.last_token = 53; RETURN r; END",
+	"a copy by the label":         "<<l>> DECLARE r record; BEGIN r := NEW; l.r.last_token := 53; RETURN r; END",
+	"a copy, the row":             `DECLARE r record; BEGIN r := NEW; r := jsonb_populate_record(NEW, '{"last_token": 53}'); RETURN r; END`,
+	"a copy, INTO":                "DECLARE r record; BEGIN r := NEW; SELECT NEW.id, NEW.v, 53::bigint INTO r; RETURN r; END",
+	"a copy, FOR":                 "DECLARE r record; BEGIN FOR r IN SELECT NEW.id, NEW.v, 53::bigint LOOP RETURN r; END LOOP; END",
+	"a copy in quotes":            `DECLARE "R" record; BEGIN "R" := NEW; "R".last_token := 53; RETURN "R"; END`,
+	"a copy of a copy":            "DECLARE r record; s record; BEGIN r := NEW; s := r; s.last_token := 53; RETURN s; END",
+	"a copy in another block":     `DECLARE r record; BEGIN r := NEW; DECLARE r record; BEGIN r := jsonb_populate_record(NEW, '{"last_token": 53}'); RETURN r; END; END`,
+	"a copy's name of its own":    "DECLARE r record; o ALIAS FOR r; BEGIN r := NEW; o.last_token := 53; RETURN r; END",
 	"a variable":                  "DECLARE r t; BEGIN r := NEW; r.last_token := 53; RETURN r; END",
 	"a variable called new":       "DECLARE new t; BEGIN new.id := 3; RETURN new; END",
 	"OLD":                         "IF TG_OP = 'UPDATE' THEN OLD.v := NEW.v; RETURN OLD; END IF",

@@ -122,7 +122,7 @@ func TestClosureReaches(t *testing.T) {
 	public := func(name string) Name { return Name{"public", name} }
 	p, err := base.ForPath("public").WithClosure(Closure{
 		Relatives:      []Relative{{public("metrics_1"), public("metrics")}, {public("metrics_1a"), public("metrics")}},
-		InsertTriggers: []Name{public("metrics_1a")},
+		InsertTriggers: []TokenTrigger{{Name: public("metrics_1a"), Trigger: "t", Function: public("f")}},
 		Functions:      []Name{public("json_array")},
 		Writers:        []Writer{{Name: public("jobs"), Into: public("metrics"), Events: []string{"UPDATE", "TRUNCATE"}}},
 	})

@@ -43,9 +43,9 @@ type Closure struct {
 	// SequenceOwners are the relations that take one of them along when they are dropped,
 	// since it belongs to a column. TRUNCATE ... RESTART IDENTITY may reset it.
 	SequenceOwners []SequenceOwner
-	// InsertTriggers are protected tables with a BEFORE INSERT trigger that may
-	// change the token that EXCLUDED shows.
-	InsertTriggers []Name
+	// InsertTriggers are the BEFORE INSERT triggers of protected tables that may change
+	// the token that EXCLUDED shows.
+	InsertTriggers []TokenTrigger
 	// TokenTriggers are the triggers that may change the token which a protected
 	// table's row is to get, and that no wall catches.
 	TokenTriggers []TokenTrigger
@@ -268,11 +268,16 @@ func (p *Policy) setClosure(c Closure) {
 	p.quick, p.makers = p.newQuickSet(), newMakerSet(c.Makers)
 }
 
-// changesExcluded reports whether a trigger may change the token that EXCLUDED
-// shows for a table: one of its own, or of any table it shares rows with.
-func (p *Policy) changesExcluded(t *Table) bool {
+// changesExcluded returns a trigger that may change the token that EXCLUDED shows for
+// a table: one of its own, or of any table it shares rows with; nil if there is none.
+func (p *Policy) changesExcluded(t *Table) *TokenTrigger {
 	family := p.familyOf(t)
-	return slices.ContainsFunc(p.closure.InsertTriggers, func(n Name) bool { return family[n] })
+	for i := range p.closure.InsertTriggers {
+		if trigger := &p.closure.InsertTriggers[i]; family[trigger.Name] {
+			return trigger
+		}
+	}
+	return nil
 }
 
 // familyOf returns the names of the protected tables that a table may be, and of all that

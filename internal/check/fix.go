@@ -368,7 +368,7 @@ func (f *fixer) placeholder(text string) *sqltree.Node {
 // literals.
 func (v *Violation) showFix(guarded string) {
 	if text := Redact(guarded); text != "" && len(text) <= 4*sqltext.SnippetLength {
-		v.Fix = text
+		v.Fix, v.fixesAll = text, true
 		if strings.Contains(text, "?") {
 			v.Fix += "   (? stands for your literal)"
 		}

@@ -34,7 +34,7 @@ func (f *fixer) guardInsert(n *sqltree.Node, t target, c sqledit.Clauses) bool {
 	if f.takeover && f.readsExcluded(conflict, t, position) {
 		return f.cannot("EXCLUDED." + table.TokenColumn + " is used as a value, and would be the token instead of what the row was given")
 	}
-	if f.policy.changesExcluded(table) {
+	if f.policy.changesExcluded(table) != nil {
 		return c.Action >= 0 && f.guardUpdate(conflict, t, c, tokenOperand, nil)
 	}
 	return c.Action >= 0 && f.guardUpdate(conflict, t, c, excludedReader(table), &operand{name: "EXCLUDED." + sqltext.QuoteIfNeeded(table.TokenColumn)})

@@ -28,7 +28,7 @@ var holes = []hole{
 	{"any operator of the name counts", "guard.go", `len(parts) == 2 && parts[0] != "pg_catalog"`, `false`},
 	{"a token in arithmetic counts", "operand.go", "\tif n == nil {\n\t\treturn operand{}, false\n\t}\n", "\tif n.Is(\"A_Expr\") { n = n.Get(\"lexpr\") }\n\tif n == nil {\n\t\treturn operand{}, false\n\t}\n"},
 	{"a fraction counts", "operand.go", "\tif n.IsNonDecimal {\n\t\treturn 0, false\n\t}\n", "\tif f := n.Get(\"fval\"); n.IsNonDecimal && f != nil {\n\t\tv, err := strconv.ParseFloat(f.Str(\"fval\"), 64)\n\t\treturn int64(v), err == nil\n\t}\n"},
-	{"the raise may be missing", "update.go", `if token, ok := c.findRaise(n.List("targetList"), t, table, "UPDATE on", guards[0].spelled(), read); ok {`, `if token, ok := guards[0].operand, true; ok {`},
+	{"the raise may be missing", "update.go", `if token, ok := c.findRaise(n.List("targetList"), t, table, "UPDATE on", guards[0].operand, read); ok {`, `if token, ok := guards[0].operand, true; ok {`},
 	{"another table's column counts", "names.go", `return parts[0] == t.ref()`, `return true`},
 	{"a cast to any number counts", "operand.go", `return isBuiltinType(typeName, "int2", "int4", "int8")`, `return isBuiltinType(typeName, "int2", "int4", "int8", "float8")`},
 	{"the token's placeholder may stand anywhere", "check.go", `if use.bigint || `, `if true || use.bigint || `},

@@ -146,17 +146,20 @@ func (c *checker) proveUpsert(conflict *sqltree.Node, t target, table *Table, to
 		c.report(violation(AmbiguousTarget, t.at, "INSERT into protected table %s: the target is called excluded, like the row that was proposed; give it an alias", quoted(table)).on(table))
 		return
 	}
-	read := tokenOperand
-	if !c.policy.changesExcluded(table) {
+	read, trigger := tokenOperand, c.policy.changesExcluded(table)
+	if trigger == nil {
 		read = excludedReader(table)
 	}
 	guards := c.findGuards(t, table, conjuncts(where), read)
 	if len(guards) == 0 {
 		v := c.noGuard(where, t, table, "ON CONFLICT DO UPDATE of", UnguardedUpsert)
 		token := "EXCLUDED." + sqltext.QuoteIfNeeded(table.TokenColumn)
-		if c.policy.changesExcluded(table) {
+		if trigger != nil {
+			if where != nil && namesExcluded(where, table.TokenColumn) {
+				v.Message = fmt.Sprintf("ON CONFLICT DO UPDATE of protected table %s compares %s with EXCLUDED, where trigger %q, whose function %s may change it, has been fired before",
+					quoted(table), table.TokenColumn, trigger.Trigger, trigger.Function)
+			}
 			token = "$n"
-			v.Message += "; EXCLUDED does not count, since a BEFORE INSERT trigger of this table may change it"
 		}
 		op := map[Mode]string{Strict: "<", Lease: "<="}[table.Mode]
 		v.Fix = fmt.Sprintf("end the action with: SET ..., %s = %s WHERE %s %s %s", sqltext.QuoteIfNeeded(table.TokenColumn), token, c.qualified(t, table.TokenColumn), op, token)
@@ -164,7 +167,7 @@ func (c *checker) proveUpsert(conflict *sqltree.Node, t target, table *Table, to
 		return
 	}
 	c.parts[len(c.parts)-1].guardsAlone = len(conjuncts(where)) == len(guards)
-	if token, ok := c.findRaise(conflict.List("targetList"), t, table, "ON CONFLICT DO UPDATE of", guards[0].spelled(), read); ok {
+	if token, ok := c.findRaise(conflict.List("targetList"), t, table, "ON CONFLICT DO UPDATE of", guards[0].operand, read); ok {
 		c.keep(c.prove(table, guards, token), top)
 	}
 }

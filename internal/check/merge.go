@@ -52,8 +52,16 @@ func (c *checker) proveWhen(n, when *sqltree.Node, t target, table *Table, read 
 	refuse := func(format string, args ...any) {
 		v := violation(UnguardedMerge, t.at, "MERGE into protected table %s: "+format, append([]any{quoted(table)}, args...)...)
 		op := map[Mode]string{Strict: "<", Lease: "<="}[table.Mode]
-		v.Fix = fmt.Sprintf("WHEN MATCHED AND %s %s $n THEN UPDATE SET ..., %s = $n; WHEN NOT MATCHED THEN INSERT (..., %s) VALUES (..., $n)",
-			c.qualified(t, table.TokenColumn), op, sqltext.QuoteIfNeeded(table.TokenColumn), sqltext.QuoteIfNeeded(table.TokenColumn))
+		column := sqltext.QuoteIfNeeded(table.TokenColumn)
+		switch matched := fmt.Sprintf("WHEN MATCHED AND %s %s $n THEN ", c.qualified(t, table.TokenColumn), op); when.Str("commandType") {
+		case "CMD_DELETE":
+			v.Fix = matched + "DELETE"
+		case "CMD_UPDATE":
+			v.Fix = matched + "UPDATE SET ..., " + column + " = $n"
+		default:
+			v.Fix = fmt.Sprintf("WHEN NOT MATCHED THEN INSERT (..., %s) VALUES (..., $n)", column)
+		}
+		v.Fix += ", where $n is the token, bare or as $n::bigint"
 		c.report(v.on(table))
 	}
 	switch kind := when.Str("commandType"); {
@@ -88,7 +96,7 @@ func (c *checker) proveWhen(n, when *sqltree.Node, t target, table *Table, read 
 		if table.Attested || table.Moves {
 			c.changes = append(c.changes, change{n, when, table, guards})
 		}
-		if token, ok := c.findRaise(when.List("targetList"), t, table, "MERGE into", guards[0].spelled(), read); ok {
+		if token, ok := c.findRaise(when.List("targetList"), t, table, "MERGE into", guards[0].operand, read); ok {
 			return c.prove(table, guards, token)
 		}
 	default:

@@ -145,7 +145,7 @@ func (p *Policy) planned(sql string) *Plan {
 	if len(sql) > maxRewritten && len(plan.Violations) > 0 && plan.mayBeRewritten() {
 		plan.Violations[0].Fix = fmt.Sprintf("write fewer rows at once: a text of more than %d bytes is not rewritten", maxRewritten)
 	}
-	if len(plan.Violations) == 1 && guardable[plan.Violations[0].Rule] && len(sql) <= maxFixed {
+	if len(plan.Violations) > 0 && plan.isGuardable() && len(sql) <= maxFixed {
 		if guarded := p.guarded(&a.checker); guarded != nil {
 			plan.Violations[0].showFix(guarded.text)
 		}
@@ -161,6 +161,10 @@ const maxFixed = 16 << 10
 
 // guardable are the rules whose violations can be mended by adding to the text.
 var guardable = map[Rule]bool{UnguardedUpdate: true, UnraisedUpdate: true, UnguardedDelete: true, UnguardedInsert: true, UnguardedUpsert: true}
+
+func (p *Plan) isGuardable() bool {
+	return !slices.ContainsFunc(p.Violations, func(v Violation) bool { return !guardable[v.Rule] })
+}
 
 // fullPlan checks a text by its parse tree. The tree's memory is used again for
 // the next text: a plan holds on to no node of it, which a test makes sure of.
@@ -233,6 +237,9 @@ func (p *Plan) Refusal() error {
 		return nil
 	}
 	v := p.Violations[0]
+	if !v.fixesAll {
+		v.others = p.Violations[1:]
+	}
 	return &v
 }
 

@@ -40,29 +40,38 @@ func (c *checker) proveUpdate(n *sqltree.Node, t target, table *Table, top bool)
 	if table.Attested || table.Moves {
 		c.changes = append(c.changes, change{n, n, table, guards})
 	}
-	if token, ok := c.findRaise(n.List("targetList"), t, table, "UPDATE on", guards[0].spelled(), read); ok {
+	if token, ok := c.findRaise(n.List("targetList"), t, table, "UPDATE on", guards[0].operand, read); ok {
 		c.keep(c.prove(table, guards, token), top)
 	}
 }
 
 // findRaise reads what a SET list assigns to the token column, and reports it
 // if it isn't the token.
-func (c *checker) findRaise(sets []*sqltree.Node, t target, table *Table, verb, token string, read operandReader) (operand, bool) {
+func (c *checker) findRaise(sets []*sqltree.Node, t target, table *Table, verb string, token operand, read operandReader) (operand, bool) {
 	value, at, ok := raise(sets, table.TokenColumn)
 	if at == nil {
 		v := violation(UnraisedUpdate, t.at, "%s protected table %s compares %s but does not set it to the token", verb, quoted(table), table.TokenColumn)
-		v.Fix = fmt.Sprintf("add to SET: %s = %s", sqltext.QuoteIfNeeded(table.TokenColumn), token)
+		v.Fix = "add to SET: " + raiseTo(table, token)
 		c.report(v.on(table))
 		return operand{}, false
 	}
 	raised, isToken := read(value)
 	if !ok || !isToken {
 		v := violation(RaiseValue, at, "%s protected table %s sets %s to something other than the token: write it once, as the token's placeholder or literal itself, bare or cast by ::bigint", verb, quoted(table), table.TokenColumn)
-		v.Fix = fmt.Sprintf("SET %s = %s", sqltext.QuoteIfNeeded(table.TokenColumn), token)
+		v.Fix = "change in SET: " + raiseTo(table, token)
 		c.report(v.on(table))
 		return operand{}, false
 	}
 	return raised, true
+}
+
+// raiseTo writes what SET has to have. A literal is not repeated: it is somebody's value.
+func raiseTo(table *Table, token operand) string {
+	column := sqltext.QuoteIfNeeded(table.TokenColumn)
+	if token.literal > 0 {
+		return column + " = ?, where ? stands for the literal that " + table.TokenColumn + " is compared with"
+	}
+	return column + " = " + token.spelled()
 }
 
 // write notes a protected write of the statement n.
@@ -116,6 +125,9 @@ func (c *checker) noGuard(where *sqltree.Node, t target, table *Table, verb stri
 		v.Fix = fmt.Sprintf("add to WHERE, joined by AND: %s %s $n, where $n is the token, bare or as $n::bigint", c.qualified(t, column), op)
 		if strings.HasPrefix(why, "by BETWEEN") {
 			v.Fix = fmt.Sprintf("write %s %s $n instead of BETWEEN, where $n is the token, bare or as $n::bigint", c.qualified(t, column), op)
+		}
+		if none != UnguardedDelete {
+			v.Fix = fmt.Sprintf("set %s = $n; %s", sqltext.QuoteIfNeeded(column), v.Fix)
 		}
 		return v.on(table)
 	}

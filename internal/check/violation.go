@@ -37,6 +37,9 @@ type Violation struct {
 	// Err is the database's own error, where it refused the statement.
 	Err error
 
+	fixesAll bool        // Fix is a whole text, which is accepted
+	others   []Violation // what else the text has, and has to be mended besides
+
 	newer  string // the message instead, where the server can parse the text; see NewerGrammar
 	offset int    // where in the text, -1 if nowhere; resolved by locate
 }
@@ -75,6 +78,12 @@ func (v *Violation) Error() string {
 	}
 	if v.Fix != "" {
 		b.WriteString("\n  fix:  " + v.Fix)
+	}
+	for i := range v.others {
+		fmt.Fprintf(&b, "\n  also: %s (%s %s)", v.others[i].Message, v.others[i].Rule, v.others[i].Rule.Slug())
+		if v.others[i].Fix != "" {
+			b.WriteString("\n  fix:  " + v.others[i].Fix)
+		}
 	}
 	b.WriteString("\n  docs: " + rules.URL(string(v.Rule)) + ", or fencerow explain " + string(v.Rule))
 	return b.String()

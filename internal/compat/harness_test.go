@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"go.opencensus.io/stats/view"
 	"maps"
 	"regexp"
 	"testing"
@@ -16,7 +17,10 @@ import (
 	"github.com/fencerow/fencerow/migrations"
 )
 
-func TestMain(m *testing.M) { localpg.Main(m) }
+func TestMain(m *testing.M) {
+	view.Stop() // the goroutine that ocsql's statistics start
+	localpg.Main(m)
+}
 
 // schema has two protected tables, one with a key into the other. A token that
 // falls is an error of the database's own.

@@ -65,6 +65,7 @@ type catalog struct {
 	SystemViews   []catalogRelation // views over system catalogs or schema fencing, and what else leads to the latter
 	Types         []check.Name      // users' types that the protected tables' columns are of, or that these are made of
 	Comparisons   bool              // there is a user's own < <= > >= over integers
+	Equals        bool              // there is a user's own = over rows or integers
 	Epoch         bool              // fencing.write_epoch is there
 	Owners        []catalogOwner    // of the sequences that tokens come from, those that belong to columns
 

@@ -345,6 +345,9 @@ SELECT pg_catalog.json_build_object(
                FROM owned o
                JOIN pg_catalog.pg_class c ON o.class = 'pg_catalog.pg_class'::pg_catalog.regclass AND c.oid = o.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
                JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace),
+  -- by which two rows could be told apart otherwise than by all of their values
+  'equals', EXISTS (SELECT FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_type t ON t.oid = o.oprleft
+                     WHERE o.oid >= 16384 AND o.oprname = '=' AND (t.typtype IN ('c', 'p') OR t.oid IN (20, 21, 23))),
   -- functions that the registry allows as they are now
   'allowed', (SELECT pg_catalog.json_agg(a.oid) FROM ({allowed}) a (oid)),
   -- the types of users that the columns of the protected tables are of, and what these are made of

@@ -38,7 +38,7 @@ func (b *closureBuilder) changeOf(t *catalogTrigger) rowChange {
 	}
 	change, known := b.changes[t.Function]
 	if !known {
-		change = readChange(f.Source)
+		change = readChange(f.Source, !b.facts.Equals)
 		b.changes[t.Function] = change
 	}
 	return change
@@ -103,10 +103,12 @@ func (b *closureBuilder) tokenChanged(t *catalogTrigger, r *reachedRelation) tab
 	return out
 }
 
-// readChange reads what a trigger's function in PL/pgSQL changes in NEW.
-func readChange(source string) rowChange {
-	r := &changeReader{routineReader: routineReader{tokens: lexBody(source, true)}}
-	plain := readPlain("plpgsql", r.tokens, nil)
+// readChange reads what a trigger's function in PL/pgSQL changes in NEW. hasBuiltinEquals says
+// that rows are compared by PostgreSQL's own operators.
+func readChange(source string, hasBuiltinEquals bool) rowChange {
+	tokens := lexBody(source, true)
+	plain := readPlain("plpgsql", tokens, nil)
+	r := &changeReader{routineReader: routineReader{tokens: readCopiesAsNew(tokens)}, hasBuiltinEquals: hasBuiltinEquals}
 	r.change.whole = plain.isLost || plain.hasRow
 	for i := range r.tokens {
 		r.at(i)
@@ -116,7 +118,8 @@ func readChange(source string) rowChange {
 
 type changeReader struct {
 	routineReader
-	change rowChange
+	change           rowChange
+	hasBuiltinEquals bool
 }
 
 // at notes what is changed at a token.
@@ -220,7 +223,7 @@ func (r *changeReader) returnsRow(i int) bool {
 	case "", "new", "null", "coalesce new , old":
 		return true
 	case "old":
-		return r.isForDelete(i - 1)
+		return r.isForDelete(i-1) || r.hasBuiltinEquals && r.isForEqual(i-1)
 	}
 	return false
 }
@@ -244,4 +247,45 @@ func (r *changeReader) isForDelete(i int) bool {
 	}
 	condition := strings.Join(words, " ")
 	return condition == "'delete = tg_op" || condition == "tg_op = 'delete"
+}
+
+// isForEqual reports whether a statement is the first behind ELSE of IF NEW IS DISTINCT FROM
+// OLD, or behind THEN of the opposite: there the old row is the new one.
+func (r *changeReader) isForEqual(i int) bool {
+	is, then := "is not distinct from", i-1
+	if r.word(then) == "else" {
+		is = "is distinct from"
+		for then--; then >= 0 && r.word(then) != "then"; then-- {
+			if slices.Contains([]string{"if", "else", "elsif", "elseif", "end", "loop", "begin", "exception", "when", "case"}, r.word(then)) {
+				return false
+			}
+		}
+	}
+	if r.word(then) != "then" {
+		return false
+	}
+	start := then - 1
+	for start >= 0 && r.word(start) != "if" && r.word(start) != ";" {
+		start--
+	}
+	if r.word(start) != "if" || r.word(start-1) == "end" {
+		return false
+	}
+	var words []string
+	for k := start + 1; k < then; k++ {
+		switch w := r.tokens[k].text; {
+		case r.tokens[k].kind == stringToken, r.tokens[k].kind == nameToken && w != "new" && w != "old":
+			return false
+		case w != "(" && w != ")":
+			words = append(words, w)
+		}
+	}
+	condition := strings.Join(words, " ")
+	for _, row := range []string{"%s", "%s . *", "row %s . *"} {
+		before, after := strings.ReplaceAll(row, "%s", "old"), strings.ReplaceAll(row, "%s", "new")
+		if condition == before+" "+is+" "+after || condition == after+" "+is+" "+before {
+			return true
+		}
+	}
+	return false
 }

@@ -187,7 +187,7 @@ func (b *closureBuilder) codeFound(out *check.Closure) {
 			out.SequenceOwners = append(out.SequenceOwners, check.SequenceOwner{Name: check.Name{Schema: o.Schema, Name: o.Name}, Column: o.Column, Sequence: o.Sequence})
 		}
 	}
-	for _, list := range []*[]check.Name{&out.Functions, &out.AllowedFunctions, &out.TriggerFunctions, &out.Sequences, &out.InsertTriggers} {
+	for _, list := range []*[]check.Name{&out.Functions, &out.AllowedFunctions, &out.TriggerFunctions, &out.Sequences} {
 		*list = unique(*list)
 	}
 }
@@ -211,7 +211,7 @@ func (b *closureBuilder) triggersFound(out *check.Closure) {
 			continue
 		}
 		if t.Type&insertEvent != 0 {
-			out.InsertTriggers = append(out.InsertTriggers, r.name())
+			out.InsertTriggers = append(out.InsertTriggers, check.TokenTrigger{Name: r.name(), Trigger: t.Trigger, Function: check.Name{Schema: t.Schema, Name: t.Name}, Events: []string{triggerEvents[insertEvent]}})
 		}
 		// the wall compares with what its first trigger has seen
 		if i := b.withoutWall(changed); !b.tables[i].HasWall || t.Trigger < wallMark {

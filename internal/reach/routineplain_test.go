@@ -155,8 +155,8 @@ func TestBodiesThatMaySetHowStringsAreRead(t *testing.T) {
 
 // A row that a trigger's function returns isn't told by its name if a variable has that name.
 func TestChangesUnderNamesOfTheTriggersOwn(t *testing.T) {
-	require.False(t, readChange(`BEGIN IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END`).whole)
-	require.True(t, readChange(`DECLARE old orders := ROW(2, 'x', 0); BEGIN IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END`).whole)
-	require.True(t, readChange(`DECLARE tg_op text := 'DELETE'; BEGIN IF tg_op = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END`).whole)
-	require.True(t, readChange(`DECLARE new orders; BEGIN RETURN NEW; END`).whole)
+	require.False(t, readChange(`BEGIN IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END`, true).whole)
+	require.True(t, readChange(`DECLARE old orders := ROW(2, 'x', 0); BEGIN IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END`, true).whole)
+	require.True(t, readChange(`DECLARE tg_op text := 'DELETE'; BEGIN IF tg_op = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END`, true).whole)
+	require.True(t, readChange(`DECLARE new orders; BEGIN RETURN NEW; END`, true).whole)
 }

@@ -4769,7 +4769,7 @@ VALUES
   ('function', '', 'doctor_schema(family jsonb, apps jsonb)', '2f7a8620aa975161d9c800237579deca plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_seal(family jsonb, apps jsonb)', '484c4aef9f0677090087590a6167a0a1 plpgsql 188e5cc2a445cfcc1c9faa0f873399e9'),
   ('function', '', 'doctor_sequences(family jsonb, apps jsonb)', 'fc90c506427b3690ea2dd4ae837bf4e5 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
-  ('function', '', 'doctor_sets(source text, language name, token_column name, arguments text)', '4f35eebca38865f4e4ddda6af3e9f67b plpgsql 4358f4873eaaa8cdb828d25db0a54423'),
+  ('function', '', 'doctor_sets(source text, language name, token_column name, arguments text)', '315a727e168321c7b12ea9f06352d9e1 plpgsql 4358f4873eaaa8cdb828d25db0a54423'),
   ('function', '', 'doctor_settings(family jsonb, apps jsonb)', '4ae8a48f38331459ecabbe90af2e4f7a plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_subscriptions(family jsonb, apps jsonb)', 'f7367fb580b5217f9570e9690bd3b840 plpgsql 8aebe6600bd16ec9cf70eafadf950a28'),
   ('function', '', 'doctor_tables()', '6f0c3e8bcc3774dc0c1703ac66caf2bc plpgsql 8802b6da0a933060c28f6d79802d2f4d'),
@@ -6474,6 +6474,7 @@ DECLARE
   c_target CONSTANT text := format(' (?:into(?: strict)?|for|foreach) (?:%s , )*(?:[^ ,;()]+ [.] )*', c_path);
   c_start  CONSTANT text := ' (?:;|begin|then|else|loop|>>) (?:[^ ,;()]+ [.] )*';  -- of a statement: elsewhere = compares
   v_words  text;
+  v_copy   text;
 BEGIN
   IF language IN ('internal', 'c') THEN
     RETURN CASE WHEN position(lower(token_column) IN lower(arguments)) > 0 THEN 'column' END;
@@ -6485,6 +6486,15 @@ BEGIN
     RETURN 'row';
   END IF;
   v_words := ' ; ' || v_words || ' ';
+  -- a record that is returned, and whose name is nothing else's, counts as NEW, from which it is copied
+  FOR v_copy IN
+    SELECT min(m.r[1]) FROM regexp_matches(v_words, ' (?:;|declare) ([a-z_][a-z0-9_]*)(?= record ;)', 'g') m(r) GROUP BY m.r[1] HAVING count(*) = 1
+  LOOP
+    CONTINUE WHEN v_copy IN ('x', 'new', 'old', 'tg_op') OR position(' . ' || v_copy || ' ' IN v_words) > 0 OR position(' return ' || v_copy || ' ;' IN v_words) = 0;
+    v_words := replace(v_words, ' ' || v_copy || ' record ;', '');
+    v_words := regexp_replace(v_words, '( (?:;|begin|then|else|loop)) ' || v_copy || ' :?= new ;', '\1', 'g');
+    v_words := replace(v_words, ' ' || v_copy || ' ', ' new ');
+  END LOOP;
   IF v_words ~ (' new [.] # := |' || c_start || 'new [.] # = |' || c_target || 'new [.] # | (?:diagnostics|call) [^;]*new [.] # ') THEN
     RETURN 'column';
   END IF;

@@ -41,6 +41,7 @@ DECLARE
   c_target CONSTANT text := format(' (?:into(?: strict)?|for|foreach) (?:%s , )*(?:[^ ,;()]+ [.] )*', c_path);
   c_start  CONSTANT text := ' (?:;|begin|then|else|loop|>>) (?:[^ ,;()]+ [.] )*';  -- of a statement: elsewhere = compares
   v_words  text;
+  v_copy   text;
 BEGIN
   IF language IN ('internal', 'c') THEN
     RETURN CASE WHEN position(lower(token_column) IN lower(arguments)) > 0 THEN 'column' END;
@@ -52,6 +53,15 @@ BEGIN
     RETURN 'row';
   END IF;
   v_words := ' ; ' || v_words || ' ';
+  -- a record that is returned, and whose name is nothing else's, counts as NEW, from which it is copied
+  FOR v_copy IN
+    SELECT min(m.r[1]) FROM regexp_matches(v_words, ' (?:;|declare) ([a-z_][a-z0-9_]*)(?= record ;)', 'g') m(r) GROUP BY m.r[1] HAVING count(*) = 1
+  LOOP
+    CONTINUE WHEN v_copy IN ('x', 'new', 'old', 'tg_op') OR position(' . ' || v_copy || ' ' IN v_words) > 0 OR position(' return ' || v_copy || ' ;' IN v_words) = 0;
+    v_words := replace(v_words, ' ' || v_copy || ' record ;', '');
+    v_words := regexp_replace(v_words, '( (?:;|begin|then|else|loop)) ' || v_copy || ' :?= new ;', '\1', 'g');
+    v_words := replace(v_words, ' ' || v_copy || ' ', ' new ');
+  END LOOP;
   IF v_words ~ (' new [.] # := |' || c_start || 'new [.] # = |' || c_target || 'new [.] # | (?:diagnostics|call) [^;]*new [.] # ') THEN
     RETURN 'column';
   END IF;
