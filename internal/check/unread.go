@@ -21,6 +21,10 @@ func (p *Policy) unreadViolation(l *sqltext.Text, err error) *Violation {
 		v.offset = sqltext.ByteOffset(l.SQL, perr.Character-1)
 		near = l.WordAt(v.offset)
 	}
+	if perr == nil {
+		v.Message = fmt.Sprintf("SQL text cannot be checked: %v; send it again, and report the error if it stays", err)
+		return v
+	}
 	cause := ""
 	if near != "" {
 		cause = fmt.Sprintf(" (syntax error at or near %q)", near)
