@@ -65,6 +65,11 @@ const maxMemory = StackSize + 8<<20
 // maxInput bounds the length of a text, far above what sqltext lets through.
 const maxInput = 1 << 30
 
+// maxShallow is the length of a text in bytes that can't nest deep. For a deep one wazero
+// makes a longer stack for the machine code, beside the parser's own. A function keeps
+// the stack that it was called with, and each setjmp copies all of it.
+const maxShallow = 512
+
 var (
 	errMemory        = errors.New("out of its memory")
 	errStackOverflow = errors.New("its stack overflowed")
@@ -141,6 +146,9 @@ func (in *instance) call(input string, f function, read func(result []byte)) (er
 	in.invoke(f.free, result)
 	in.invoke("free", text)
 	clear(in.checkpoints) // they hold copies of the stack
+	if len(input) > maxShallow {
+		clear(in.functions)
+	}
 	in.isBroken = in.memory.Size() > maxMemory
 	if complaint != nil {
 		return complaint
