@@ -28,7 +28,9 @@ type program struct {
 const memoryPages = 16 << 10
 
 // compiled returns the program, which the first call makes.
-var compiled = sync.OnceValues(func() (*program, error) {
+var compiled = sync.OnceValues(compile)
+
+func compile() (*program, error) {
 	module, err := unshareMemory(libpgQuery)
 	if err != nil {
 		return nil, err
@@ -49,7 +51,7 @@ var compiled = sync.OnceValues(func() (*program, error) {
 		return nil, errors.Join(err, r.Close(ctx))
 	}
 	return &program{r, code}, nil
-})
+}
 
 // instantiate makes a module, which reaches no file, no environment and no clock.
 func (p *program) instantiate(ctx context.Context) (api.Module, error) {
