@@ -24,7 +24,7 @@ SCHEDULES ?= 2000
 PG_MAJORS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-hostile test-pg-all test-pgx compat bench bench-wall chaos chaos-alarms schedules fuzz lint vulncheck release release-snapshot postgres
+.PHONY: help demo test test-long test-hostile test-pg-all test-pgx compat bench bench-wall chaos chaos-alarms schedules fuzz lint platforms parsers vulncheck release release-snapshot postgres
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,7 @@ demo: postgres ## run the pause scenario on a throwaway PostgreSQL
 
 test: postgres ## run every test of every module, with the race detector where cgo is on
 	@set -e; for m in $(MODULES); do (cd $$m && go test $(RACE) -timeout 60m ./...); done
+	go test ./internal/check -run '^TestParsersAgree' # without the race detector
 
 test-long: postgres ## run in full what make test does in part: the longest texts, each write by each way to send it, generated sessions
 	go test ./internal/check -count=1 -timeout 60m -rapid.checks=1000
@@ -73,6 +74,14 @@ fuzz: postgres ## fuzz the check: 50,000 statements on a server, planted holes, 
 	go test ./internal/check -run '^TestHoles$$' -count=1 -v -timeout 60m -holes
 	@set -e; for p in ./internal/check ./lint/sqlfiles; do for t in $$(go test -list '^Fuzz' $$p | grep '^Fuzz'); do \
 		go test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) $$p; done; done
+
+platforms: ## build and vet without cgo for each platform, and run the tests of the check and of lint without it on this one
+	@set -e; for p in linux/amd64 linux/arm64 darwin/arm64 windows/amd64; do echo $$p; \
+		for m in . ./cmd; do (cd $$m && CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -o /dev/null ./... && CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go vet ./...); done; done
+	CGO_ENABLED=0 go test -count=1 -timeout 60m ./rewrite/... ./tokenctx ./lint/... ./internal/parser/...
+
+parsers: ## compare the parser of programs without cgo with that in C, on 1,000,000 generated statements
+	go test ./internal/check -run '^TestParsersAgree' -count=1 -timeout 240m -rapid.checks=1000000 -rapid.seed=$$(date +%s)
 
 lint: ## gofmt, go vet, staticcheck, golangci-lint, go mod tidy, actionlint and goreleaser's check and snapshot build find nothing
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run gofmt -w on these files'; exit 1; }

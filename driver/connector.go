@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/fencerow/fencerow/internal/check"
 	"github.com/fencerow/fencerow/internal/gate"
 	"github.com/fencerow/fencerow/internal/reach"
 )
@@ -100,6 +101,7 @@ func newConnector(inner sqldriver.Connector, sessions bool, opts []Option) (*Con
 func connectorOf(inner sqldriver.Connector, sessions bool, s *settings) (*Connector, error) {
 	c := &Connector{inner: inner, settings: s, sessions: sessions, made: time.Now(), counters: new(counters)}
 	c.driver = &Driver{connector: c}
+	check.Start()
 	if s.doctor != nil && !sessions {
 		return nil, errors.New("fencerow: WithDoctor is an option of Open, NewConnector and NewPoolConnector")
 	}

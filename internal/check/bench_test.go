@@ -2,6 +2,7 @@ package check
 
 import (
 	"database/sql/driver"
+	"strings"
 	"testing"
 
 	"github.com/fencerow/fencerow/internal/parser"
@@ -17,6 +18,7 @@ func BenchmarkPlan(b *testing.B) {
 		"cleared": `SELECT u.id, u.name, u.email FROM users u JOIN jobs j ON j.id = u.id WHERE u.active AND j.state = $1 ORDER BY u.created_at DESC LIMIT 50`,
 		"guarded": benchGuarded,
 		"refused": `UPDATE protected_rows SET value = $1 WHERE id = $2`,
+		"1KB":     benchGuarded + strings.Repeat(", coalesce(grp, 0) + 1 AS more", 30),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -21,6 +21,10 @@ func (p *Policy) unreadViolation(l *sqltext.Text, err error) *Violation {
 		v.offset = sqltext.ByteOffset(l.SQL, perr.Character-1)
 		near = l.WordAt(v.offset)
 	}
+	if perr == nil {
+		v.Message = fmt.Sprintf("SQL text cannot be checked: %v; shorten it or pass a long list as an array parameter, and please report it if it is short", err)
+		return v
+	}
 	cause := ""
 	if near != "" {
 		cause = fmt.Sprintf(" (syntax error at or near %q)", near)

@@ -1,6 +1,9 @@
 package parser
 
-import pg_query "github.com/pganalyze/pg_query_go/v5"
+import (
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/proto"
+)
 
 // The parser's own messages, of which the queries after a write are made. The check
 // reads the trees of package sqltree instead.
@@ -24,7 +27,7 @@ type (
 // ParseMessage returns the statement of a text of one statement as the parser's own
 // message, nil if the text is another.
 func ParseMessage(sql string) *Node {
-	tree, err := pg_query.Parse(sql)
+	tree, err := parseMessage(sql)
 	if err != nil || len(tree.Stmts) != 1 {
 		return nil
 	}
@@ -34,7 +37,11 @@ func ParseMessage(sql string) *Node {
 // DeparseSelect writes a query as a text.
 func DeparseSelect(query *SelectStmt) (string, error) {
 	statement := &pg_query.RawStmt{Stmt: &Node{Node: &pg_query.Node_SelectStmt{SelectStmt: query}}}
-	return pg_query.Deparse(&pg_query.ParseResult{Stmts: []*pg_query.RawStmt{statement}})
+	message, err := proto.Marshal(&pg_query.ParseResult{Stmts: []*pg_query.RawStmt{statement}})
+	if err != nil {
+		return "", err
+	}
+	return deparseFromProtobuf(message)
 }
 
 // NewSelect returns a query for one expression over a relation.

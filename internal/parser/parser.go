@@ -3,15 +3,22 @@
 // makes its tree, writes a tree as a text again, and lists the kinds of nodes that
 // the grammar has. Whoever replaces the parser replaces this package.
 //
+// A program that is built without cgo has the same parser as WebAssembly (package
+// pgwasm), which gives the same answers and takes longer.
+//
 // The parser has no guard for its own stack: a text must have passed the bounds of
 // package sqltext before it is parsed.
 package parser
 
 import (
-	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
-	"github.com/pganalyze/pg_query_go/v5/parser"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
@@ -27,34 +34,85 @@ type Error struct {
 // Error returns the parser's message.
 func (e *Error) Error() string { return e.Message }
 
-// asError keeps the type of the parser's own error inside of this package.
-func asError(err error) error {
-	var own *parser.Error
-	if errors.As(err, &own) {
-		return &Error{own.Message, own.Cursorpos}
-	}
-	return err
-}
-
 // ParseJSON returns the tree of a text as the JSON that the parser writes.
 func ParseJSON(sql string) (string, error) {
-	tree, err := parser.ParseToJSON(sql)
-	if err != nil {
-		return "", asError(err)
+	if err := checkPlaceholders(sql); err != nil {
+		return "", err
 	}
-	return tree, nil
+	return parseToJSON(sql)
 }
 
 // ParseMessages returns the statements of a text as the parser's own messages. It
 // takes longer than ParseJSON, and is for tests and benchmarks that compare.
 func ParseMessages(sql string) ([]protoreflect.Message, error) {
-	tree, err := pg_query.Parse(sql)
+	tree, err := parseMessage(sql)
 	if err != nil {
-		return nil, asError(err)
+		return nil, err
 	}
 	statements := make([]protoreflect.Message, len(tree.Stmts))
 	for i, statement := range tree.Stmts {
 		statements[i] = statement.ProtoReflect()
 	}
 	return statements, nil
+}
+
+func parseMessage(sql string) (*pg_query.ParseResult, error) {
+	if err := checkPlaceholders(sql); err != nil {
+		return nil, err
+	}
+	message, err := parseToProtobuf(sql)
+	if err != nil {
+		return nil, err
+	}
+	tree := &pg_query.ParseResult{}
+	if err := proto.Unmarshal(message, tree); err != nil {
+		return nil, err
+	}
+	return tree, nil
+}
+
+// checkPlaceholders refuses a placeholder whose number is too large, as PostgreSQL 17
+// does and the grammar of 16 doesn't: what it makes of such a number depends on the C
+// library, and may be the number of another placeholder.
+func checkPlaceholders(sql string) error {
+	if !mayHaveLargePlaceholder(sql) {
+		return nil
+	}
+	tokens, err := Scan(sql)
+	if err != nil {
+		return err
+	}
+	for _, t := range tokens {
+		if t.Kind != PARAM {
+			continue
+		}
+		text := sql[t.Start:t.End]
+		if number, err := strconv.ParseInt(text[1:], 10, 64); err != nil || number > math.MaxInt32 {
+			return &Error{
+				Message:   fmt.Sprintf("parameter number too large at or near %q", text),
+				Character: utf8.RuneCountInString(sql[:t.Start]) + 1,
+			}
+		}
+	}
+	return nil
+}
+
+// mayHaveLargePlaceholder reports whether a $ has ten digits behind it, wherever it
+// stands.
+func mayHaveLargePlaceholder(sql string) bool {
+	const digits = 10 // of the largest number that fits
+	for {
+		at := strings.IndexByte(sql, '$')
+		if at < 0 {
+			return false
+		}
+		sql = sql[at+1:]
+		n := 0
+		for n < len(sql) && '0' <= sql[n] && sql[n] <= '9' {
+			n++
+		}
+		if n >= digits {
+			return true
+		}
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
-	"github.com/pganalyze/pg_query_go/v5/parser"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -30,9 +29,9 @@ const reservedWord = wordClass(pg_query.KeywordKind_RESERVED_KEYWORD)
 // several rules of the lexer they are those of the last rule. Between the start
 // of a token and that of the next there is nothing but white space behind it.
 func Scan(sql string) ([]Token, error) {
-	message, err := parser.ScanToProtobuf(sql)
+	message, err := scanToProtobuf(sql)
 	if err != nil {
-		return nil, asError(err)
+		return nil, err
 	}
 	tokens := make([]Token, 0, bytes.Count(message, []byte{tokenTag}))
 	for len(message) > 0 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/fencerow/fencerow/internal/cstack"
+	"github.com/fencerow/fencerow/internal/parser"
 )
 
 // MaxNesting and MaxDeparseNesting bound the depth of the tree a text may make. The parser has no
@@ -15,8 +15,8 @@ import (
 // A level takes 140 bytes of C stack where a tree is made, and 2,000 where it is
 // written as a text again. Some C libraries give little of it.
 var (
-	MaxNesting        = NestingFor(cstack.Size(), 256)
-	MaxDeparseNesting = NestingFor(cstack.Size(), 2600)
+	MaxNesting        = NestingFor(parser.StackSize(), 256)
+	MaxDeparseNesting = NestingFor(parser.StackSize(), 2600)
 )
 
 // NestingLimit is the deepest tree that any stack is trusted with, in levels.
