@@ -78,8 +78,8 @@ func (f fixing) apply(fix string) bool {
 	if raise == "" && guard == "" || at == nil || f.write.Is("MergeStmt") || f.write.Is("DeleteStmt") != (raise == "") {
 		return false
 	}
-	if raise != "" {
-		f.set(f.literal(at, raise))
+	if raise != "" && !f.set(f.literal(at, raise)) {
+		return false
 	}
 	return guard == "" || f.restrict(at, f.c, guard)
 }
@@ -95,16 +95,18 @@ func (f fixing) literal(at *sqltree.Node, raise string) string {
 // gone stands for what is taken out of a text.
 const gone = ", gone = gone"
 
-// set has the SET list set the token column so, and only once.
-func (f fixing) set(raise string) {
+// set has the SET list set the token column so, and only once. It reports false if there is
+// no SET list.
+func (f fixing) set(raise string) bool {
 	start := f.c.Action
-	for start < 0 {
-		for i := f.c.Target; ; i++ {
-			if f.IsAt(i, parser.SET) {
-				start = i
-				break
-			}
+	if f.write.Is("UpdateStmt") {
+		start = slices.IndexFunc(f.Tokens[f.c.Target:f.c.SetEnd], func(t parser.Token) bool { return t.Kind == parser.SET })
+		if start >= 0 {
+			start += f.c.Target
 		}
+	}
+	if start < 0 {
+		return false
 	}
 	column, _, _ := strings.Cut(raise, " ")
 	isSet := false
@@ -123,6 +125,7 @@ func (f fixing) set(raise string) {
 	if !isSet {
 		f.Insert(f.EndBefore(f.c.SetEnd), ", "+raise)
 	}
+	return true
 }
 
 // told reports whether all that a plan refuses stands in an earlier message.
