@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
@@ -179,21 +180,48 @@ var plainKinds = sync.OnceValue(func() []bool {
 	return plain
 })
 
-// afterwards applies the rules that need the whole text.
+// afterwards applies the rules that need the whole text. They tell what else is wrong
+// with writes that lack a proof, too.
 func (c *checker) afterwards(stmts []*sqltree.Node) {
-	if len(c.writes) == 0 || len(c.found) > 0 {
+	if len(c.writes) == 0 || slices.ContainsFunc(c.found, func(v *Violation) bool { return v.Rule.Class() != UnprovenWrite }) {
 		return
 	}
+	isProved := len(c.found) == 0
+	if !isProved && isPlanOnly(stmts) {
+		return // no proof is needed, so nothing of it is wrong
+	}
 	t := c.writes[0].Table
-	switch {
-	case c.policy.unsafe != "":
+	if c.policy.unsafe != "" {
 		c.report((&Violation{Rule: UnsafePath, Message: "write to protected table " + quoted(t) + " cannot be proved: " + c.policy.unsafe, offset: -1}).on(t))
-	case c.several:
+	}
+	if c.several {
 		c.report((&Violation{Rule: SeveralStatements, Message: "write to protected table " + quoted(t) + " stands beside other statements in one text: send it by itself", offset: -1}).on(t))
 	}
 	c.checkTokenReuse()
+	if !isProved {
+		c.checkLiterals()
+		return
+	}
 	if len(stmts) == 1 && (len(c.changes)+len(c.inserts)+len(c.bare)+len(c.casts) > 0 || c.hasCountable(stmts[0].Get("stmt"))) {
 		c.root = stmts[0].Get("stmt")
+	}
+}
+
+// checkLiterals tells of literals in the places of one token that differ. Where nothing else
+// is wrong with the text, that is found when the token is bound.
+func (c *checker) checkLiterals() {
+	first := make(map[string]int64)
+	for _, use := range c.tokens {
+		if use.literal == 0 {
+			continue
+		}
+		if known, ok := first[use.table.Resource]; ok && known != use.literal {
+			v := violation(OtherToken, nil, "the statement has different literals in the places of one token of protected table %s: use a placeholder and tokenctx.Arg", quoted(use.table))
+			v.offset = use.offset
+			c.report(v.on(use.table))
+			return
+		}
+		first[use.table.Resource] = use.literal
 	}
 }
 

@@ -19,9 +19,10 @@ func (c *checker) proveDelete(n *sqltree.Node, t target, table *Table, top bool)
 	if c.refuseForm(t, table, where, "DELETE from", "USING") {
 		return
 	}
-	guards := c.findGuards(t, table, conjuncts(where), c.reader(n, "usingClause"))
+	read := c.reader(n, "usingClause")
+	guards := c.findGuards(t, table, conjuncts(where), read)
 	if len(guards) == 0 {
-		c.report(c.noGuard(where, t, table, "DELETE from", UnguardedDelete))
+		c.report(c.noGuard(n, t, table, "DELETE from", UnguardedDelete, read))
 		return
 	}
 	c.keep(c.proveAll(table, guards), top)

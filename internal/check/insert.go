@@ -20,10 +20,7 @@ func checkInsert(c *checker, n *sqltree.Node, top bool) {
 	}
 	for _, table := range t.tables {
 		c.write(n, table, "INSERT", top)
-		rows, ok := c.insertedTokens(n, t, table)
-		if !ok {
-			continue
-		}
+		rows, _ := c.insertedTokens(n, t, table)
 		for _, row := range rows {
 			c.needToken(table, row)
 			c.inserted(table, row)
@@ -152,7 +149,7 @@ func (c *checker) proveUpsert(conflict *sqltree.Node, t target, table *Table, to
 	}
 	guards := c.findGuards(t, table, conjuncts(where), read)
 	if len(guards) == 0 {
-		v := c.noGuard(where, t, table, "ON CONFLICT DO UPDATE of", UnguardedUpsert)
+		v := c.noGuard(conflict, t, table, "ON CONFLICT DO UPDATE of", UnguardedUpsert, read)
 		token := "EXCLUDED." + sqltext.QuoteIfNeeded(table.TokenColumn)
 		if trigger != nil {
 			if where != nil && namesExcluded(where, table.TokenColumn) {
@@ -161,8 +158,7 @@ func (c *checker) proveUpsert(conflict *sqltree.Node, t target, table *Table, to
 			}
 			token = "$n"
 		}
-		op := map[Mode]string{Strict: "<", Lease: "<="}[table.Mode]
-		v.Fix = fmt.Sprintf("end the action with: SET ..., %s = %s WHERE %s %s %s", sqltext.QuoteIfNeeded(table.TokenColumn), token, c.qualified(t, table.TokenColumn), op, token)
+		v.Fix = c.upsertAdvice(conflict, t, table, token, v.replaces)
 		c.report(v)
 		return
 	}

@@ -1,9 +1,7 @@
 package check
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/fencerow/fencerow/internal/sqltext"
 	"github.com/fencerow/fencerow/internal/sqltree"
@@ -30,11 +28,7 @@ func (c *checker) proveUpdate(n *sqltree.Node, t target, table *Table, top bool)
 	read := c.reader(n, "fromClause")
 	guards := c.findGuards(t, table, conjuncts(where), read)
 	if len(guards) == 0 {
-		v := c.noGuard(where, t, table, "UPDATE on", UnguardedUpdate)
-		if _, at, _ := raise(n.List("targetList"), table.TokenColumn); at != nil {
-			v.Fix = strings.Replace(v.Fix, "add to SET", "change in SET", 1)
-		}
-		c.report(v)
+		c.report(c.noGuard(n, t, table, "UPDATE on", UnguardedUpdate, read))
 		return
 	}
 	if table.Attested || table.Moves {
@@ -51,27 +45,16 @@ func (c *checker) findRaise(sets []*sqltree.Node, t target, table *Table, verb s
 	value, at, ok := raise(sets, table.TokenColumn)
 	if at == nil {
 		v := violation(UnraisedUpdate, t.at, "%s protected table %s compares %s but does not set it to the token", verb, quoted(table), table.TokenColumn)
-		v.Fix = "add to SET: " + raiseTo(table, token)
-		c.report(v.on(table))
+		c.adviseRaise(v, sets, table, token)
 		return operand{}, false
 	}
 	raised, isToken := read(value)
 	if !ok || !isToken {
 		v := violation(RaiseValue, at, "%s protected table %s sets %s to something other than the token: write it once, as the token's placeholder or literal itself, bare or cast by ::bigint", verb, quoted(table), table.TokenColumn)
-		v.Fix = "change in SET: " + raiseTo(table, token)
-		c.report(v.on(table))
+		c.adviseRaise(v, sets, table, token)
 		return operand{}, false
 	}
 	return raised, true
-}
-
-// raiseTo writes what SET has to have. A literal is not repeated: it is somebody's value.
-func raiseTo(table *Table, token operand) string {
-	column := sqltext.QuoteIfNeeded(table.TokenColumn)
-	if token.literal > 0 {
-		return column + " = ?, where ? stands for the literal that " + table.TokenColumn + " is compared with"
-	}
-	return column + " = " + token.spelled()
 }
 
 // write notes a protected write of the statement n.
@@ -95,49 +78,6 @@ func (c *checker) refuseForm(t target, table *Table, where *sqltree.Node, verb, 
 		return true
 	}
 	return false
-}
-
-// noGuard explains why a condition has no guard: nothing compares the token
-// column, or something does in a way that proves nothing.
-func (c *checker) noGuard(where *sqltree.Node, t target, table *Table, verb string, none Rule) *Violation {
-	column, op := table.TokenColumn, "<"
-	if table.Mode == Lease {
-		op = "<="
-	}
-	for _, n := range conjuncts(where) {
-		if !mentions(n, column) {
-			continue
-		}
-		rule, why := GuardPosition, "where it does not decide alone"
-		if left, isOp := exprSides(n); isOp && (comparesColumn(n, column) || !hasKind(n, "SubLink")) {
-			rule, why = GuardComparison, "in a way that does not prove "+column+" "+op+" token"
-			if !t.alone && left && !t.isColumn(n.Get("lexpr"), column) && !t.isColumn(n.Get("rexpr"), column) {
-				rule, why = AmbiguousTarget, "without naming the table it belongs to, or on another table"
-			}
-			if table.Mode == Lease && c.policy.closure.HasComparisons && n.Str("kind") == "AEXPR_BETWEEN" && t.isColumn(n.Get("lexpr"), column) {
-				why = "by BETWEEN, whose operators are found by search_path, and another than the built-in may come first there: the database has one of its own for integers, or the server (before PostgreSQL 18) does not report that setting"
-			}
-		}
-		v := violation(rule, n, "%s protected table %s compares %s %s", verb, quoted(table), column, why)
-		if v.offset < 0 {
-			v.offset = t.at.Offset()
-		}
-		v.Fix = fmt.Sprintf("add to WHERE, joined by AND: %s %s $n, where $n is the token, bare or as $n::bigint", c.qualified(t, column), op)
-		if strings.HasPrefix(why, "by BETWEEN") {
-			v.Fix = fmt.Sprintf("write %s %s $n instead of BETWEEN, where $n is the token, bare or as $n::bigint", c.qualified(t, column), op)
-		}
-		if none != UnguardedDelete {
-			v.Fix = fmt.Sprintf("set %s = $n; %s", sqltext.QuoteIfNeeded(column), v.Fix)
-		}
-		return v.on(table)
-	}
-	v := violation(none, t.at, "%s protected table %s has no %s guard", verb, quoted(table), column)
-	v.Fix = fmt.Sprintf("add to WHERE: AND %s %s $n", c.qualified(t, column), op)
-	if none != UnguardedDelete {
-		v.Fix = fmt.Sprintf("add to SET: %s = $n; %s", sqltext.QuoteIfNeeded(column), v.Fix)
-	}
-	v.Fix += ", where $n is the token (tokenctx.Arg)"
-	return v.on(table)
 }
 
 // comparesColumn reports whether a side of an operator is the column itself.

@@ -38,6 +38,7 @@ type Violation struct {
 	Err error
 
 	fixesAll bool        // Fix is a whole text, which is accepted
+	replaces bool        // what Fix has for WHERE takes the place of the comparison that the violation is at
 	others   []Violation // what else the text has, and has to be mended besides
 
 	newer  string // the message instead, where the server can parse the text; see NewerGrammar
