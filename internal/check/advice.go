@@ -79,7 +79,7 @@ func (c *checker) judgeComparison(n *sqltree.Node, t target, table *Table) (rule
 // isForeignBetween reports whether n would be a guard if the operators of BETWEEN were the
 // built-in ones for certain.
 func (c *checker) isForeignBetween(n *sqltree.Node, t target, table *Table) bool {
-	return table.Mode == Lease && c.policy.closure.HasComparisons && n.Str("kind") == "AEXPR_BETWEEN" && t.isColumn(n.Get("lexpr"), table.TokenColumn)
+	return table.Mode == Lease && c.policy.closure.HasComparisons && n.Is("A_Expr") && n.Str("kind") == "AEXPR_BETWEEN" && t.isColumn(n.Get("lexpr"), table.TokenColumn)
 }
 
 // guardOperator returns the operator of a guard.

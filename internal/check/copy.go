@@ -10,7 +10,13 @@ func checkCopy(c *checker, n *sqltree.Node, _ bool) {
 	case !n.Flag("is_from") && n.Str("filename") != "":
 		c.report(violation(HiddenCode, n, "COPY ... TO a file may write over any file of the server, its configuration and its tables among them: send the rows to the client with COPY ... TO STDOUT, or use a plain connection"))
 	}
+	before := len(c.found)
 	c.walk(n.Get("query"), n)
+	for _, v := range c.found[before:] {
+		if v.Rule.Class() == UnprovenWrite && v.Fix != "" {
+			v.Fix = "COPY takes no placeholder for the token: send the statement in it by itself, with RETURNING, and in that statement " + v.Fix
+		}
+	}
 	c.walk(n.Get("whereClause"), n)
 	rel := n.Get("relation")
 	if !n.Flag("is_from") {

@@ -106,7 +106,7 @@ func (f fixing) replace(at *sqltree.Node, guard string) bool {
 			break
 		}
 	}
-	depth = 0
+	depth, isBetween := 0, false
 	for j := first; j < end; j++ {
 		switch {
 		case f.IsAt(j, parser.LPAREN):
@@ -115,6 +115,10 @@ func (f fixing) replace(at *sqltree.Node, guard string) bool {
 			if depth--; depth < 0 {
 				end = j
 			}
+		case f.IsAt(j, parser.BETWEEN) && depth == 0:
+			isBetween = true
+		case f.IsAt(j, parser.AND) && depth == 0 && isBetween:
+			isBetween = false
 		case f.IsAt(j, parser.AND) && depth == 0:
 			end = j
 		}
@@ -250,7 +254,6 @@ func TestFixesApplied(t *testing.T) {
 		switch guarded, _ := p.Guard(sql); {
 		case fix == "":
 			counts[kind+": a message alone"]++
-			t.Log("ALONE", kind, sql, err.Message)
 			return
 		case !err.fixesAll:
 			candidates = fixed(p, sql, fix)
@@ -280,6 +283,10 @@ func TestFixesApplied(t *testing.T) {
 				}
 			}
 			if _, bindErr := after.BindAll(tokenctx.With(t.Context(), token), argumentsFor(after, candidates[i])); bindErr != nil {
+				if bindErr.(*Violation).Rule == OtherToken && slices.ContainsFunc(err.others, func(o Violation) bool { return o.Rule == OtherToken }) {
+					counts[kind+": applied, the rest told"]++
+					return
+				}
 				counts[kind+": wrong"]++
 				wrong = append(wrong, fmt.Sprintf("%s\n  %v\n  -> %s\n  %v", sql, err, candidates[i], bindErr))
 				return
@@ -345,4 +352,12 @@ func argumentsFor(plan *Plan, sql string) []driver.NamedValue {
 		}
 	}
 	return args
+}
+
+// The statement in a COPY takes no placeholder, so that its guarded form isn't shown as it stands.
+func TestFixOfCopy(t *testing.T) {
+	err, isRefused := casesPolicy(t, Strict).Plan("COPY (UPDATE protected_rows SET value = 'a' WHERE id = 1 RETURNING id) TO STDOUT").Refusal().(*Violation)
+	require.True(t, isRefused)
+	require.Contains(t, err.Fix, "COPY takes no placeholder for the token: send the statement in it by itself")
+	require.NotContains(t, err.Fix, "$1")
 }

@@ -145,7 +145,7 @@ func (p *Policy) planned(sql string) *Plan {
 	if len(sql) > maxRewritten && len(plan.Violations) > 0 && plan.mayBeRewritten() {
 		plan.Violations[0].Fix = fmt.Sprintf("write fewer rows at once: a text of more than %d bytes is not rewritten", maxRewritten)
 	}
-	if len(plan.Violations) > 0 && plan.isGuardable() && len(sql) <= maxFixed {
+	if len(plan.Violations) > 0 && plan.isGuardable() && len(sql) <= maxFixed && !a.checker.stmts[0].Get("stmt").Is("CopyStmt") {
 		if guarded := p.guarded(&a.checker); guarded != nil {
 			plan.Violations[0].showFix(guarded.text)
 		}
