@@ -14,8 +14,8 @@ DECLARE
   -- as in fencing.wall_apply
   c_noted CONSTANT text :=
       'WHEN ((set_config((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), (new.%1$I)::text, true) IS NULL)) ';
-  c_changed CONSTANT text :=
-      '((new.%1$I)::text IS DISTINCT FROM current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true))';
+  c_note CONSTANT text := 'current_setting((''fencing.mark''::text || ((pg_trigger_depth() + 1))::text), true)';
+  c_changed CONSTANT text := '((new.%1$I)::text IS DISTINCT FROM ' || c_note || ')';
 BEGIN
   RETURN QUERY
   SELECT CASE f.wall WHEN 'off' THEN 'warning' ELSE 'info' END,
@@ -70,7 +70,7 @@ BEGIN
                        WHEN k.cond IN ('rekey', 'vacate')
                            THEN format(CASE WHEN y.changed LIKE '% OR %' THEN 'WHEN ((%s)) ' ELSE 'WHEN (%s) ' END, y.changed)
                        WHEN k.cond <> 'late' THEN format(k.cond, f.col)
-                       WHEN f.mode = 'strict' THEN format('WHEN (((new.%I <= old.%1$I) OR ' || c_changed || ')) ', f.col)
+                       WHEN f.mode = 'strict' THEN format('WHEN ((((new.%I <= old.%1$I) AND (((new.%1$I)::text || '' again''::text) IS DISTINCT FROM ' || c_note || ')) OR ((new.%1$I > old.%1$I) AND ' || c_changed || '))) ', f.col)
                        WHEN f.wall = 'report' THEN format('WHEN ((new.%I < old.%1$I)) ', f.col)
                        ELSE format('WHEN (((new.%I < old.%1$I) OR ' || c_changed || ')) ', f.col) END) AS def,
            CASE WHEN k.tomb THEN 'tomb_' || {{nameDigest `f.col, f.mode, f.resource, q.seq, y.cols, y.types`}} || '_' || k.suffix
