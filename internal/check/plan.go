@@ -261,6 +261,12 @@ func (p *Plan) Main() (Write, bool) {
 	return Write{}, false
 }
 
+// HasParserFailed reports whether the parser came to no answer about the text, such as out
+// of memory: it may have one the next time.
+func (p *Plan) HasParserFailed() bool {
+	return slices.ContainsFunc(p.Violations, func(v Violation) bool { return v.parserFailed })
+}
+
 // Compares reports whether the write that the text itself is compares its rows
 // with the token: if it changed none, the token may be stale. A plain INSERT
 // and DO NOTHING compare nothing.

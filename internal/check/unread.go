@@ -22,6 +22,7 @@ func (p *Policy) unreadViolation(l *sqltext.Text, err error) *Violation {
 		near = l.WordAt(v.offset)
 	}
 	if perr == nil {
+		v.parserFailed = true
 		v.Message = fmt.Sprintf("SQL text cannot be checked: %v; shorten it or pass a long list as an array parameter, and please report it if it is short", err)
 		return v
 	}

@@ -43,6 +43,8 @@ type Violation struct {
 
 	newer  string // the message instead, where the server can parse the text; see NewerGrammar
 	offset int    // where in the text, -1 if nowhere; resolved by locate
+
+	parserFailed bool // the parser came to no answer
 }
 
 // Is reports whether target is ErrRefused, or tokenctx.ErrNoToken for a

@@ -36,6 +36,9 @@ func (r *Recent) Find(v *View, sql string) *check.Plan {
 
 // Keep remembers a plan from the cache, whose text is a copy of the caller's.
 func (r *Recent) Keep(v *View, sql string, plan *check.Plan) {
+	if plan.HasParserFailed() {
+		return
+	}
 	if len(sql) > recentText {
 		return
 	}

@@ -107,10 +107,18 @@ func (v *View) Plan(ctx context.Context, sql string, s Scope) (plan *check.Plan,
 		return plan, true
 	}
 	key.sql = strings.Clone(sql) // the caller's text may be a part of a larger one
+	return v.load(ctx, key, policy.Plan), false
+}
+
+// load makes a plan, which is kept unless the parser failed.
+func (v *View) load(ctx context.Context, key planKey, makePlan func(sql string) *check.Plan) *check.Plan {
 	plan, err := v.plans.Get(context.WithoutCancel(ctx), key, otter.LoaderFunc[planKey, *check.Plan](
-		func(_ context.Context, k planKey) (*check.Plan, error) { return policy.Plan(k.sql), nil }))
+		func(_ context.Context, k planKey) (*check.Plan, error) { return makePlan(k.sql), nil }))
 	if err != nil {
-		return policy.Plan(key.sql), false
+		return makePlan(key.sql)
 	}
-	return plan, false
+	if plan.HasParserFailed() {
+		v.plans.Invalidate(key)
+	}
+	return plan
 }

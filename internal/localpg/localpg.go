@@ -1,7 +1,7 @@
 // Package localpg runs a throwaway PostgreSQL for tests and for the example
 // program. It needs server binaries, which it finds where packages put them or
 // downloads; it needs no service, no container and no configuration. It runs on
-// Linux, macOS and other Unix systems.
+// Linux, macOS and other Unix systems; on Windows it can only use a running server.
 //
 // In a test package:
 //

@@ -81,7 +81,7 @@ func crash(pid int) error {
 	if err != nil {
 		return err
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("kill postmaster %d: %w", pid, err)
 	}
 	left := append(children, pid)
@@ -90,7 +90,7 @@ func crash(pid int) error {
 	}
 	// A backend that computes does not look for its postmaster.
 	for _, p := range alive(left) {
-		_ = syscall.Kill(p, syscall.SIGKILL) // or it has just ended
+		_ = kill(p, syscall.SIGKILL) // or it has just ended
 	}
 	if !gone(left, 5*time.Second) {
 		return fmt.Errorf("processes %v of a killed PostgreSQL server do not end", alive(left))
@@ -101,7 +101,7 @@ func crash(pid int) error {
 // freeze stops a postmaster, so that no child is born behind our back, and
 // returns its children.
 func freeze(pid int) ([]int, error) {
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+	if err := halt(pid); err != nil {
 		return nil, nil // it has just ended
 	}
 	var children []int

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -147,7 +146,7 @@ func TestOrdinaryUser(t *testing.T) {
 		cmd.Path = copyForAll(t, cmd.Path)
 		cmd.Dir = filepath.Dir(cmd.Path)
 		cmd.Env = append(cmd.Env, "HOME="+cmd.Dir)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(as.uid), Gid: uint32(as.gid)}}
+		cmd.SysProcAttr = attrs(as)
 	}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -55,6 +55,9 @@ func (f finder) start(ctx context.Context, opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := canRunServer(); err != nil {
+		return nil, err
+	}
 	bin, err := f.find(ctx)
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func endPostmaster(data string) {
 	if pid <= 0 || !runs(pid, data) {
 		return
 	}
-	_ = syscall.Kill(pid, syscall.SIGQUIT)
+	_ = kill(pid, syscall.SIGQUIT)
 	if !poll(5*time.Second, func() bool { return !runs(pid, data) }) {
 		_ = crash(pid)
 	}

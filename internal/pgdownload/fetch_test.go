@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -109,8 +108,7 @@ func registry(t *testing.T, data []byte) {
 }
 
 func TestFetch(t *testing.T) {
-	old := syscall.Umask(0o077)
-	defer syscall.Umask(old)
+	defer restrictNewFiles()()
 	data := archive(t, serverFiles()...)
 	registry(t, data)
 	cache := t.TempDir()

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -85,17 +84,12 @@ func TestLongFiles(t *testing.T) {
 // the least of three times.
 func processorTime(t *testing.T, do func()) time.Duration {
 	t.Helper()
-	used := func() time.Duration {
-		var usage syscall.Rusage
-		require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-		return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-	}
 	least := time.Duration(math.MaxInt64)
 	for range 3 {
 		runtime.GC() // or what has been left is swept in this time
-		before := used()
+		before := usedProcessorTime(t)
 		do()
-		least = min(least, used()-before)
+		least = min(least, usedProcessorTime(t)-before)
 	}
 	return least
 }

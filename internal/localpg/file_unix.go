@@ -1,3 +1,5 @@
+//go:build unix
+
 package localpg
 
 import (
@@ -36,3 +38,12 @@ func ownerOf(info fs.FileInfo) account {
 	}
 	return account{int(st.Uid), int(st.Gid)}
 }
+
+// kill sends a signal to a process that may not be our child.
+func kill(pid int, sig syscall.Signal) error { return syscall.Kill(pid, sig) }
+
+// halt stops a process where it stands.
+func halt(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) }
+
+// canRunServer is nil, as servers of our own run on Unix.
+func canRunServer() error { return nil }
