@@ -356,7 +356,12 @@ func (l *lab) alone(ctx context.Context, plan *Plan, s generated, args []any) st
 	if err := l.enter(ctx, s.path); err != nil {
 		return "enter the path: " + err.Error()
 	}
-	if err := send(ctx, l.holder, s.sql, args); err != nil {
+	if plan.DeallocatesAll {
+		err = l.holder.DeallocateAll(ctx) // pgx forgets its own statements, as under the driver
+	} else {
+		err = send(ctx, l.holder, s.sql, args)
+	}
+	if err != nil {
 		l.failed++
 		return ""
 	}
