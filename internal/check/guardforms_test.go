@@ -186,7 +186,7 @@ func TestBetweenByUnknownOperators(t *testing.T) {
 		err := answerTo(p, text, []any{int64(8)})
 		requireRule(t, GuardComparison, err, text)
 		require.ErrorContains(t, err, "before PostgreSQL 18", text)
-		require.ErrorContains(t, err, "write in WHERE instead of BETWEEN: "+column+" <= $1", text)
+		require.ErrorContains(t, err, "write in WHERE instead of BETWEEN: "+column+" <= $", text)
 	}
 	err = answerTo(p, `DELETE FROM protected_rows WHERE last_token NOT BETWEEN 0 AND $1`, []any{int64(8)})
 	requireRule(t, GuardComparison, err, "NOT BETWEEN")
