@@ -124,7 +124,7 @@ func TestDriverSessionCallsNoChange(t *testing.T) {
 	// what is neither called by name here nor allowed changes nothing
 	unknown := get[[]string](t, admin,
 		`SELECT coalesce(array_agg(p.oid::regprocedure::text), '{}') FROM pg_proc p WHERE p.pronamespace = 'fencing'::regnamespace AND p.provolatile = 'v'
-		AND p.prorettype <> 'trigger'::regtype AND p.proname NOT IN ('fail', 'seal_fail', 'incarnation_now', 'lease_wait', 'next_token', 'take', 'renew', 'release')
+		AND p.prorettype <> 'trigger'::regtype AND p.proname NOT IN ('fail', 'seal_fail', 'incarnation_now', 'check_tokens', 'is_own_write', 'lease_wait', 'next_token', 'take', 'renew', 'release')
 		AND p.prosrc !~ ('BEGIN\n  PERFORM fencing.refuse_driver\(''fencing.' || p.proname || '\(\)''\);')`)
 	require.Empty(t, unknown)
 	driver := open(t, asDriver(dsn))

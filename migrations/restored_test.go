@@ -77,7 +77,7 @@ var replacements = []struct {
 }
 
 // restoredAlone does what a dump of the one table brings back.
-const restoredAlone = `DO $$ DECLARE defs text[] := (SELECT array_agg(pg_get_triggerdef(oid) || '; ALTER TABLE orders ENABLE ALWAYS TRIGGER ' || quote_ident(tgname))
+const restoredAlone = `DO $$ DECLARE defs text[] := (SELECT array_agg(pg_get_triggerdef(oid) || CASE tgenabled WHEN 'A' THEN '; ALTER TABLE orders ENABLE ALWAYS TRIGGER ' || quote_ident(tgname) ELSE '' END)
 	FROM pg_trigger WHERE tgrelid = 'orders'::regclass AND NOT tgisinternal); d text; BEGIN
 	DROP TABLE orders; CREATE TABLE orders (id int PRIMARY KEY, v text, fence bigint NOT NULL DEFAULT 0); INSERT INTO orders VALUES (2, 'two', 9);
 	FOREACH d IN ARRAY defs LOOP EXECUTE d; END LOOP; END $$`

@@ -44,8 +44,8 @@ func SealByColumn(ctx context.Context, dsn, table, column string) error {
 		`SELECT fencing.seal($1::pg_catalog.text::pg_catalog.regclass, by_column => $2::pg_catalog.text::pg_catalog.name)`, table, column)
 }
 
-// Unseal ends what [Seal] or [SealByColumn] began. The wall stays, and a table
-// that is not sealed is left as it is. It takes ACCESS EXCLUSIVE on the table
+// Unseal ends what [Seal] or [SealByColumn] began. The wall stays, and a registered
+// table that is not sealed is left as it is. It takes ACCESS EXCLUSIVE on the table
 // for a moment.
 func Unseal(ctx context.Context, dsn, table string) error {
 	return callOn(ctx, dsn, "unseal", table, `SELECT fencing.unseal($1::pg_catalog.text::pg_catalog.regclass)`, table)

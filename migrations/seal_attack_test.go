@@ -75,7 +75,7 @@ func TestSealOfAnotherColumn(t *testing.T) {
 				for _, sql := range []string{"SELECT fencing.seal('t', by_column => 'res')", "SELECT fencing.wall('t')", "SELECT fencing.wall('t', 'report')", "SELECT fencing.register('t', 'lease', resource => 'q')"} {
 					exec(t, conn, "SAVEPOINT s")
 					_, err := conn.Exec(t.Context(), sql)
-					requireHint(t, err, "55000", "public.t is sealed by column res, which is another one than before", tt.held, "fencing.unseal('public.t'); SELECT fencing.seal('public.t', by_column => 'res')")
+					requireHint(t, err, "55000", "public.t: column res, by which it is sealed, is another one than before", tt.held, "fencing.unseal('public.t'); SELECT fencing.seal('public.t', by_column => 'res')")
 					exec(t, conn, "ROLLBACK TO s")
 				}
 			}

@@ -126,7 +126,7 @@ func TestSealChildren(t *testing.T) {
 	exec(t, conn, "SELECT fencing.wall('child', 'off')")
 	requireSealed(t, dsn, "enforce", "child", "later", "par")
 	require.Equal(t, int64(1), get[int64](t, conn, sealFunctions))
-	exec(t, conn, "ALTER TABLE child NO INHERIT par; SELECT fencing.unregister('child'), fencing.unseal('child'); SELECT fencing.unseal('later')")
+	exec(t, conn, "ALTER TABLE child NO INHERIT par; SELECT fencing.unregister('child'); SELECT fencing.unseal('later')")
 	requireSealed(t, dsn, "enforce", "par")
 }
 
@@ -165,7 +165,8 @@ func TestSealRefuses(t *testing.T) {
 	}
 	_, err := conn.Exec(t.Context(), "SELECT fencing.unseal(NULL)")
 	requireHint(t, err, "42P01", "no table given")
-	require.NoError(t, migrations.Unseal(t.Context(), dsn, "plain"), "as it is")
+	require.NoError(t, migrations.Unseal(t.Context(), dsn, "off"), "as it is")
+	requireRefused(t, migrations.Unseal(t.Context(), dsn, "plain"), "55000", "unseal plain: fencing: public.plain is not registered: Register it first")
 	requireRefused(t, migrations.Seal(t.Context(), dsn, "off", "r"), "55000", "seal off: fencing: public.off has no wall", "Put the wall up first")
 	requireRefused(t, migrations.SealByColumn(t.Context(), dsn, "t", "n"), "42804", "seal t: fencing: column n of public.t")
 	require.ErrorContains(t, migrations.Seal(t.Context(), "host=/nonexistent", "t", ""), "seal t: no resource given")

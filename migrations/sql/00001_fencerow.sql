@@ -1063,6 +1063,8 @@ BEGIN
               WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') THEN
     PERFORM fencing.wall(tbl, 'off');
   END IF;
+  PERFORM fencing.keep_columns(tbl, r, NULL) FROM unnest('{token,key,seal}'::text[]) r
+    WHERE EXISTS (SELECT FROM pg_class c WHERE c.oid = tbl AND pg_has_role(c.relowner, 'USAGE'));
 EXCEPTION WHEN deadlock_detected THEN
   GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
   PERFORM fencing.refuse_deadlock('fencing.unregister', tbl, v_detail);
@@ -4830,7 +4832,7 @@ VALUES
   ('function', '', 'tombstone_sweep(prefixes text[])', 'abb8bcbc6f50847237487630645a1518 plpgsql b368e9b0ca3ee173eeb08dc789336cf5'),
   ('function', '', 'tombstones(tbl regclass, keep boolean)', 'a5266576c3034f3aa2ecd0b755bbfb10 plpgsql 1d9e62e9ee72ddd1721dcc8931c071b2'),
   ('function', '', 'tombstones_changed()', '09e9d3a72ead87c79fb0f3d3292b4a78 plpgsql f73df4332a21ee413f9dc8dfcd1ade48'),
-  ('function', '', 'unregister(tbl regclass)', '6f4d07af5615ee13bfb498bf7a022849 plpgsql cc92ce5b3e705ae39709e1836d369583'),
+  ('function', '', 'unregister(tbl regclass)', '8624e305939a63535273c3e38b44b858 plpgsql cc92ce5b3e705ae39709e1836d369583'),
   ('function', '', 'unseal(tbl regclass)', 'f91197b90939dc978c37b709a1300e49 plpgsql cc92ce5b3e705ae39709e1836d369583'),
   ('function', '', 'wall(tbl regclass, level text)', '74664e95ab993262daa11a9fd00ecf9d plpgsql 5a536954570df63e8728f56138a73224'),
   ('function', '', 'wall_apply(tbl regclass, level text, token_column name, mode text, resource text, issued_by regclass, look boolean)', '95434643afb35b82c55c0c838e32f1ee plpgsql 8fd3f4e3754db9b79711f76502681908'),

@@ -832,6 +832,8 @@ BEGIN
               WHERE t.tgrelid = tbl AND t.tgparentid = 0 AND p.pronamespace = 'fencing'::regnamespace AND p.proname ~ '^(wall|tomb|seal)_[0-9a-f]{16}_') THEN
     PERFORM fencing.wall(tbl, 'off');
   END IF;
+  PERFORM fencing.keep_columns(tbl, r, NULL) FROM unnest('{token,key,seal}'::text[]) r
+    WHERE EXISTS (SELECT FROM pg_class c WHERE c.oid = tbl AND pg_has_role(c.relowner, 'USAGE'));
 EXCEPTION WHEN deadlock_detected THEN
   GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
   PERFORM fencing.refuse_deadlock('fencing.unregister', tbl, v_detail);
