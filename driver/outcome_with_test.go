@@ -109,7 +109,7 @@ var withinWays = map[string]func(ctx context.Context, db *sql.DB, query string, 
 		if err != nil {
 			return 0, err
 		}
-		_, err = tx.QueryContext(ctx, query, args...) //nolint:rowserrcheck,sqlclosecheck // Commit closes the rows
+		_, err = tx.QueryContext(ctx, query, args...) //nolint:sqlclosecheck // Commit closes the rows
 		return -1, errors.Join(err, tx.Commit())
 	},
 }

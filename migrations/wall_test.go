@@ -303,7 +303,7 @@ func TestWallMendsDefinitions(t *testing.T) {
 		exec(t, conn, "SET quote_all_identifiers = on; SELECT fencing.wall('t')")
 		require.Equal(t, ids, get[string](t, conn, `SELECT string_agg(xmin::text, ' ' ORDER BY oid) FROM pg_trigger WHERE tgrelid = 't'::regclass`), "right already")
 		exec(t, conn,
-			"RESET quote_all_identifiers; ALTER TABLE t RENAME last_token TO was; ALTER TABLE t ADD last_token bigint NOT NULL DEFAULT 0; SELECT fencing.wall('t')")
+			"RESET quote_all_identifiers; ALTER TABLE t RENAME last_token TO was; ALTER TABLE t ADD last_token bigint NOT NULL DEFAULT 0; SELECT fencing.confirm_columns('t', 'token'), fencing.wall('t')")
 		require.Equal(t, want, get[[]string](t, conn, triggers), "the column has another number")
 	}
 }

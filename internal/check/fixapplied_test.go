@@ -2,6 +2,7 @@ package check
 
 import (
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -245,8 +246,8 @@ func TestFixesApplied(t *testing.T) {
 	var wrong []string
 	try := func(kind string, p *Policy, sql string) {
 		plan := p.Plan(sql)
-		err, isRefused := plan.Refusal().(*Violation)
-		if !isRefused {
+		var err *Violation
+		if !errors.As(plan.Refusal(), &err) {
 			return
 		}
 		fix, isRedacted := strings.CutSuffix(err.Fix, "   (? stands for your literal)")
@@ -283,7 +284,8 @@ func TestFixesApplied(t *testing.T) {
 				}
 			}
 			if _, bindErr := after.BindAll(tokenctx.With(t.Context(), token), argumentsFor(after, candidates[i])); bindErr != nil {
-				if bindErr.(*Violation).Rule == OtherToken && slices.ContainsFunc(err.others, func(o Violation) bool { return o.Rule == OtherToken }) {
+				var unbound *Violation
+				if errors.As(bindErr, &unbound) && unbound.Rule == OtherToken && slices.ContainsFunc(err.others, func(o Violation) bool { return o.Rule == OtherToken }) {
 					counts[kind+": applied, the rest told"]++
 					return
 				}
@@ -356,8 +358,8 @@ func argumentsFor(plan *Plan, sql string) []driver.NamedValue {
 
 // The statement in a COPY takes no placeholder, so that its guarded form isn't shown as it stands.
 func TestFixOfCopy(t *testing.T) {
-	err, isRefused := casesPolicy(t, Strict).Plan("COPY (UPDATE protected_rows SET value = 'a' WHERE id = 1 RETURNING id) TO STDOUT").Refusal().(*Violation)
-	require.True(t, isRefused)
+	var err *Violation
+	require.ErrorAs(t, casesPolicy(t, Strict).Plan("COPY (UPDATE protected_rows SET value = 'a' WHERE id = 1 RETURNING id) TO STDOUT").Refusal(), &err)
 	require.Contains(t, err.Fix, "COPY takes no placeholder for the token: send the statement in it by itself")
 	require.NotContains(t, err.Fix, "$1")
 }

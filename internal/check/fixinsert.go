@@ -14,7 +14,7 @@ import (
 func (f *fixer) guardInsert(n *sqltree.Node, t target, c sqledit.Clauses) bool {
 	table, cols := t.tables[0], f.columnsOf(n, t)
 	position, why := tokenPosition(cols, table.TokenColumn)
-	ok := false
+	var ok bool
 	switch {
 	case n.Get("selectStmt") == nil:
 		ok = f.insteadOfDefaults(n, table, c)
