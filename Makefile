@@ -39,6 +39,7 @@ test: postgres ## run every test of every module, with the race detector where c
 test-long: postgres ## run in full what make test does in part: the longest texts, each write by each way to send it, generated sessions
 	go test ./internal/check -count=1 -timeout 60m -rapid.checks=1000
 	go test ./driver -count=1 -timeout 60m -run '^Test(Told|PresentHolderIsNotAlarmed|DifferentialEnvironments)$$' -told.each -present=100000 -rapid.checks=150
+	cd internal/chaos && go test ./alarms -count=1 -timeout 60m -alarms
 
 test-hostile: postgres ## run the tests that need a server on one with hostile settings: everything by JIT and parallel workers, generic plans, a statement_timeout
 	FENCEROW_PG_HOSTILE=1 go test -count=1 -timeout 60m $(SERVER_PACKAGES)
